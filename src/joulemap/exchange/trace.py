@@ -1,8 +1,8 @@
 """Event trace of a run for Perfetto and chrome://tracing: kernels, power and memory over time.
 
-Each operator is a slice. The operators of a subgraph that is one kernel are inside a slice for the kernel. An operator
-without its own time, as in the epilogue of another, is an instant. The counter `power` is the energy of a kernel over
-its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns), which doubles
+An operator is a slice, or an instant if it has no time of its own, as in the epilogue of another. The operators of a
+subgraph that is one kernel are inside a slice for the kernel. The counter `power` is the energy of a kernel over its
+time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns), which doubles
 represent exactly. The end of a slice then equals the start of the next, also in floating-point sums. Exact times are in
 the arguments.
 

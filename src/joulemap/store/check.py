@@ -101,7 +101,7 @@ def _checksum(block: bytes) -> int:
 
 
 def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
-    """Return the numbers of the free blocks; damaged parts of the list are skipped."""
+    """Return the numbers of the free blocks, up to the first damaged part of the free list."""
     part_bytes = (block_bytes - WORD_BYTES) // METADATA_PARTS // WORD_BYTES * WORD_BYTES
     words: list[int] = []
     while place != NOWHERE and not (words and len(words) > words[0]):
@@ -199,7 +199,9 @@ def _damaged(path: Path, error: BaseException) -> DatabaseError:
 
 
 def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
-    """Raise DatabaseError, naming the affected table, for a file with a damaged block."""
+    """Raise DatabaseError for a file with a damaged block. The error names the table, or the block if it is in no
+    table.
+    """
     damaged = find_damaged_blocks(stream)
     if not damaged:
         return

@@ -134,7 +134,7 @@ class Facts:
 
     @property
     def errors(self) -> ErrorColumns:
-        """Errors of the runs, split into independent factors."""
+        """Errors of the runs, split into factors."""
         from joulemap.uncertainty.covariance import split_errors
 
         return split_errors(self.runs, {(quantity, factor): share for quantity, factor, share in self.shares})

@@ -172,7 +172,7 @@ def place_database(path: str | Path) -> Path:
 
 
 def check_place(path: Path) -> bool:
-    """Return whether a database exists at a path. Raise DatabaseError if the path cannot be a database."""
+    """Return whether a file exists at a path. Raise DatabaseError if no database can be there."""
     try:
         found = path.stat()
     except FileNotFoundError:

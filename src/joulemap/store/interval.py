@@ -130,7 +130,7 @@ def compute_half_widths(
 
 
 def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
-    """Return (basis of each error, number of groups behind it); None if unknown or without groups."""
+    """Return (basis of each error, number of measurement groups behind it); None if unknown or without groups."""
     import numpy as np
 
     has_group = np.isnan(errors.held_out) & ~np.isnan(errors.level)

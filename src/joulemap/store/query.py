@@ -299,8 +299,8 @@ def reads_parts(query: Query) -> bool:
 
 
 def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:
-    """Raise UsageError, with the command that adds the ledger, for the first requested run whose ledger a query needs
-    but lacks.
+    """Raise UsageError for the first requested run without a ledger, if the query needs it; the error has the command
+    that stores it.
     """
     named = _list_runs(given)
     if not named or not reads_parts(query):

@@ -66,7 +66,7 @@ _EXCLUDED: Final = re.compile(r"(?<=EXCLUDE \()[^()]*(?=\))")
 
 
 def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
-    """Return (name, expected SQL, found SQL) of each table, view or macro that differs from joulemap's.
+    """Return (kind and name, expected state, found state) of each table, view or macro that differs from joulemap's.
 
     Macros and views of another version are accepted, because no statement uses them.
     """
@@ -87,7 +87,7 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
 @cache
 def _expect() -> Mapping[str, str]:
-    """Return name -> SQL of each table, view and macro that joulemap creates; this takes half of a small check."""
+    """Return kind and name -> SQL of each table, view and macro that joulemap creates in a new database."""
     with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
         write_metrics(fresh)
         return _describe(fresh)

@@ -117,7 +117,7 @@ class _Use:
     turn: Turn | None = None
 
     def admits(self, ticket: object, kind: Kind) -> bool:
-        """Return whether a ticket is next in this process, and its access mode is compatible with the current holders."""
+        """Return whether a ticket is next in this process, and the current holders admit its access mode."""
         return self.queue[0] is ticket and (
             not self.holders or (kind.is_reading and all(one == kind for one in self.holders))
         )

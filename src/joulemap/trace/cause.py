@@ -31,7 +31,7 @@ def wants_gradients(error: BaseException) -> bool:
 
 
 def add_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Append a note with the sizes of an operator's tensors to its error, if the error text contains no number."""
+    """Append a note with the sizes of an operator's tensors to its error, if the error text contains no digit."""
     if not re.search(r"\d", text_of(error)):
         sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_LISTED])
         error.add_note(f"{SIZES}{name} of {' and '.join(sizes)}")

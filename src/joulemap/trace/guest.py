@@ -45,8 +45,7 @@ _INSTALLED: Final = {"site-packages", "dist-packages"}
 
 @contextlib.contextmanager
 def hosting(model: str) -> Iterator[None]:
-    """Run the user code of a `with` block; its errors become a ModelError of one line, except Ctrl-C and joulemap's
-    errors.
+    """Run user code in this context. Its errors become a ModelError of one line, except Ctrl-C and JoulemapError.
 
     All output goes to stderr, also that of other processes and native code. Afterwards the working directory,
     environment, signal handlers, streams, built-in functions and torch's defaults are restored. Inside, torch has its
@@ -63,7 +62,7 @@ def hosting(model: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(describe: Callable[[BaseException], str]) -> Iterator[None]:
-    """Turn errors in a `with` block into a ModelError with the text of `describe`, except Ctrl-C and own errors."""
+    """Convert errors in a `with` block to a ModelError with the text of `describe`, except Ctrl-C and JoulemapError."""
     try:
         yield
     except (JoulemapError, Interrupted):

@@ -55,7 +55,7 @@ CPU: Final = torch.device("cpu")
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
-    """Return stand-ins when a model reads data of tensors without storage, and hide all devices except the trace's."""
+    """Give stand-ins to a model that reads data of tensors without storage, and hide all devices except the trace's."""
     with META:
         torch.empty(0)  # torch lists its tensor factories when a device is first used, so before they are replaced
     before = torch._C._only_lift_cpu_tensors()
@@ -78,7 +78,7 @@ def on_one_device(tape: Tape) -> Iterator[None]:
 def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of an operator with every device replaced by the trace's.
 
-    The device is meta if an argument is a tensor without storage, and the CPU otherwise, whatever the model requests.
+    The device is meta if the first tensor argument has no storage, and the CPU otherwise, whatever the model requests.
     """
     named = kwargs.get("device")
     if named is None and not any(isinstance(one, torch.device) for one in args):

@@ -94,7 +94,7 @@ def _copy_on_meta(
 
 
 def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, torch.nn.Module]]:
-    """Yield (module, copy without storage) for the outermost TorchScript modules, whose code Python cannot copy."""
+    """Yield (module, copy without storage) for the outermost TorchScript modules, whose code is not Python."""
     if isinstance(module, torch.jit.ScriptModule):
         file = io.BytesIO()
         torch.jit.save(module, file)

@@ -246,7 +246,7 @@ class Recorder(TorchDispatchMode):
                 setattr(self, name, before)
 
     def find(self, tensor: torch.Tensor) -> int:
-        """Return the index of a tensor. A tensor seen for the first time is recorded as a parameter or constant."""
+        """Return the index of a tensor; a tensor seen for the first time is recorded."""
         known = self._by_id.get(id(tensor))
         if known is not None:
             return known

@@ -275,7 +275,7 @@ def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | No
 
 
 def find_uncommon(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the first shape whose leading size differs from that of `shapes[0]`; None if there is none.
+    """Return the first shape whose leading size differs from that of the first nonempty shape; None without one.
 
     Leading sizes of 1 and shapes with fewer dimensions, such as masks or numbers, are ignored.
     """
@@ -490,7 +490,7 @@ def _resolve_path(
 
 
 def local_files(path: Path) -> list[Path]:
-    """Return a Python file and every neighbouring file that it imports, also indirectly; any other file alone."""
+    """Return a Python file and every file in its folder that it imports, also indirectly; any other file alone."""
     top = path.resolve()
     waiting, seen = [top], list[Path]()
     while waiting:

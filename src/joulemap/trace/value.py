@@ -106,7 +106,7 @@ class Values:
         *,
         is_shared: bool = False,
     ) -> None:
-        """Store the values of a tensor on meta, unless it is large; `is_shared` if another known tensor owns them."""
+        """Store the values of a tensor on meta, unless it is large; `is_shared` if others own their memory."""
         most = MOST_ELEMENTS if assumptions else MOST_PLAIN
         if not tensor.is_meta or value.is_meta or value.numel() > most or tensor.shape != value.shape:
             return

@@ -26,7 +26,7 @@ Named = Mapping[str, Any]
 
 
 class PackedWeight(nn.Parameter):
-    """Weight (outputs, inputs), or (experts, outputs, inputs), with the tensors that a checkpoint stores for it."""
+    """Weight matrix, or one matrix per expert, with the tensors that a checkpoint stores for it."""
 
     parts: tuple[Tensor, ...]
     stored: PackedFormat
