@@ -568,7 +568,7 @@ def find_family(name: str) -> str:
 
 
 def build_detector(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a network. Raise UsageError unless the only argument is a valid `pixels`."""
+    """Return (module, example inputs) of a network. Raise UsageError for an invalid `pixels` or any other argument."""
     for argument, value in arguments.items():
         if argument != "pixels":
             raise UsageError(f"{name} takes no argument {argument}; it takes: pixels")

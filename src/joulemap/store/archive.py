@@ -187,7 +187,10 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
 
 
 def _check_names(connection: Connection, folder: Path) -> None:
-    """Raise CatalogueError if a workload's key does not match its model, because it would claim another's runs."""
+    """Raise CatalogueError if a workload's key does not match the name of its model.
+
+    Without this check, an archive could assign its runs to another model.
+    """
     fields = ("source", "input_spec", "torch_version", "torchvision_version", "tracer_version")
     rows = connection.execute(
         f"SELECT model, workload_key, {', '.join(fields)} FROM internal.workload ORDER BY workload_id"

@@ -68,7 +68,7 @@ class Parameter:
 
     name: str
     type: str
-    """DuckDB type."""
+    """DuckDB type of the parameter's values."""
     meaning: str
     default: str | int | float | list[str] | None = None
     """Default value; None for a required parameter."""

@@ -169,7 +169,7 @@ NOTHING: Final = _show(0)
 """Digest of a table without rows for a record."""
 
 EMPTY: Final = digest_values(())
-"""Digest of an empty replaced table."""
+"""Digest of a table without rows, among the tables that are replaced as a whole."""
 
 
 def _add_up(digests: Iterable[str]) -> int:
@@ -385,7 +385,7 @@ class Digester:
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
         """Select key and content of the rows with these keys, in stored order.
 
-        For integer keys, the result has all rows between the smallest and the largest key.
+        For integer keys, rows with other keys between the smallest and the largest are included.
         """
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._list_content(seal, table))]
         if table in seal.named:

@@ -164,7 +164,7 @@ def _find_query_of(record: type[Row]) -> Query:
 def fetch_all(
     connection: duckdb.DuckDBPyConnection, records: Mapping[str, type[AnyRow]], **given: Any
 ) -> dict[str, Table[Any]]:
-    """Return name -> rows of the query of each row type. A query gets those of the given parameters that it declares.
+    """Return name -> rows, for the query of each row type. Each query gets those given parameters that it declares.
 
     Queries share intermediate tables, because planning them takes longer than reading. Raises the errors of
     `run_query`.

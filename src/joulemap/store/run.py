@@ -17,14 +17,14 @@ DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id of stored runs with these keys; with `has_ledger`, without runs with totals only."""
+    """Return run_key -> run_id of the stored runs with these keys; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
     rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id of a workload's stored runs; with `has_ledger`, without runs with totals only."""
+    """Return run_key -> run_id of the stored runs of a workload; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
     rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}

@@ -51,13 +51,13 @@ class RunIdentity:
 FACTS: Final = tuple(
     field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware", "mac_count")
 )
-"""Columns of `run` that are filled by an evaluation, to totals or with a ledger."""
+"""Columns of `run` that come from an evaluation, whether it computed totals or a ledger."""
 
 SUMS: Final = (
     "latency_fs", "interval_fs", "compute_fs", "memory_fs", "launch_fs", "mac_count", "computed_mac_count",
     "dram_bytes", "moved_bytes",
 )  # fmt: skip
-"""Columns of `point_total` that have the same name in an evaluation to totals."""
+"""Columns of `point_total` that have the same name in `RunTotals`."""
 
 CHUNK_LINES: Final = 1_000_000
 """Ledger lines per transaction; fewer lines cost time, more lines cost memory."""

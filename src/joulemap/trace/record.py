@@ -538,7 +538,7 @@ class Recorder(TorchDispatchMode):
         return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host reads; None if the trace does not know them."""
+        """Return the values that the host reads from a tensor without storage; None if they are unknown."""
         found = self.values.find(tensor)
         if found is None:
             return None

@@ -68,7 +68,7 @@ class Tape(Protocol):
         """Add a note on an assumption about operator `name` in the module that is running."""
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host reads; None if the trace does not know them."""
+        """Return the values that the host reads from a tensor without storage; None if they are unknown."""
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
         """Record a tensor made outside torch as a model input, and return its copy without storage."""

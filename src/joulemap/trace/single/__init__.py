@@ -25,7 +25,7 @@ from joulemap.trace.single.routing import route
 from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
-"""Second operand of a binary operator with a number, such as the exponent of a square."""
+"""Number that is the second operand of a binary operator, such as the exponent of a square."""
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
@@ -242,9 +242,7 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], SingleCall]]] = {
     "global_avg_pool": _global_avg_pool,
     **dict.fromkeys(COLLECTIVES, _collective),
 }
-"""Kind of single operator -> function that makes its call; attention and experts have three operators and other
-functions.
-"""
+"""Kind of single operator -> function that makes its call; `_PARTS` has the other kinds."""
 
 
 def _single(operator: SingleOperator, batch: int) -> Parts:
