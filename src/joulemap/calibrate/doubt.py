@@ -21,8 +21,8 @@ A class may lack rows of one kind of work, such as the first step of a language 
 measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
 
-A prediction with the inherited calibration of another board is better than one with class defaults. Its error belongs to
-the groups of its own board only.
+A prediction with the inherited calibration of another board is better than one with class defaults. Its error belongs
+to the groups of its own board only.
 
 Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
 have a second error, of a prediction without the numbers that its board's measurements gave: the error of a new board.
