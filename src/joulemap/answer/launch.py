@@ -37,7 +37,7 @@ EXAMPLE: Final = "l4"
 
 @frozen(kw_only=True)
 class HostPace:
-    """Launch times of a machine's thread in an eager framework."""
+    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
 
     device: str = described("processor that ran the timed calls")
     call_s: float = described("median time of one call", "s")
@@ -48,7 +48,7 @@ class HostPace:
 
 @frozen(kw_only=True)
 class HostAnswer(Answer):
-    """Launch times of this machine as a host."""
+    """Measured kernel launch times of this machine as a host."""
 
     paces: Table[HostPace]
     """Measured times; one row."""
