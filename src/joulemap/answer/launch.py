@@ -32,7 +32,7 @@ SCALED_NOTE: Final = Template(
 SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
 STEP: Final = Template("joulemap compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}")
 EXAMPLE: Final = "l4"
-"""GPU of the next command, if this machine has none that the catalogue knows."""
+"""GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
 
 @frozen(kw_only=True)

@@ -110,7 +110,7 @@ class MeasureAnswer(Answer):
 
     @property
     def is_inside(self) -> bool | None:
-        """Return whether the measured latency is inside the 80 % interval of its prediction; None without a prediction."""
+        """True if the measured latency is inside the 80 % interval of its prediction; None without a prediction."""
         ratio, half_width = self.score.latency_ratio, self.score.latency_half_width
         return None if ratio is None or half_width is None else abs(math.log(ratio)) <= half_width
 
