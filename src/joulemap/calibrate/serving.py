@@ -28,21 +28,21 @@ from joulemap.domain.doubt import FULL_GROUPS, LOADED_FIRST, ServingScale, find_
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("name", "vendor", "engine", "work", "hardware")
-"""Attributes that the rows of a group may share, from coarse to fine: an engine by name, then with its release.
+"""Attributes by which rows are grouped, from coarse to fine: an engine by name, later with its release.
 
-Errors of an engine on a new vendor's boards resemble its errors elsewhere, not those of other engines on these boards:
-with a board held out, the half-widths of such engines are 0.27, with vendors before engines 0.37, and cover 85 and 87
-%.
+Errors of an engine on a new vendor's boards resemble its errors on other boards more than the errors of other engines
+on these boards. With a board held out, the half-widths of such engines are 0.27, and 0.37 with vendors before engines.
+They cover 85 and 87 %.
 """
 
 ASSUMED: Final = math.log(2.0)
-"""Assumed half-width without measurements: a factor of 2."""
+"""Half-width (natural logarithm) assumed without measurements: a factor of 2."""
 
 LEAST: Final = 1e-2
-"""Smallest half-width of a group."""
+"""Minimum half-width of a group, in natural logarithms."""
 
 ON_VENDOR: Final = 2
-"""First level whose groups have measurements of the engine on a board of the vendor."""
+"""First level whose groups have measurements of the same engine on a board of the same vendor."""
 
 NEW: Final[Mapping[str, tuple[float, float]]] = {"time": (0.1, 0.35), "power": (0.05, 0.1)}
 """Kind of quantity -> half-widths that a new source adds: if the engine was measured on a board of the vendor, and if
@@ -62,7 +62,7 @@ long as predicted.
 
 @frozen(kw_only=True)
 class ServingResidual:
-    """Error of one prediction of a served model."""
+    """Error of one prediction of a served model, with the attributes by which it is grouped."""
 
     quantity: str
     vendor: str
@@ -70,7 +70,7 @@ class ServingResidual:
     """Engine name and release."""
     work: str
     hardware: str
-    """Hardware without its operating point."""
+    """Hardware without its power mode."""
     model: str
     source: str
     error: float
@@ -78,26 +78,29 @@ class ServingResidual:
 
     @property
     def name(self) -> str:
-        """Engine name."""
+        """Engine name without release."""
         return self.engine.partition(" ")[0]
 
     def key(self, level: int) -> Key:
-        """Return the residual's group at a level."""
+        """Return the key of the residual's group at a level."""
         return tuple(getattr(self, name) if place < level else "" for place, name in enumerate(LEVELS))
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Hardware, model and source, whose rows have strongly correlated errors."""
+        """Hardware, model and source; rows with the same three have strongly correlated errors."""
         return self.hardware, self.model, self.source
 
     @property
     def leaf(self) -> tuple[str, str]:
-        """Hardware and source, whose rows share host, date, prompts and meter."""
+        """Hardware and source; rows with the same pair share host, date, prompts and meter."""
         return self.hardware, self.source
 
 
 def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
-    """Return the half-width of every group with rows, by quantity, coarsest first; energies have no groups."""
+    """Return the half-width of every group that has rows, by quantity, coarsest group first.
+
+    Energies have no groups, because their half-width follows from time and power.
+    """
     quantities: dict[str, list[ServingResidual]] = defaultdict(list)
     for one in residuals:
         if find_served_time(one.quantity, "") is None:
@@ -133,13 +136,13 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
 
 
 def find_new_source_width(quantity: str, level: int) -> float:
-    """Return the half-width that a new source adds to a quantity, for predictions whose finest group has this level."""
+    """Return the half-width that a new source adds to a quantity; `level` is that of the prediction's finest group."""
     new = NEW["power" if quantity == "power_w" else "time"][0 if level >= ON_VENDOR else 1]
     return math.hypot(new, NEW_FIRST) if quantity == LOADED_FIRST else new
 
 
 def _spell(key: Key) -> dict[str, str]:
-    """Return the fields of a scale that identify its group."""
+    """Return the fields of a scale that identify the group with this key."""
     fields = dict(zip(LEVELS, key, strict=True))
     name = fields.pop("name")
     return fields | {"engine": fields["engine"] or name}
