@@ -27,7 +27,7 @@ AUTO: Final = "auto"
 """Default choice: the user's own calibration, else the shipped one, else the generation's, else none."""
 
 OWN: Final = "own"
-"""Choice as `auto`, without inheritance."""
+"""Choice like `auto`, but without the calibration of the generation."""
 
 GIVEN: Final = "given"
 
@@ -72,7 +72,7 @@ class CalibrationUse:
         return self._found[name]
 
     def named_for(self, hardware: str) -> str | Calibration:
-        """Return the choice for this hardware alone; a named calibration applies to its own hardware only."""
+        """Return the choice for one chip: `auto` if the named calibration is for other hardware."""
         return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
@@ -85,9 +85,9 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError if a chip's calibration is for other formulas or another description.
+        """Raise CatalogueError if a chip's calibration was fitted with other formulas or to another description.
 
-        The description is that of the hardware that was fitted, also for an inherited calibration.
+        An inherited calibration is checked against the chip that it was fitted to.
         """
         entry = self.find(hardware)
         if entry is not None:
@@ -103,7 +103,7 @@ class CalibrationUse:
         return calibration
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
-        """Return a calibration; CatalogueError if its file is invalid or its formulas are outdated."""
+        """Return the calibration of an entry; CatalogueError if its file is invalid or its formulas are outdated."""
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -123,20 +123,20 @@ class CalibrationUse:
         return calibration
 
     def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: Boundary) -> Target:
-        """Return a chip calibrated, at a power mode and a boundary, without further changes."""
+        """Return the target of a chip with its calibration, at a power mode and a boundary."""
         entry = self.find(hardware)
         fitted = Calibrated(digest=entry.digest if entry else "", fit=partial(self.apply, entry=entry))
         return Target(hardware, (fitted, AtMode(mode), AtBoundary.of(hardware, boundary)))
 
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware with its anchor and under a calibration, at the default mode.
+        """Return the hardware at its default mode, with the energies of its anchor and a calibration.
 
         Raises CatalogueError if the calibration does not fit, or the hardware cannot be mapped.
         """
         return self.adjust(anchor_hardware(hardware), entry)
 
     def adjust(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware under a calibration, otherwise unchanged; CatalogueError if it does not fit."""
+        """Return the hardware with a calibration and no other change; CatalogueError if the two do not fit."""
         if entry is None:
             return hardware
         calibration = self._check(entry, hardware)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""Patience of opening a database: no wait for a writer, because the template has the catalogue too."""
+"""Setting that opens a database without waiting for a writer, because the template has the catalogue too."""
 
 
 def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
-    """Return the current catalogue by id, with the members of families that the `asked` names mean.
+    """Return id -> entry of the current catalogue, and of the members of hardware families that `asked` names.
 
     Families are read only if a name is not in the catalogue.
     """
@@ -51,7 +51,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 
 
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Return whether every name of a text is in the catalogue or is known otherwise.
+    """Return True if every name in a text is in the catalogue, or is a class or a path.
 
     Names are separated by commas. A text of ids separated by spaces is recognized first, without comparing names.
     """
@@ -92,7 +92,7 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError if hardware in a file reuses a name of the catalogue."""
+    """Raise CatalogueError if hardware in a file reuses a name of the catalogue or of a class."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
         if find_class(name):
@@ -168,7 +168,7 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a read-only database with the current catalogue and no runs; None if none can be stored."""
+    """Return the path of a read-only database with the current catalogue and no runs; None if it cannot be stored."""
     ready = _template(catalogue_digest())
     return ready.path if ready else None
 

@@ -1,4 +1,4 @@
-"""Bulk evaluation of measured single operators to totals, stored without a ledger."""
+"""Bulk evaluation of single operators, of which only totals are stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source, Talk
 
 Place = tuple[str, int]
-"""(operator, batch)."""
+"""(operator name, batch size)."""
 
 
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:

@@ -38,9 +38,9 @@ class Model:
     may_run: bool = True
     """True if a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
-    """Traced workload of a module in this program."""
+    """Workload of a PyTorch module that this program passed in; None for other models."""
     base: Model | None = None
-    """Model from whose workload this one's is derived, as for a training step; None otherwise."""
+    """Model whose workload this model's is derived from, as for a training step; None otherwise."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """Dimension that a wing declares -> value for this model; defaults are omitted."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)

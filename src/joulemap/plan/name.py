@@ -22,7 +22,7 @@ PORT: Final = "models"
 class ModelNames:
     """Model names of one wing, which registers an instance of a subclass at `models`.
 
-    A check of a word reads and imports nothing, because shells check while a user types.
+    `is_name` reads no file and imports no module, because shells call it while a user types.
     """
 
     def claims(self, name: str, settings: Settings) -> bool:
@@ -71,7 +71,8 @@ class ModelNames:
     ) -> tuple[tuple[str, ...], Settings]:
         """Return models and settings; values that the question does not state come from the models' files.
 
-        `shared` are the precisions that all hardware of the question has. Raise UsageError for files that differ.
+        `shared` are the precisions that all hardware of the question has. Raise UsageError if the files state different
+        values.
         """
         del shared
         return models, settings
@@ -102,12 +103,16 @@ class ModelNames:
         return ""
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-        """Return ((model, meaning of one evaluation), suggested question) for the first unclear model."""
+        """Return ((model, meaning of one evaluation), suggested question) for the first model whose evaluation needs
+        explaining.
+
+        Return (None, "") if there is no such model.
+        """
         del models, hardware
         return None, ""
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
-        """Return the parts of models' checkpoints that are not counted."""
+        """Return a note for each part of the models' checkpoints that predictions ignore."""
         del models
         return []
 
@@ -118,7 +123,7 @@ class ModelNames:
 
 
 def list_names() -> list[ModelNames]:
-    """Return the names of all wings."""
+    """Return the `ModelNames` of each wing."""
     return list(find_parts(PORT))
 
 
@@ -128,7 +133,7 @@ def is_name(word: str) -> bool:
 
 
 def find_rate(model: str) -> float:
-    """Return the rate in 1/s that a model's name states; 0 for none."""
+    """Return the arrival rate in 1/s that a model's name states; 0 for none."""
     return next(filter(None, (names.find_rate(model) for names in list_names())), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Hardware of a question, each at its power modes."""
+"""Hardware that a question selects, each chip at its power modes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BOXED: Final = "it is a box of several devices: name one of them"
 """Reason why a box has no boundary `system`."""
 
 FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
-"""Words of an id that state the memory or the form of a board."""
+"""Words in a hardware id that state the memory or the form of a board."""
 
 Default = Literal["four", "catalogue", "every mode"]
 """Default selection: one chip per requested class, else one of each of four classes; the whole catalogue; or the
@@ -63,7 +63,7 @@ class Selection:
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """Requested name, file or id -> hardware of a file or record."""
+    """Name, file or id as requested -> hardware that is not a chip of the catalogue."""
     budget: Budget | None = None
     """Power budget that no mode exceeds."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -75,7 +75,7 @@ class Selection:
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias as written that omits memory or form -> the hardware that it means, then the others."""
+    """Alias that omits memory or form, as written -> the hardware that it means, then other versions."""
     members: frozenset[str] = frozenset()
     """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -116,7 +116,7 @@ class Selection:
         return {name: list_parts(box) for name, box in self.boxes.items()}
 
     def check_chips(self, question: str) -> None:
-        """Raise UsageError, for a question about single chips, if one of them is a box."""
+        """Raise UsageError if the selection has a box, because the `question` takes single chips."""
         for box, parts in self.parts.items():
             counts = Counter(one.id for one in parts)
             counted = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -124,7 +124,7 @@ class Selection:
             raise UsageError(f"{question} takes chips, but {box} is a box of {counted}: {name}")
 
     def check_alike(self, question: str) -> None:
-        """Raise UsageError, for a question that divides work evenly, if a box has different devices."""
+        """Raise UsageError if a box has different devices, because the `question` divides work evenly."""
         for box, parts in self.parts.items():
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
@@ -133,7 +133,7 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """Hardware named by file: name in answers -> text that selects the file again.
+        """Name in answers -> text that selects the hardware again, for hardware of files and variants.
 
         Boxes of the catalogue and members of families are in `own` under their ids and need no file. A record that the
         caller made is there under its id too.
@@ -152,7 +152,7 @@ class Selection:
 
 
 def make_entry(hardware: Hardware) -> HardwareEntry:
-    """Return the catalogue entry of hardware, extended with the fields of its kind (such as a wing's kind)."""
+    """Return the catalogue entry of hardware, with the fields that a wing's kind adds."""
     entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
     return entry if kind is None else kind.extend_entry(entry)
 
@@ -170,11 +170,11 @@ def is_choice(settings: Settings) -> bool:
 
 
 def select_hardware(settings: Settings, default: Default = "four", *, is_capped: bool = True) -> Selection:
-    """Return the hardware of settings, each pair once.
+    """Return the hardware that settings select; each chip at a power mode appears once.
 
-    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself.
-    Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
-    catalogue, UsageError if nothing is left.
+    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself. Raises
+    UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the catalogue,
+    UsageError if nothing is left.
     """
     settings = apply_scenario(settings)
     is_device_only = settings.host == NO_HOST
@@ -235,10 +235,10 @@ def keep_with_boundary(
     known: Mapping[str, HardwareEntry],
     settings: Settings,
 ) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
-    it.
+    """Return the hardware that has the boundary of the settings, and name -> reason for hardware without it.
 
-    Raises UsageError if explicitly named hardware is omitted, or nothing is left.
+    With a fallback boundary in the settings, all hardware is kept. Raises UsageError if explicitly named hardware is
+    omitted, or nothing is left.
     """
     missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
     if not missing or settings.fallback_boundary:
@@ -257,8 +257,9 @@ def keep_with_boundary(
 
 
 def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
-    """Return name -> reason for hardware that lacks a boundary; only `system` may be lacking, if the power at the
-    wall is unknown.
+    """Return name -> reason for hardware that lacks a boundary.
+
+    Only `system` can be missing: it needs the power at the wall.
     """
     if boundary != SYSTEM:
         return {}
@@ -271,7 +272,10 @@ def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the single named hardware, whatever else the settings name; UsageError if it is several."""
+    """Return the selection of one named chip or box; other hardware in the settings is ignored.
+
+    UsageError if the name means several.
+    """
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
@@ -281,7 +285,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the result of `select_one`; UsageError for a class of hardware, which is not one chip."""
+    """Return the result of `select_one`; UsageError for a box or the name of a class."""
     selection = select_one(hardware, settings)
     selection.check_chips("this question")
     for name, meant in selection.meanings.items():
@@ -295,7 +299,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name that answers use for a requested text."""
+    """Return the name that answers use for hardware, from the text that requests it."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -318,10 +322,9 @@ def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
 
 
 def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str, ...]:
-    """Return the hardware of an alias, then others whose names differ only in memory and form; empty if there are no
-    others.
+    """Return the hardware that an alias means, then the versions that differ only in memory and form.
 
-    `A100` means one of four: with 40 or 80 GB, on a card or a module.
+    `A100` means one of four: with 40 or 80 GB, on a card or a module. Empty if there are no other versions.
     """
     if name in known or find_class(name):
         return ()
@@ -393,7 +396,10 @@ def _split_commas(word: str) -> tuple[str, ...]:
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
 ) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
-    """Return (names, texts -> own hardware, designs by id); names represent records, files and folders too."""
+    """Return (names, text -> hardware outside the catalogue, id -> entry of a design file) of requested hardware.
+
+    Records, files and folders are replaced by the names of their hardware.
+    """
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}
@@ -501,7 +507,7 @@ def _pairs(
 
 
 def _list_default_classes(settings: Settings, default: Default) -> tuple[str, ...]:
-    """Return the classes that are requested without another filter; their default chips are selected."""
+    """Return the requested classes whose default chips are selected; empty if another filter is set."""
     is_narrowed = settings.deployment or settings.kind or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture
 

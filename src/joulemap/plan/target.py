@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joulemap.domain.surrounding import Surrounding
 
     Described = HardwareEntry | Hardware
-    """Hardware as described, or its entry."""
+    """Hardware before any modifier: its record or its catalogue entry."""
 
 
 class Modifier(Protocol):
@@ -91,7 +91,9 @@ class AtBoundary:
 
     @classmethod
     def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
-        """Return the boundary of a described hardware; UsageError if its power at the wall is unknown."""
+        """Return the modifier that sets the boundary of a chip; UsageError if `system` needs an unknown power at the
+        wall.
+        """
         version = formula_version(described.architecture)
         around = None
         if boundary == SYSTEM:
@@ -141,7 +143,7 @@ class AllowingTf32:
 
 @frozen
 class Target:
-    """Hardware as bound for runs."""
+    """Hardware description and the modifiers that a run applies to it."""
 
     described: Described = attrs.field(eq=False)
     modifiers: tuple[Modifier, ...] = attrs.field(eq=False)

@@ -44,7 +44,9 @@ STEP: Final = 1.01
 """Factor on a constant for its elasticity; rounding to whole cycles can outweigh the effect of a smaller step."""
 
 WHOLE_STEP: Final = 2.0
-"""Factor in both directions for a count; the next integer may leave most of a tile empty."""
+"""Factor by which a count is divided and multiplied for its elasticity; the next integer may leave most of a tile
+empty.
+"""
 
 BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
 """Constants that affect the cost of a chip, not the times and energies of its runs."""
@@ -68,7 +70,9 @@ class Variation:
     use: Mapping[str, Constant]
     """Constants of usage; empty if no cost is requested."""
     fitted: Mapping[str, float]
-    """Coefficient, after its device in a box -> spread of its logarithm in the fit of its class."""
+    """Name of a coefficient -> spread of its logarithm in the fit of its class; in a box, the name begins with the
+    device.
+    """
     base: Totals = attrs.field(init=False)
     _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
 
@@ -111,7 +115,7 @@ class Variation:
         return value
 
     def metric(self, metric: VariedMetricName, name: str = "", factor: float = 1.0) -> float | None:
-        """Return a metric with a constant scaled by a factor; None for an invalid value, or without a price."""
+        """Return a metric with a constant scaled by a factor; None if the value is invalid or the price unknown."""
         found = self.totals(name, factor)
         if found is None:
             return None
@@ -130,7 +134,7 @@ class Variation:
         }[metric]
 
     def totals(self, name: str, factor: float) -> tuple[Totals, bool] | None:
-        """Return the totals with a constant scaled by a factor, and True if they are exact."""
+        """Return (totals with a constant scaled by a factor, True if they are exact); None for an invalid value."""
         if self._is_base(name, factor):
             return self.base, True
         value = self.value_at(name, factor)
@@ -141,7 +145,7 @@ class Variation:
         return self._found[name, value]
 
     def prepare(self, asked: Iterable[tuple[str, float]]) -> None:
-        """Evaluate the totals with each of these constants, one at a time, scaled by its factor; all in one batch."""
+        """Evaluate the totals for each (constant, factor) with only that constant scaled, all in one batch."""
         changed: dict[tuple[str, float], Hardware] = {}
         for name, factor in asked:
             if self._is_base(name, factor) or (value := self.value_at(name, factor)) is None:
@@ -183,8 +187,9 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another energy per action; None without a closed form, for example if the power cap
-        binds.
+        """Return the totals at a scaled energy per action, without a new evaluation.
+
+        None without a closed form, for example if the power cap binds.
         """
         if not self._is_ledger(constant):
             return None
