@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Phase = Literal["prefill", "decode"]
 
 SERVING: Final = "Serving"
-"""Panel of these options in help."""
+"""Heading of these options in help texts."""
 
 DEVICES_HELP: Final = "Tensor-parallel devices; several values are compared."
 

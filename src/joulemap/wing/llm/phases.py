@@ -179,7 +179,7 @@ def contrast_phases(
 
 
 class Phases:
-    """Contrast `architectures llm`, in the form that the core requires."""
+    """Contrast `architectures llm`, registered with the core."""
 
     name: Final = "llm"
     precision: Final = "bf16"

@@ -100,7 +100,8 @@ def _digest() -> str:
 def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) -> frozenset[str]:
     """Predict the measurements with these row numbers if no prediction is stored or the stored one is out of date.
 
-    Return `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
+    Return a text `HARDWARE LABEL` for each calibration that applies. A row that cannot be predicted is stored with the
+    reason.
     """
     with reading_if_there(source) as connection:
         if connection is None:

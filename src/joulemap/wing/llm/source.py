@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 KIND: Final = "decoder"
-"""Kind of requests for passes that are built from the sizes of a model."""
+"""Request kind of passes that are built from the sizes of a model."""
 
 
 def can_trace_configurations() -> bool:
@@ -43,7 +43,7 @@ def can_trace_configurations() -> bool:
 
 
 def describe_pass(step: Step) -> Mapping[str, str]:
-    """Return the dimensions of a pass that differ from the default."""
+    """Return dimension -> value of a pass; defaults are omitted."""
     phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
     devices = step.world * step.pipeline_devices
     found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
@@ -161,7 +161,8 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    """Return the decoder of a name or path; a traced one is fitted to stored passes of at most `prompt` tokens.
+    """Return the decoder of a name or path; one without known sizes is interpolated from traces of at most `prompt`
+    tokens.
 
     Raise UnknownNameError, with the nearest name, for an unknown model; ModelError for one that cannot be read or
     traced.

@@ -35,13 +35,13 @@ SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
 
 MOST_EXCEPTIONS: Final = 2
-"""Maximum exceptions to the usual limit of both phases that a sentence lists."""
+"""Maximum exceptions to the most common limit of a phase that a sentence lists."""
 
 NAMED: Final = 3
 """Maximum hardware named in a sentence."""
 
 LEAST_IDLE: Final = 0.01
-"""Idle share of the energy from which a headline states it."""
+"""Minimum idle share of the energy that a headline states."""
 
 OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
 
@@ -60,7 +60,7 @@ class LlmAnswer(RunAnswer):
     """One winner for each goal."""
     model: str
     alias: str = ""
-    """Requested name of a model that has the architecture of `model`; empty if it is the same name."""
+    """Model name as requested, if it is an alias of `model`; else empty."""
     serving: Serving
     engine: str
     """Engine with the year of its release."""
@@ -73,13 +73,13 @@ class LlmAnswer(RunAnswer):
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
     not_taken: tuple[str, ...] = ()
-    """Default hardware that lacks the precision, with the reasons."""
+    """Reasons why hardware of the default selection cannot run the model."""
     host_bound: str = ""
-    """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
+    """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
-    """Configurations that hold the model but cannot take the request load, with the reasons."""
+    """Reasons why configurations have no result under the request load."""
 
     @property
     def served(self) -> tuple[ServedRow, ...]:
@@ -92,9 +92,9 @@ class LlmAnswer(RunAnswer):
         return self.phases[0].pay if self.phases.rows else ""
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure the requests of each served configuration, or its load.
+        """Return the commands that measure each configuration under the request load, or as a batch without one.
 
-        Tools generate only loads of independent random requests; for other loads, batches are measured.
+        Tools generate only independent random requests, so other loads are measured as batches.
         """
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
@@ -136,7 +136,7 @@ class LlmAnswer(RunAnswer):
         return (self._draw_figure("frontier", self.rows, self.title(), self._describe_winners()),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` configurations; JSON has every one, CSV the rows."""
+        """Return the document with at most `limit` configurations; its JSON form has all tables, its CSV form all rows."""
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
         batches = show_under(
@@ -173,7 +173,9 @@ class LlmAnswer(RunAnswer):
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; under a load, the share of all its energy."""
+        """Return a phrase for the assumed share of the energies that a headline states; under a load, of its total
+        energy.
+        """
         if not self.loads.rows:
             return super()._describe_assumed(headline, chosen or self._find_named())
         load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
@@ -227,7 +229,7 @@ class LlmAnswer(RunAnswer):
         return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
-        """Return a winner's lead over the next, with its confidence."""
+        """Return a phrase for a winner's lead over the next hardware, with its confidence."""
         if winner.runner_up is None or winner.advantage_ratio is None:
             return ""
         other = self.scope.mark(winner.runner_up)
@@ -249,7 +251,7 @@ class LlmAnswer(RunAnswer):
         return text.TIED(rivals=tuple(map(self.scope.mark, rivals)))
 
     def _describe_loads(self) -> str:
-        """Return the deployment that keeps up with the load and answers first, or the overload."""
+        """Return the deployments with the lowest p99 TTFT and the least energy, or the overload if none keeps up."""
         first, least = choose_loads(self.loads)
         if first.is_growing:
             return (text.OVERLOADED if len(self.loads) > 1 else text.OVERLOADED_ONE)(first)
@@ -271,10 +273,11 @@ class LlmAnswer(RunAnswer):
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
-        """Return the deployments that are statistically tied with the best one under a load, in words; empty if there
-        is none.
+        """Return a phrase for the deployments that are statistically tied with the best one under a load; empty without
+        ties.
 
-        Half-widths are those of the smallest batch of each deployment, with errors as independent.
+        The half-widths are those of the smallest batch of each deployment. Errors of two deployments count as
+        independent.
         """
         from joulemap.uncertainty.probability import probability_better
 
@@ -302,7 +305,7 @@ class LlmAnswer(RunAnswer):
         return [name + text.HITS(row, below=row.tier_hit_fraction or None)]
 
     def _describe_pools(self) -> str:
-        """Return the servers of both pools, the one that saturates first, and the resulting latencies."""
+        """Return the servers of both pools, the pool that saturates first, and the resulting latencies."""
         prompts, answers = self.pools.rows
         first = max(self.pools, key=lambda row: row.use_fraction or 0.0)
         used = prompts.use_fraction
@@ -361,7 +364,9 @@ class LlmAnswer(RunAnswer):
     def _mark_best(
         self, headings: Sequence[str], limit: int
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the best cell of each column, and the best cell of each chip that ties with it."""
+        """Return the (row, column) cells with the best value of each column, and those of hardware that is tied with
+        it.
+        """
         ids = {row.place: (row.label, row.batch) for row in self.phases}
         rows = choose_rows(self.served, limit, self._wins)
         shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
@@ -480,7 +485,9 @@ class LlmAnswer(RunAnswer):
             yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: why the winner is ahead per output token, and where its energy goes."""
+        """Return two follow-up commands: one explains the winner's lead in energy per token, the other where its energy
+        goes.
+        """
         goals = {row.goal: row for row in self.winners}
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == "decode"]
@@ -508,13 +515,15 @@ def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:
 
 
 def describe_reuse(serving: Serving) -> str:
-    """Return the reuse of prefixes that a question states; empty without one."""
+    """Return a phrase for the prefix reuse that a question states; empty without reuse."""
     turns = serving.turns if serving.turns > 1 else None
     return text.REUSED(serving, turns=turns, pause_s=serving.pause_s or None, tiers=serving.cache_tiers or None)
 
 
 def describe_later(serving: Serving) -> str:
-    """Return the acceptance of later draft tokens and the tokens per step; empty without speculation."""
+    """Return a phrase for the acceptance rates of later draft tokens and the mean tokens per step; empty without
+    speculation.
+    """
     if serving.speculate is None or serving.acceptance is None:
         return ""
     from joulemap.wing.llm.serving.batch import accept
@@ -549,7 +558,7 @@ def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each chip whose limit differs from the usual one, with its batches unless these are all."""
+    """Yield (chip, limit, batch sizes) where the limit differs from `usual`; empty sizes mean all of the chip's."""
     for label in dict.fromkeys(label for label, _ in bounds):
         mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
         for bound in dict.fromkeys(mine.values()):

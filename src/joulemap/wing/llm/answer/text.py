@@ -39,7 +39,7 @@ LEADS: Final[Mapping[str, Template]] = {
         "({chance:chance} confidence[ of being the best of {count}])"
     ),
 }
-"""Goal -> lead over the next hardware."""
+"""Goal -> phrase for a winner's lead over the next hardware."""
 EQUAL: Final = Template(", the same as {other}")
 TIED: Final = Template("statistically tied with {rivals:few}")
 ONE: Final = Template(
@@ -193,7 +193,7 @@ DOUBTED: Final[Mapping[str, str]] = {
     "TPOT": "between_half_width",
     "J/token": "output_token_half_width",
 }
-"""Quantity -> field of its half-width."""
+"""Heading of a quantity -> field with the half-width of its interval."""
 
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "

@@ -3,8 +3,8 @@
     prompt ─► one of the prefill servers, one prompt at a time (M/D/1) ─► KV cache over the link ─► decode pool
 
 A turn of a conversation goes to the prefill server that keeps the turns before it. That server never sees the tokens of
-answers, so it computes the previous answer with the new prompt. What it keeps, how long a request takes and how many
-are in flight depend on each other, and are found by iteration.
+answers, so it computes the previous answer with the new prompt. The kept tokens, the time of a request and the requests
+in flight depend on each other, and are found by iteration.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Split:
     between_s: float
     request_j: float
     hits: tuple[float, ...]
-    """Share of prompt tokens found on the prefill servers and in each tier below."""
+    """Share of prompt tokens found on the prefill servers and in each lower tier."""
 
 
 def find_room(question: Question, case: Case) -> float:
@@ -72,10 +72,10 @@ def find_residence(question: Question, case: Case, users: float, *, context: flo
 def split_pools(
     question: Question, case: Case, users: int, servers: int, *, first_token_s: float | None, most_servers: int
 ) -> Split | None:
-    """Return the fewest prefill servers beside a decode pool of `servers`; None if it exceeds `most_servers`.
+    """Return a decode pool of `servers` with the fewest prefill servers that meet the target mean time to first token.
 
-    These meet the target mean time to first token. If no number can, because one prompt alone takes longer, the first
-    number above 1 that keeps up is returned. Return None if the decode pool has no room for the requests in flight.
+    If one prompt alone takes longer than the target, return the first number above 1 that keeps up. Return None if more
+    than `most_servers` are needed, or if the decode pool has no room for the requests in flight.
     """
     if most_servers < 1:
         return None
@@ -92,7 +92,7 @@ def split_pools(
 
 
 def cut_prompt(prompt: float, cached: float, step_tokens: float) -> tuple[Passes, float]:
-    """Return the mean pass of a lone prompt of which `cached` tokens are in the KV cache, and how often it runs."""
+    """Return the mean prefill pass of one prompt and the number of such passes; `cached` tokens are in the KV cache."""
     size = min(prompt - cached, step_tokens)
     behind = cached + max(0.0, prompt - cached - size) / 2.0
     return Passes.of([0.0], chunk=size, chunk_context=behind), (prompt - cached) / size
@@ -116,7 +116,11 @@ class _Pools:
         """True if the decode pool has no room for the requests in flight of the last evaluation."""
 
     def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return (seconds, joules) of a prompt with cached tokens, and of an output token in a batch of `each`."""
+        """Return (seconds, joules) of a prompt with `cached` tokens in the cache, and of one token of all sequences in
+        a batch.
+
+        `each` is the batch size of a decode server.
+        """
         if (cached, each) not in self.costs:
             prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
             places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
@@ -129,7 +133,7 @@ class _Pools:
         return self.costs[cached, each]
 
     def find(self, count: int) -> tuple[Split, float] | None:
-        """Return the pools with `count` prefill servers, and the time of a prompt; None above `FULL` utilization."""
+        """Return the pools with `count` prefill servers, and the seconds of a prompt; None above `FULL` utilization."""
         question, case, serving = self.question, self.case, self.question.serving
         steps, pause_s = question.steps, serving.pause_s
         residence = None

@@ -69,10 +69,10 @@ def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
 
 
 def choose_stored(cases: Sequence[Case]) -> list[Case]:
-    """Return, for each configuration, the one whose runs represent it: its own, unless there are many.
+    """Return, in the same order, the configuration whose stored runs represent each configuration.
 
-    If there are many, only the smallest and the largest batch of a chip are stored. Each other configuration uses
-    the nearer of these.
+    Up to `MOST_STORED` configurations represent themselves. Of more, only the smallest and the largest batch of a chip
+    are stored, and the nearer one represents the others.
     """
     if len(cases) <= MOST_STORED:
         return list(cases)
@@ -88,7 +88,7 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
 
 
 def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
-    """Return the prefill runs and the decode runs of configurations, in their order."""
+    """Return the ids of the prefill runs and of the decode runs, each in the order of the configurations."""
     prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
     return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
 

@@ -53,9 +53,9 @@ class LatencyTarget:
 
     users: int
     first_token_s: float | None = None
-    """Mean time to first token; None for no target."""
+    """Target mean time to first token in seconds; None for no target."""
     between_s: float | None = None
-    """Mean time per output token; None for no target."""
+    """Target mean time per output token in seconds; None for no target."""
 
     def __attrs_post_init__(self) -> None:
         """Raise UsageError for fewer than one user, or without a target."""
@@ -84,11 +84,11 @@ class Deployed:
     between_s: float
     request_j: float
     hits: tuple[float, ...] = (0.0,)
-    """Share of prompt tokens found on the device and in each tier below."""
+    """Share of prompt tokens found on the device and in each lower tier."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
     other: Deployed | None = None
-    """Nearest servers that do both phases, if two pools are chosen; None otherwise."""
+    """Best deployment without separate pools, if two pools are chosen; None otherwise."""
 
     @property
     def device_count(self) -> int:
@@ -97,7 +97,7 @@ class Deployed:
 
     @property
     def request_s(self) -> float:
-        """Time of a request."""
+        """Mean time of a request in seconds."""
         return self.first_token_s + self.question.steps * self.between_s
 
     @property
@@ -196,7 +196,7 @@ def find_deployment(
 
 
 def _add_uncached(found: Deployed, target: LatencyTarget) -> Deployed:
-    """Return a deployment with the energy of a request without reuse, if it reuses prefixes and has no pools."""
+    """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not found.question.serving.reuses_prefixes or found.prompt_servers:
         return found
     before = _serve(found.question, found.case, target, found.servers, reuses=False)
@@ -215,8 +215,8 @@ def find_likelier(
     """Return the smallest deployment larger than `found` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
-    take fewer devices. None if no such deployment exists.
+    `most_ratio` times that of `found`. Two pools are tried only if `found` has two, and chosen only if they take fewer
+    devices. None if no such deployment exists.
     """
     options = list(list_options(found.question, found.case, target, questions))
     search, most_s = Search(options, target), most_ratio * found.device_s
@@ -245,7 +245,7 @@ def find_likelier(
 
 
 Option = tuple["Question", "Case", int]
-"""Question, server and number of servers."""
+"""(question, server, number of servers)."""
 
 
 def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
@@ -257,7 +257,10 @@ def _list_holding(question: Question, case: Case, questions: dict[int, Question]
 def list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
-    """Yield each server with the fewest servers that hold the users, twice as many, and so on, by total devices."""
+    """Yield options, sorted by total devices.
+
+    For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
+    """
     found: list[Option] = []
     totals: dict[Asked, Total] = {}
     for own, one in _list_holding(question, case, questions):
@@ -318,7 +321,8 @@ class Search:
         return self.tried[place]
 
     def find_quickest(self, count: int) -> Deployed | None:
-        """Return the deployment of `count` devices that serves the most requests, those within the target first.
+        """Return the deployment of `count` devices that serves the most requests per second; one within the target is
+        preferred.
 
         Return None if none holds the users.
         """
@@ -331,7 +335,9 @@ class Search:
         return max(found, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
     def prefer(self, found: Deployed) -> Deployed:
-        """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
+        """Return a deployment that meets the target with as many devices as `found` and serves the most requests per
+        second.
+        """
         places = [place for place in range(len(self.options)) if self.count(place) == found.device_count]
         self.prepare(places)
         for place in places:
@@ -448,7 +454,7 @@ def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None
 
 @frozen(kw_only=True)
 class Paid:
-    """Cost and carbon of one device of a chip, from its stored runs."""
+    """Cost, carbon and interval widths of one device of a chip, from its stored runs."""
 
     device_usd_per_s: float | None = None
     gco2_per_j: float | None = None
@@ -529,7 +535,7 @@ def _find_chance(found: Deployed, paid: Paid) -> float | None:
 
 
 def rank_rows(rows: Sequence[UserRow]) -> list[UserRow]:
-    """Return rows within the target by cost, without a price by energy, then other rows by their excess over the
+    """Return rows within the target by cost, or by energy without a price; then other rows by their ratio to the
     target.
     """
     return sorted(
