@@ -136,7 +136,7 @@ class LlmAnswer(RunAnswer):
         return (self._draw_figure("frontier", self.rows, self.title(), self._describe_winners()),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with at most `limit` configurations; its JSON form has all tables, its CSV form all rows."""
+        """Return the document with at most `limit` configurations; JSON has all tables, CSV all rows."""
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
         batches = show_under(
