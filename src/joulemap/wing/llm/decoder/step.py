@@ -58,7 +58,7 @@ class Step:
     chunk: int = 0
     """Tokens of an additional prompt chunk of one sequence in the same pass."""
     chunk_cached: int = 0
-    """Tokens of that prompt already in the KV cache."""
+    """Tokens of the chunk's prompt already in the KV cache."""
     devices: int = 1
     """Tensor-parallel devices, which divide heads, inner columns and the vocabulary."""
     expert_devices: int = 1
@@ -72,7 +72,7 @@ class Step:
     cache: str = ""
     """KV cache precision; empty for the precision of the run."""
     routing: str = ""
-    """Expert routing, as in the single operator."""
+    """Choice of experts, as in the single operator `experts`; empty for balanced routing."""
     engine: str = ""
     """Engine and date whose attention kernels are used; empty for built-in kernels."""
 
@@ -84,7 +84,7 @@ class Step:
 
     @property
     def kernels(self) -> str:
-        """Kernel words that attention operators get from the engine."""
+        """Words for the engine's kernels in the variants of attention operators; empty for built-in kernels."""
         return find_engine(self.engine).words if self.engine else ""
 
     def cut(self, decoder: Decoder) -> Decoder:
@@ -103,7 +103,7 @@ class Step:
 
     @property
     def world(self) -> int:
-        """All devices of a stage."""
+        """Number of devices of a stage."""
         return self.devices * self.data_devices
 
     def part(self, count: int) -> int:
@@ -155,7 +155,7 @@ def count_stage(decoder: Decoder, stages: int) -> int:
 def check_devices(
     decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1, pipeline_devices: int = 1
 ) -> None:
-    """Raise UsageError if a model cannot be divided this way."""
+    """Raise UsageError if a model cannot be divided among these devices."""
 
     def refuse(what: str, count: int, of: int) -> None:
         if count % of:
