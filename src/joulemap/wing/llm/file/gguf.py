@@ -42,7 +42,9 @@ MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
 
 MOST_KEPT: Final = 65_536
-"""Maximum numbers of a stored array, one for each layer; only the length of longer arrays is stored."""
+"""Maximum length of an array of numbers that is kept, such as one number per layer; of longer arrays only the length
+is.
+"""
 
 TEXT: Final = 8
 ARRAY: Final = 9
@@ -58,12 +60,12 @@ PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gg
 
 @cache
 def load_tables() -> Mapping[str, Mapping[str, Any]]:
-    """Return types of tensors, architectures and names of tensors."""
+    """Return the tables that translate GGUF to this package: tensor types, architectures and names."""
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
 def read_gguf(path: Path) -> FileHeader:
-    """Return the header of a model in one file, or in several given any of them.
+    """Return the header of a model, given its only file or any of its files.
 
     Raise ModelError for a file that is not a GGUF file, is cut short or has a part missing.
     """

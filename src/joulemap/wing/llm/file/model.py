@@ -35,7 +35,7 @@ INCOMPLETE: Final = "the file holds"
 """Beginning of the note on a file that lacks weights."""
 
 WIDE: Final = "16 and 32 bits"
-"""Name of the formats that a run keeps at its own precision."""
+"""Name in notes for tensors of 16 and 32 bits, which a run keeps at its own precision."""
 
 JOINED: Final = (
     ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
@@ -45,7 +45,7 @@ JOINED: Final = (
     ("self_attn.k_proj.weight", "self_attn.qkv_proj.weight"),
     ("self_attn.v_proj.weight", "self_attn.qkv_proj.weight"),
 )
-"""Weight -> weight whose format it shares if a file does not contain it."""
+"""(weight, other weight whose format it takes if a file lacks the weight)."""
 
 PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "ffn_up_exps": "moe", "ffn_up": "mlp"}
 """Tensor of a layer -> kind of the layer; the first that a layer has decides."""
@@ -149,7 +149,7 @@ def _read_hybrid(
 ) -> dict[str, Any]:
     """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
 
-    `words` maps each of them to a key of a configuration.
+    `words` maps each kind and size to a key of a configuration.
     """
     heads, experts = keys.get("ssm.time_step_rank", 0), keys.get("expert_count", 0)
     kinds = [
@@ -180,7 +180,9 @@ def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
 
 
 def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the widths of heads: the rotary part, and the widths of multi-head latent attention."""
+    """Return configuration keys for the widths of heads: the rotary part, and the widths of multi-head latent
+    attention.
+    """
     turned = keys.get("rope.dimension_count")
     if "kv_lora_rank" in values:
         turned = turned or 64
@@ -212,7 +214,7 @@ def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architectu
 
 
 def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the sizes of recurrences."""
+    """Return configuration keys for the sizes of recurrences; empty without recurrences."""
     inner, heads = keys.get("ssm.inner_size", 0), keys.get("ssm.time_step_rank", 0)
     if kind == "mamba":
         return {"intermediate_size": inner}
@@ -243,7 +245,7 @@ def count_weights(decoder: Decoder) -> int:
 
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
-    """Return the elements of the weights whose names have this prefix."""
+    """Return the elements of all weights whose names begin with one of `begins`, or of all weights if it is empty."""
     graph = build_graph(decoder, Step(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
@@ -251,7 +253,10 @@ def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
 
 
 def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
-    """Return a decoder with a note on weights that its sizes do not have; ModelError for more than a few."""
+    """Return a decoder with a note if its sizes and its file have different numbers of weights.
+
+    ModelError if they differ by more than `LARGEST_GAP`.
+    """
     beside = load_tables()["beside"]["names"]
     last = decoder.layer_count
     stated = sum(
@@ -323,9 +328,7 @@ def _fill_joined(own: dict[str, str]) -> None:
 
 
 def _find_weight(tensor: StoredTensor, tables: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
-    """Return the layer of a tensor and the name of its weight in this package; empty if it is not the weight of a
-    GEMM.
-    """
+    """Return (layer, name in this package) of the weight that a tensor stores; an empty name if no GEMM reads it."""
     if not tensor.name.endswith(".weight") or len(tensor.shape) < 2:
         return -1, ""
     stem = tensor.name.removesuffix(".weight")

@@ -85,7 +85,7 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path) -> dict[str, str]:
-    """Return the file of each tensor; ModelError unless the index names files of its own folder."""
+    """Return tensor name -> file name; ModelError unless the index names files of its own folder."""
     try:
         index = json.loads(read_text(path, MOST_INDEX_BYTES))
     except FileError as error:
@@ -189,13 +189,13 @@ def _is_entry(entry: Any) -> bool:
 
 
 def _read_counts(value: Any) -> tuple[int, ...] | None:
-    """Return a list of counts; None for anything else."""
+    """Return a list of counts as a tuple; None for any other value."""
     is_list = isinstance(value, list) and all(type(one) is int and 0 <= one < 2**63 for one in value)
     return tuple(value) if is_list else None
 
 
 def list_dtypes(tensors: Iterable[RawTensor]) -> dict[str, int]:
-    """Return the bytes of each type of elements, the largest first."""
+    """Return type of elements -> bytes of all tensors of this type, the largest first."""
     found: dict[str, int] = {}
     for tensor in tensors:
         found[tensor.dtype] = found.get(tensor.dtype, 0) + tensor.byte_count

@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def together(self) -> float:
-        """Sequences of a wave."""
+        """Mean number of sequences in a wave."""
         return self.sequences / self.waves
 
     @property
@@ -71,8 +71,9 @@ class BatchCost:
     between_s: float
     """Mean time per output token of a sequence."""
     between_j: float
-    """Mean energy of the time between two tokens of each sequence. Requests of one token have no decode step; the first
-    step of a longer answer stands for it, as in `between_s`."""
+    """Mean energy of the whole batch from one token of each sequence to the next. Requests of one token have no decode
+    step; the first step of a longer answer stands for it, as in `between_s`.
+    """
     request_s: float
     """Time from the start to the last token of the last sequence."""
     prompt_j: float
@@ -129,7 +130,8 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
 def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
     """Return the prefill passes of sequences, and the number of times each runs.
 
-    A pass computes as many complete prompts as fit. A longer prompt runs in consecutive chunks.
+    `prefix_tokens` of each prompt are cached already. A pass computes as many complete prompts as fit. A longer prompt
+    runs in consecutive chunks.
     """
     fresh = max(0.0, prompt_tokens - prefix_tokens)
     if fresh <= step_tokens:

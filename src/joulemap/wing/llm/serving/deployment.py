@@ -63,7 +63,7 @@ K_QUANT: Final = "_k"
 """Part of the names of llama.cpp's weight formats with nested scales, as in `q4_k_m`."""
 
 ANSWER: Final = "_answer"
-"""Suffix of the number kinds that describe attention of one token per sequence."""
+"""Suffix of an engine's names for numbers that apply to attention of one token per sequence."""
 
 LIBRARY_SHARES: Final = (
     "wide_share",
@@ -114,7 +114,7 @@ UNLIMITED: Final = 1e6
 """Factor that makes memory capacity unlimited here; `Room` checks beforehand how many sequences fit."""
 
 Kernels = tuple[tuple[str, str], ...]
-"""Pairs of operation and the kernel family that runs it, as in operator variants."""
+"""(operation, kernel family that runs it) pairs, as in operator variants."""
 
 
 @define(eq=False)
@@ -126,7 +126,7 @@ class Book:
     _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
     def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
-        """Return the workloads of passes with the given kernel families, with cached intermediate results."""
+        """Return the workloads of passes, with the given kernel families; intermediate results are cached."""
         key = kernels, tuple(asked)
         if key not in self._together:
             missing = [one for one in asked if one not in self._works]
@@ -223,15 +223,16 @@ class Deployment:
 
     @property
     def kinds(self) -> list[str]:
-        """Names under which an engine may have separate numbers, most specific first: the microarchitecture, each of
-        its words from the last to the first, and the class.
+        """Names under which an engine may have separate numbers, the most specific first.
+
+        They are the microarchitecture, its words from the last to the first, and the class.
         """
         words = self.hardware.microarchitecture.split()
         return ["".join(words), *words[::-1], self.hardware.architecture]
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
-        """Hardware at the rates that the engine's kernels reach, for few rows and for many.
+        """(hardware for few rows, hardware for many rows), each at the rates that the engine's kernels reach.
 
         Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate, also on chips
         whose only floating-point products are fp32. Gaming boards accumulate in 32 bits at half that rate. `Room`
@@ -307,7 +308,7 @@ class Deployment:
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
     def ask(self, passes: Passes) -> list[Asked]:
-        """Return the passes of one device, with whole sizes."""
+        """Return the passes as one device runs them, with whole sizes."""
         parts = np.maximum(self._cut(passes), 1.0)
         sizes = (
             passes.sequences / parts,
@@ -367,8 +368,9 @@ class Deployment:
 
     @cached_property
     def _gathering(self) -> Hardware:
-        """Hardware for few rows of several tokens, with the bandwidth share that experts reach after a gather of
-        tokens.
+        """Hardware for few rows that belong to several tokens.
+
+        Its experts reach the bandwidth share that they have after a gather of tokens.
         """
         few, _ = self.chips
         share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0

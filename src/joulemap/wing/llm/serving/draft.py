@@ -74,5 +74,5 @@ class Guessing:
 
 
 def guess(surface: Surface, draft: Draft | None) -> Surface:
-    """Return a surface with speculative decoding if there is a draft."""
+    """Return a surface with speculative decoding; `surface` itself without a draft."""
     return surface if draft is None else Guessing(surface=surface, draft=draft)

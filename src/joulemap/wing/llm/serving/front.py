@@ -52,7 +52,7 @@ class ReusingPrompts(Prompts, ReusingServer):
         self.arrive(following, now)
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause; the load is full until the last one has begun."""
+        """Start the next conversation after a pause. When the last one begins, record the end of the full load."""
         if not self.later:
             return
         if len(self.later) == 1:
@@ -73,14 +73,17 @@ class Answers(Server):
     """Request -> its prefill server."""
 
     def leave(self, number: int) -> None:
-        """Finish a sequence that has its last token."""
+        """Finish a sequence that has its last token, and let its prefill server start the next turn."""
         self.log.finished[number] = self.now
         self.release(number)
         self.homes[number].resume(number, self.now)
 
 
 def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) -> list[list[int]]:
-    """Return the requests of each of `count` servers: conversations and lone requests go round-robin."""
+    """Return the requests of each of `count` servers.
+
+    Conversations and lone requests go round-robin; all turns of a conversation go to one server.
+    """
     homes: dict[int, int] = {}
     places: list[list[int]] = [[] for _ in range(count)]
     heads = 0

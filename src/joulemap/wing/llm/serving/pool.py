@@ -66,8 +66,8 @@ def simulate_pools(
 ) -> tuple[Served, tuple[Work, Work]]:
     """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
 
-    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. Each
-    prefill server keeps the load's requests in flight.
+    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. If
+    the load has a fixed number of requests in flight, each prefill server keeps that number.
     """
     prompts, answers = pools
     if load.is_steady:

@@ -266,7 +266,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
 def _predict_tests(deployment: Deployment) -> Prediction:
     """Return the means of LocalScore's tests of single sequences: times to the first token, and rates of later tokens.
 
-    Its time between tokens is the inverse of the mean rate.
+    The predicted time between tokens is the inverse of the mean rate.
     """
     prompt, output = max(LOCALSCORE_TESTS)
     room = _room(deployment, 1.0, prompt, output)

@@ -28,7 +28,7 @@ class Shelf:
     tier: Tier
     blocks: OrderedDict[int, None]
     most: int
-    """Maximum blocks."""
+    """Maximum number of blocks."""
     found_tokens: int = 0
     """Prompt tokens that were found here."""
     read_bytes: float = 0.0
@@ -67,7 +67,9 @@ class PrefixCache:
         return len(self.pins) * self.block_tokens
 
     def find(self, blocks: Sequence[int]) -> list[int]:
-        """Return the places of a prompt's blocks, as far as they are found: 0 for the device, else the tier."""
+        """Return the place of each block of a prompt, up to the first one that is missing: 0 for the device, n for tier
+        n.
+        """
         places = []
         for block in blocks:
             if block in self.pins or block in self.free:
@@ -130,7 +132,9 @@ class PrefixCache:
                 self.free[block] = None
 
     def shrink(self, room_tokens: float) -> None:
-        """Evict blocks until those on the device fit; pinned ones stay."""
+        """Evict the least recently used blocks until those on the device take at most `room_tokens`; pinned blocks
+        stay.
+        """
         most = int(max(0.0, room_tokens - self.pinned_tokens) / self.block_tokens)
         while len(self.free) > most:
             block, _ = self.free.popitem(last=False)

@@ -42,7 +42,7 @@ class ReusingServer(Server):
         self.found: dict[int, int] = {}
         """Request in `read` -> prompt tokens that it reuses."""
         self.loaded: set[int] = set()
-        """Requests whose blocks are moved to the device, with memory reserved for the rest of their prompts."""
+        """Requests whose blocks are being moved to the device; memory is reserved for the rest of their prompts."""
         self.accepted: set[int] = set()
         log.full_from = self.prefixes.filled_s
 
@@ -167,7 +167,7 @@ class ReusingServer(Server):
         insort(self.coming, (arrival + self.limits.request_s, number))
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause; the load is full until the last one has begun."""
+        """Start the next conversation after a pause. When the last one begins, record the end of the full load."""
         if self.later:
             if len(self.later) == 1:
                 self.log.full_until = now

@@ -54,7 +54,7 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) 
 
 
 def measure_token(deployment: Deployment, load: Load) -> float:
-    """Return the mean KV cache bytes of a token in the sequences of a load, of which a tier holds one copy."""
+    """Return the mean KV cache bytes of a token in a load, over all devices; a tier holds one copy of them."""
     length = round(_mean_length(load))
     return deployment.decoder.cache_bytes(length, Room(deployment=deployment).item_bytes) / length
 

@@ -34,7 +34,7 @@ ROUNDS: Final = 8
 """Maximum iterations of the search for the requests in flight."""
 
 NEWTON: Final = 20
-"""Iterations of the search for the time that a context stays."""
+"""Iterations of the search for the time that a context stays in the prefix cache."""
 
 GRAIN: Final = 12.0
 """Steps per power of two to which requests in flight are rounded, so that evaluated passes can be reused."""
@@ -72,7 +72,10 @@ class Residence:
         return tuple(here - before for here, before in zip(found, [0.0, *found], strict=False))
 
     def _find_shorter(self, room: float) -> float:
-        """Return the share of pauses for which contexts stay; `room` is for contexts of users in a pause."""
+        """Return the share of pauses that end while the context is still cached.
+
+        `room` is the capacity for contexts of users in a pause, as a share of these contexts.
+        """
         if room <= 0.0:
             return 0.0
         rest = 1.0 - self.reused_fraction
@@ -86,7 +89,9 @@ class Residence:
         return -math.expm1(-stay)
 
     def sum_moves(self, hits: Sequence[float]) -> tuple[float, float]:
-        """Return the mean seconds and joules of a turn for moves; evicted blocks move to the next tier."""
+        """Return the mean seconds and joules that a turn spends on moves between tiers; evicted blocks move to the next
+        tier.
+        """
         seconds = sum(hit * one for hit, one in zip(hits[1:], self.load_s, strict=True))
         lost = [1.0 - sum(hits[: place + 1]) for place in range(len(self.move_j))]
         joules = sum(one * (gone + hit) for one, gone, hit in zip(self.move_j, lost, hits[1:], strict=True))
