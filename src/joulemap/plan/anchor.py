@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
-"""(digest as described, formula version) -> energies per action that the anchor adds or changes. Probes run once per
-process.
+"""(digest before modifiers, formula version) -> energies per action that the anchor adds or changes. Probes run once
+per process.
 """
 
 
 def anchor_hardware(hardware: Hardware) -> Hardware:
-    """Return a described hardware at its default mode, with the energies per action that its anchor adds or changes.
+    """Return hardware at its default mode, with the energies per action that its anchor adds or changes.
 
-    Raises CatalogueError for a chip that cannot be mapped.
+    The anchor is the board power that no circuit explains. Raises CatalogueError for a chip that cannot be mapped.
     """
     if hardware.priced_at == BOARD:
         return hardware

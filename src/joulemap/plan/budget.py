@@ -40,7 +40,7 @@ class InHost:
 
     @property
     def word(self) -> str:
-        """Word by which the host extends the digest of a chip."""
+        """Word for the host that extends the digest of a chip."""
         around = "" if self.around is None else self.around.digest
         return host_word(self.host.digest, is_counted=self.is_counted, around=around)
 
@@ -118,7 +118,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
-    """Return a chip bound with default settings: calibrated, at the boundary of its board, with its host.
+    """Return a chip with default settings: calibrated, at the boundary of its board, with its host.
 
     Raises CatalogueError for a chip that cannot be mapped or a calibration that does not fit.
     """
@@ -133,12 +133,12 @@ def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
 
 
 Pair = tuple[HardwareEntry, str]
-"""Hardware at a power mode."""
+"""(hardware, power mode)."""
 
 
 @frozen(kw_only=True)
 class Budget:
-    """Maximum power of a chip."""
+    """Maximum power of a chip, with the origin of this limit."""
 
     power_w: float
     reason: str

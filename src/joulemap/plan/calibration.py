@@ -27,7 +27,7 @@ AUTO: Final = "auto"
 """Default choice: the user's own calibration, else the shipped one, else the generation's, else none."""
 
 OWN: Final = "own"
-"""Choice like `auto`, but without the calibration of the generation."""
+"""Choice like `auto`, but no calibration is inherited from the generation."""
 
 GIVEN: Final = "given"
 

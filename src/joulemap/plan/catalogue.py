@@ -70,7 +70,7 @@ def _find_member_entries(texts: Iterable[str]) -> dict[str, HardwareEntry]:
 
 
 def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
-    """Return digest -> described hardware, from the current catalogue or the user's own."""
+    """Return digest -> hardware before modifiers, from the current catalogue or the user's own hardware."""
     found = {hardware.digest: hardware for hardware in own}
     wanted = [digest for digest in dict.fromkeys(digests) if digest not in found]
     ready = _template(catalogue_digest()) if wanted else None
@@ -108,7 +108,8 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
 def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Connection]:
     """Yield a read-only connection that holds the current catalogue.
 
-    It is the results database where readable and up to date, else the template, else a temporary database in memory.
+    It is the results database where readable and up to date, else the template of new databases, else a temporary
+    database in memory.
     """
     with contextlib.ExitStack() as stack:
         yield _open(source, catalogue_digest(), stack, kind)

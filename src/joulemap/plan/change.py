@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
     Pair = tuple[HardwareEntry, str]
-    """Hardware at a power mode."""
+    """(hardware, power mode)."""
 
 MOST_UNITS: Final = 2**31 - 1
 """Maximum units of one chip that the store can hold."""
@@ -70,8 +70,8 @@ def find_changes(
 ) -> tuple[Selection, dict[Pair, tuple[Change, ...]]]:
     """Return the selection with its variants, and the changes of each chip at its power mode.
 
-    A constant with several values makes as many variants, each with a label. Values are read against the bound
-    hardware: calibrated, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
+    A constant with several values makes as many variants, each with a label. Values such as x1.5 refer to the chip
+    after calibration, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
     value; UnknownNameError for an unknown hardware.
     """
     demands = read_demands(settings.changes)
@@ -128,7 +128,7 @@ class Changed:
 
     @property
     def word(self) -> str:
-        """Word by which the changes and the name extend the digest of a chip."""
+        """Word for the changes and the name that extends the digest of a chip."""
         return word_changes(self.changes, self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:

@@ -248,7 +248,7 @@ class _Work:
 
     @cached_property
     def _models(self) -> tuple[tuple[Model, tuple[Plan, ...]], ...]:
-        """Each model with the plans that contain it."""
+        """(model, plans that contain it) for each model."""
         if len(self.plans) == 1:
             return tuple((model, self.plans) for model in self.plans[0].models)
         found: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
@@ -263,7 +263,7 @@ class _Work:
 
     @property
     def tally(self) -> RunTally:
-        """Counts of runs so far."""
+        """Number of runs by outcome so far."""
         return RunTally(
             stored_count=self._stored_count, evaluated_count=self._evaluated_count, refused_count=self._refused_count
         )

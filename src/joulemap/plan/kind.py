@@ -80,11 +80,11 @@ class HardwareKind(Protocol):
         ...
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Modifier:
-        """Return the modifier that binds described hardware: its chips calibrated, at a mode and boundary."""
+        """Return the modifier that calibrates the chips of hardware and sets its mode and boundary."""
         ...
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
-        """Return name -> constant of bound hardware."""
+        """Return name -> constant of hardware with all modifiers applied."""
         ...
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:

@@ -85,7 +85,7 @@ class Selection:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Ids of all hardware."""
+        """Ids of all selected hardware, without variants."""
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
@@ -164,7 +164,7 @@ def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
 
 
 def is_choice(settings: Settings) -> bool:
-    """Return True if settings choose hardware."""
+    """Return True if settings name hardware or filter it."""
     chosen = (settings.hardware, settings.architecture, settings.deployment, settings.kind, settings.scenario)
     return any(chosen)
 
@@ -386,7 +386,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
-    """Return the parts between commas, or an existing path as a whole; the word itself if there is no comma."""
+    """Return the parts of a word between commas; an existing path, or a word without commas, stays whole."""
     plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)

@@ -34,7 +34,7 @@ class Modifier(Protocol):
 
     @property
     def word(self) -> str:
-        """Word that extends the digest; empty if the digest stays."""
+        """Word that extends the digest; empty if the digest stays the same."""
         ...
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -49,7 +49,7 @@ class Calibrated:
     digest: str
     """Digest of the calibration; empty for the class's own coefficients."""
     fit: Callable[[Hardware], Hardware] = attrs.field(eq=False)
-    """Function that anchors a described hardware and applies the calibration."""
+    """Function that adds the anchor's energies to hardware and applies the calibration."""
 
     @property
     def word(self) -> str:
@@ -156,7 +156,7 @@ class Target:
         return reduce(lambda digest, one: extend_digest(digest, one.word), self.modifiers, self.described.digest)
 
     def bind(self, record: Hardware) -> Hardware:
-        """Return the described record with all modifiers applied.
+        """Return the record of the hardware with all modifiers applied.
 
         Raises CatalogueError for a chip that cannot be mapped, a calibration that does not fit or changes that
         contradict each other; KeyError or UnknownNameError for a mode that it lacks.

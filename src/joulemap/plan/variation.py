@@ -64,7 +64,7 @@ class Variation:
     name: str
     """Hardware id with its power mode."""
     hardware: Hardware
-    """Hardware bound for the run: calibrated, at its mode and boundary, with set constants."""
+    """Hardware of the run: calibrated, at its mode and boundary, with set constants."""
     batch: int
     varied: VariedRun
     use: Mapping[str, Constant]

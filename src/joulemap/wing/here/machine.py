@@ -15,11 +15,11 @@ class Graphics:
     memory_bytes: float | None = None
     """Dedicated memory; None for a GPU that shares the machine's memory."""
     power_w: float | None = None
-    """Current power limit."""
+    """Current power limit in watts."""
     clock_hz: float | None = None
     """Maximum clock."""
     source: str
-    """Tool that reported the GPU."""
+    """Name of the tool that reported the GPU."""
     core_count: int | None = None
     """Shader cores, or GPU cores of an Apple chip."""
     memory_bus_bits: int | None = None
@@ -58,7 +58,7 @@ class Memory:
 
 @frozen(kw_only=True)
 class Machine:
-    """Machine as reported by its tools."""
+    """Chips and memory of a machine, as its tools report them."""
 
     system: str
     """Operating system: Linux, Darwin or Windows."""

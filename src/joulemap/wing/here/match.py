@@ -215,7 +215,7 @@ def _split_slashes(name: str) -> Iterator[str]:
 
 
 def _spell_graphics(one: Graphics) -> Iterator[str]:
-    """Yield possible names of a GPU: as printed and, for an Apple chip, without the number of processor cores."""
+    """Yield possible names of a GPU: the printed name and, for an Apple chip, the name without processor cores."""
     yield one.name
     head, _, tail = one.name.rpartition(" ")
     if one.core_count and tail.endswith("GPU") and head.startswith("Apple"):
@@ -315,7 +315,7 @@ def _spell_processor(machine: Machine) -> Iterator[str]:
 
 
 def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
-    """Yield possible names of a neural unit: as printed, and as the NPU of the processor."""
+    """Yield possible names of a neural unit: its printed name, and the processor's name with the suffix `NPU`."""
     yield name
     yield f"{name} NPU"
     if machine.cpu is not None:

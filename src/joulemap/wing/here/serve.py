@@ -201,7 +201,7 @@ def _list_cases(
 ) -> tuple[Question, list[Case]]:
     """Return the question and its configurations.
 
-    Hardware that is bound here is added to `targets` and reused for the next model.
+    The calibrated hardware is added to `targets` and reused for the next model.
     """
     from joulemap.plan.hold import find_targets
     from joulemap.wing.llm.capacity.case import list_cases, plan_served

@@ -154,7 +154,9 @@ class ServerOptions:
         )
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words of these options that a follow-up command on one server repeats; none for defaults."""
+        """Return these options, unless they have their defaults, as command words that a follow-up on one server
+        repeats.
+        """
         return repeat_options(self, REPEATED)
 
     def read_speculation(self) -> dict[str, Any]:
@@ -282,7 +284,7 @@ class PassRunOptions(WholeRunOptions):
         return super(PassRunOptions, self._with_usual()).keywords()
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words that a follow-up command on the named pass repeats."""
+        """Return these options as the words that a follow-up command on the named pass repeats."""
         return repeat_options(self if self.phase is None else self._with_usual(), self.repeated)
 
     def _with_usual(self) -> PassRunOptions:

@@ -128,7 +128,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
 
 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
-    """Return the prediction of each row, or the reason for none, without storing it."""
+    """Return a prediction of each row, or the reason why there is none; nothing is stored."""
     found: dict[int, ServingPrediction] = {}
     for place in dict.fromkeys((row.hardware, row.boundary) for row in rows):
         mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == place}
@@ -155,7 +155,7 @@ def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
 
 
 def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
-    """Return the predictions of rows of one chip, refused ones included."""
+    """Return a prediction or a refusal for each row of one chip."""
     from joulemap.wing.llm.serving.predict import predict
 
     if target.entry is None or target.bound is None:
@@ -176,7 +176,7 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
 
 
 def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
-    """Return the record of a measurement to store: a prediction, or the reason for none."""
+    """Return the record to store for a measurement: its prediction, or the reason why there is none."""
     figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,

@@ -79,7 +79,8 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
-    """Return the pass of a decoder given by name or path, with its workload described by `names`; None for others.
+    """Return the pass of a decoder given by name or path, with its workload described by `names`; None for other
+    models.
 
     A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """

@@ -32,13 +32,13 @@ def find_checkpoint(model: str) -> str:
 
 
 class ServedRun(NamedTuple):
-    """Served configuration of a language model."""
+    """Configuration of a served language model that a command measures."""
 
     label: str
     """Name of the configuration in the answer."""
     hardware: str
     precision: str
-    """Precision, with the format of the weights."""
+    """Precision of activations, with the weight format if it differs."""
     batch: int
     device_count: int
     """Devices of one server."""

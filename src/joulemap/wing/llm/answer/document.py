@@ -57,7 +57,7 @@ class LlmAnswer(RunAnswer):
     phases: Table[ServedPhase]
     """Prefill and decode of each configuration that is served."""
     winners: Table[ServedWinner]
-    """One winner for each goal."""
+    """Best configuration for each goal, such as the lowest energy."""
     model: str
     alias: str = ""
     """Model name as requested, if it is an alias of `model`; else empty."""
@@ -71,7 +71,7 @@ class LlmAnswer(RunAnswer):
     pools: Table[PoolRow]
     """Prefill pool and decode pool, if disaggregated serving is requested."""
     assumptions: Table[AssumedNumber]
-    """Assumptions behind cost and carbon."""
+    """Assumed numbers that cost and carbon depend on."""
     not_taken: tuple[str, ...] = ()
     """Reasons why hardware of the default selection cannot run the model."""
     host_bound: str = ""
@@ -111,7 +111,7 @@ class LlmAnswer(RunAnswer):
         return check_served(self.model, serving, runs, self.scope.spell)
 
     def title(self) -> str:
-        """Return the title, which restates the question."""
+        """Return the title of the document, which restates the question."""
         lengths = text.LENGTHS(self.serving)
         batches = [] if self.loads.rows else [str(batch) for batch in sorted({row.batch for row in self.rows})]
         flown = "conversation" if self.serving.turns > 1 else "request"
@@ -243,7 +243,7 @@ class LlmAnswer(RunAnswer):
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
     def _find_tied(self, winner: ServedWinner) -> str:
-        """Return the hardware that is statistically tied with a winner, in words; empty if there is none."""
+        """Return a phrase for the hardware that is statistically tied with a winner; empty if there is none."""
         # hardware that together has over 20 % probability of being better
         rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])
         if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
@@ -364,8 +364,8 @@ class LlmAnswer(RunAnswer):
     def _mark_best(
         self, headings: Sequence[str], limit: int
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the (row, column) cells with the best value of each column, and those of hardware that is tied with
-        it.
+        """Return the (row, column) cells with the best value of each column, and the cells of hardware tied with the
+        best.
         """
         ids = {row.place: (row.label, row.batch) for row in self.phases}
         rows = choose_rows(self.served, limit, self._wins)
@@ -549,7 +549,7 @@ def repeat_reuse(serving: Serving) -> list[str]:
 
 
 def _spell_bound(bound: str) -> str:
-    """Return the limit of a phase in the words of a sentence."""
+    """Return the limit of a phase as a sentence names it."""
     return text.BOUNDS.get(bound, bound)
 
 

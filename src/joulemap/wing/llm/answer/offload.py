@@ -74,7 +74,7 @@ class OffloadAnswer(Answer):
     about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows."""
+        """Return the document with at most `limit` rows per table."""
         del repeated
         width, _, weight_width = self.precision.partition("/")
         table = self._lay(self.rows, COLUMNS, limit=limit, noun="divisions")

@@ -174,7 +174,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "communication": "communication between devices",
     "engine": "engine overhead",
 }
-"""Limit of a phase -> its words in a sentence, if they differ."""
+"""Limit of a phase -> its name in a sentence, if that differs."""
 EXCEPTION: Final = Template("{phase} on {labels:and}[ at batch {batches:and}] ({bound})")
 CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
 ONLY_PRICED: Final = Template("only {label} has a comparable price: {cost}")

@@ -170,7 +170,7 @@ Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
 
 @frozen(kw_only=True)
 class UsersAnswer(RunAnswer):
-    """Deployments that serve a number of users; those that meet the latency target come first, by cost."""
+    """Deployments that serve a number of users; deployments that meet the latency target come first, by cost."""
 
     about = ("model", "engine", "serving", "target", "pay", "not_taken")
 
@@ -186,7 +186,7 @@ class UsersAnswer(RunAnswer):
     """Note on the checkpoint, as in the title; empty if there is none."""
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
-    """Assumptions behind cost and carbon."""
+    """Assumed numbers that cost and carbon depend on."""
     host_bound: str = ""
     """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
     forms: str = ""
@@ -234,7 +234,7 @@ class UsersAnswer(RunAnswer):
         return check_served(self.model, self.serving, runs, self.scope.spell)
 
     def title(self) -> str:
-        """Return the title, which restates the question."""
+        """Return the title of the document, which restates the question."""
         wanted = WANTED(self.target)
         return TITLE(
             self.serving,
@@ -250,7 +250,7 @@ class UsersAnswer(RunAnswer):
         )
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` deployments."""
+        """Return the document with at most `limit` deployments."""
         grid = self._lay_rows(limit)
         left = (Text(LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
         return self._compose(
@@ -400,7 +400,7 @@ def _compare_costs(row: UserRow, other: UserRow) -> float | None:
 
 
 def spell_servers(row: UserRow) -> str:
-    """Return the servers of a deployment in words, such as `2 servers of h200_sxm x2`."""
+    """Return a phrase for the servers of a deployment, such as `2 servers of h200_sxm x2`."""
     return _spell(row.hardware, row.device_count, row.expert_device_count, row.server_count, row.prefill_server_count)
 
 
@@ -539,7 +539,7 @@ def _list_likelier(
 
 
 def _cost(row: UserRow) -> float:
-    """Return the cost of a million tokens; infinite if unknown."""
+    """Return the cost of a million tokens in USD; infinite if unknown."""
     return row.usd_per_million or math.inf
 
 

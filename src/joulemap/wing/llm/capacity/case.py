@@ -247,7 +247,7 @@ def describe_node(question: Question, case: Case) -> str:
 
 
 def count_node(target: Hardware) -> int:
-    """Return the number of devices of a node: those joined by a switch or mesh, else those of a server."""
+    """Return the number of devices in a node: as many as a switch or mesh joins, else as many as a server has."""
     from joulemap.model.communication import HOST_DEVICES
 
     joined = [
@@ -302,8 +302,8 @@ def describe_refusal(case: Case) -> str:
 
 
 def describe_cache(cases: Iterable[Case]) -> str:
-    """Return a note on chips that could store the KV cache in fp8, but keep 16 bits beside FP4 weights; empty without
-    any.
+    """Return a note on chips that could store the KV cache in fp8, but keep 16 bits beside FP4 weights; empty if none
+    does.
     """
     found = [
         case.hardware

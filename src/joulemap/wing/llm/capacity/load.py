@@ -235,9 +235,9 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
 
 
 def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
-    """Return the row with the lowest p99 TTFT and the row with the least energy per token, among those that keep up.
+    """Return two of the rows that keep up with the load: the lowest p99 TTFT, and the least energy per token.
 
-    If none keeps up with the load, both are the row that serves the most requests per second.
+    If none keeps up, both are the row that serves the most requests per second.
     """
     all_rows = list(rows)
     kept = [row for row in all_rows if not row.is_growing]

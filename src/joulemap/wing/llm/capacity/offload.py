@@ -90,7 +90,7 @@ def divide_between(
     settings: Settings,
     serving: Serving,
 ) -> Division:
-    """Return the divisions of a model between a bound device and a bound host, at each batch size.
+    """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
 
     A division that does not fit has the reason. Raise UsageError for several precisions.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 FULL: Final = 0.8
-"""Maximum utilization of a pool before servers are added; a request then waits for two others on average.
+"""Maximum utilization of a pool before servers are added; a request then waits for two other requests on average.
 
 Source: assumed; a queue with one server and equal services, share / (2 (1 - share)).
 """

@@ -62,7 +62,7 @@ class Question:
     stack: Stack
     serving: Serving
     guesser: Decoder | None = None
-    """Draft model for speculative decoding; None for none."""
+    """Draft model for speculative decoding; None without one."""
     takes_published: bool = False
     """True if neither activation nor weight precision is given, so that each chip runs the checkpoint as published."""
     chooses_precision: bool = False
@@ -72,7 +72,7 @@ class Question:
 
     @cached_property
     def book(self) -> Book:
-        """Passes of the model, described once for all hardware."""
+        """Workloads of the model's passes, built once for all hardware."""
         from joulemap.wing.llm.serving.deployment import Book
 
         return Book(self.decoder)
@@ -157,7 +157,7 @@ class Question:
     def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
         """Return the name and the batch size of the decode step at half the output.
 
-        With several pipeline stages, the batch size is that of the sequences on one stage.
+        With several pipeline stages, the batch size counts the sequences on one stage.
         """
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1

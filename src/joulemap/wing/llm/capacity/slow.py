@@ -33,7 +33,7 @@ class SlowHost:
     """Slow hosts of the servers measured with an engine on a chip."""
 
     added_s: float = 0.0
-    """Time added to a step; 0 if no host was slow."""
+    """Seconds added to a step; 0 if no host was slow."""
     share: float = 0.0
     """Share of the measured servers that have a slow host."""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Split:
-    """Latency and energy of separate pools."""
+    """Latency and energy of a prefill pool and a decode pool."""
 
     prompt_servers: int
     first_token_s: float
@@ -102,7 +102,7 @@ class _Pools:
     """Prefill and decode pools of one case; the cost of each pass is computed once."""
 
     def __init__(self, question: Question, case: Case, users: int, servers: int) -> None:
-        """Prepare a decode pool of `servers`."""
+        """Prepare pools whose decode pool has `servers` servers."""
         self.question, self.case, self.users, self.servers = question, case, users, servers
         serving = question.serving
         self.draft = question.draft(case.server)

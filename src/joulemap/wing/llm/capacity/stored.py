@@ -64,7 +64,7 @@ RunKey = tuple[str, int, object, tuple[str, ...]]
 
 
 def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
-    """Return the key that distinguishes the run of a pass from others of the question."""
+    """Return the key of a pass's run, which no other run of the question has."""
     return name, batch, run.target, tuple(run.point.values())
 
 
@@ -94,7 +94,7 @@ def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int
 
 
 def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
-    """Return the ids of runs by their keys."""
+    """Return key -> id of stored runs."""
     return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
 
 

@@ -65,7 +65,7 @@ class LatencyTarget:
             raise UsageError("--users needs a latency target: add --first-token 1s or --between-tokens 30ms")
 
     def miss(self, first_token_s: float, between_s: float) -> float:
-        """Return the highest ratio of a time to its target; 0 without a target."""
+        """Return the highest ratio of a time to its target; above 1 if a target is missed."""
         pairs = (first_token_s, self.first_token_s), (between_s, self.between_s)
         return max((time / most for time, most in pairs if most is not None), default=0.0)
 
@@ -107,7 +107,7 @@ class Deployed:
 
     @property
     def miss(self) -> float:
-        """Highest ratio of a time to its target."""
+        """Highest ratio of a mean time to its target; above 1 if the target is missed."""
         return self.target.miss(self.first_token_s, self.between_s)
 
     @property
@@ -215,8 +215,8 @@ def find_likelier(
     """Return the smallest deployment larger than `found` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times that of `found`. Two pools are tried only if `found` has two, and chosen only if they take fewer
-    devices. None if no such deployment exists.
+    `most_ratio` times the device time of `found`. Two pools are tried only if `found` has two, and chosen only if they
+    take fewer devices. None if no such deployment exists.
     """
     options = list(list_options(found.question, found.case, target, questions))
     search, most_s = Search(options, target), most_ratio * found.device_s
@@ -353,7 +353,7 @@ class Search:
         """Evaluate the passes of several options together, which takes little more time than one option.
 
         Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
-        conversations or drafts, passes depend on the results of others, and are evaluated one by one.
+        conversations or drafts, some passes depend on the results of other passes, so nothing is evaluated here.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
         for question, case, servers in (self.options[place] for place in places if place not in self.tried):

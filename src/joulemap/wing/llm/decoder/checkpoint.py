@@ -47,7 +47,7 @@ MIXED: Final = {
     "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
     "W4A16_NVFP4": attrs.evolve(NVFP4, activations=""),
 }
-"""Algorithm of Model Optimizer that only single modules have -> format. Source: nvidia/MiniMax-M3-NVFP4,
+"""Algorithm that Model Optimizer applies to single modules only -> its format. Source: nvidia/MiniMax-M3-NVFP4,
 Qwen3.6-27B-NVFP4.
 """
 

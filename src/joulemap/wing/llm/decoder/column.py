@@ -47,7 +47,7 @@ class Repeat:
     count: int
 
     def cut(self, decoder: Decoder, count: int) -> Decoder:
-        """Return the decoder with `count` periods."""
+        """Return the decoder with `count` periods in place of all."""
         start, end = self.head, self.head + self.period * self.count
         layers = decoder.layers
         kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
@@ -58,8 +58,8 @@ def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat |
     """Return the repetition that leaves the fewest layers to build; None if none helps.
 
     At least one layer stays on each side. A pass is built with one period and with two; a folded pass is built with
-    one. Models with layers that use the caches of others are built in full. The layer before the first period must
-    equal the layer before every other period, so that it fuses in the same way.
+    one. Models with layers that use the caches of other layers are built in full. The layer before the first period
+    must equal the layer before every other period, so that it fuses in the same way.
     """
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None

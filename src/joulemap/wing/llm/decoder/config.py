@@ -90,7 +90,7 @@ class Attention:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for none."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected)
 
 
@@ -129,7 +129,7 @@ class Latent:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for none."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected)
 
 
@@ -161,7 +161,7 @@ class Compressed:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for none."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected * self.ratio)
 
 
@@ -198,7 +198,7 @@ class Recurrence:
 
     @property
     def inner(self) -> int:
-        """Value elements of a token over all heads."""
+        """Value elements of a token, summed over all heads."""
         return self.heads * self.head_dim
 
     @property
@@ -213,7 +213,7 @@ class Recurrence:
 
     @property
     def tail_count(self) -> int:
-        """Elements of the last tokens that the convolution keeps per sequence."""
+        """Elements per sequence that the convolution keeps of the last tokens."""
         return self.conv_width * max(self.kernel - 1, 0)
 
 
@@ -230,7 +230,7 @@ class Network:
 
 @frozen(kw_only=True)
 class Experts:
-    """Mixture of experts: networks of which each token uses a few, and shared ones that every token uses."""
+    """Mixture of experts: routed networks, of which each token uses a few, and shared networks for all tokens."""
 
     count: int
     taken: int
@@ -376,7 +376,7 @@ class Decoder:
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError if the division of GEMMs or experts is unknown; never here, as the sizes determine it."""
+        """Raise UsageError if the division of GEMMs or experts is unknown; this class knows it from the sizes."""
 
     @cached_property
     def digest(self) -> str:
@@ -395,7 +395,7 @@ class Decoder:
 
 
 _IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
-"""Fields that do not affect workloads."""
+"""Fields of a decoder that do not affect workloads."""
 
 
 def _count_cached(mixer: Mixer, tokens: int, devices: int, item_bytes: float) -> float:

@@ -28,7 +28,7 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.configuration import read_whole
 
 INDEX: Final = "i"
-"""Name of the layer index."""
+"""Name of the layer index in expressions."""
 
 CONSTANTS: Final[Mapping[str, Any]] = {"none": None, "true": True, "false": False}
 

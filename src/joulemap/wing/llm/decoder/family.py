@@ -69,7 +69,7 @@ class Family:
     """Rules that read the layer sizes of some model types."""
 
     def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
-        """Keep the tables of a family file, which include those of its base family."""
+        """Keep the tables of a family file; the tables of its base family are included."""
         self.name, self.tables = name, tables
 
     @property
@@ -245,7 +245,7 @@ class Builder:
         return self._made[place]
 
     def _list_expressions(self, name: str) -> Iterator[str]:
-        """Yield the expressions of a block; nothing if the name is not that of a block."""
+        """Yield the expressions of a block; nothing if no block has the name."""
         if isinstance(self.family.tables.get(name), Mapping) and name not in PARTS and name != "let":
             kind, fields = self.family.block(name)
             choices = _list_choices(kind)

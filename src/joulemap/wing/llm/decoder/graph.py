@@ -187,7 +187,7 @@ class Graph:
         self.operators[-1] = attrs.evolve(self.operators[-1], variant=KEPT)
 
     def mark(self) -> None:
-        """Mark the end of a layer."""
+        """Record the numbers of operators, accesses and tensors at the end of a layer."""
         self.marks.append((len(self.operators), len(self.accesses), len(self.held) - len(self.weights)))
 
     def keep(self, tensor: int) -> int:

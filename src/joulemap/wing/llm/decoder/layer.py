@@ -45,7 +45,7 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
     """Return the calls of a pass of `batch` sequences on one device, from tokens to logits.
 
-    The layers are those of its pipeline stage, which starts from the output of the stage before.
+    With pipeline stages, the layers belong to one stage, which starts from the output of the stage before.
     """
     graph = Graph(words=step.kernels)
     one = Pass(graph, decoder, step, -(-batch // step.data_devices))

@@ -88,7 +88,7 @@ class Step:
         return find_engine(self.engine).words if self.engine else ""
 
     def cut(self, decoder: Decoder) -> Decoder:
-        """Return the decoder with the layers of one stage: the last ones, as many as the largest stage has."""
+        """Return the decoder with its last layers only, as many as the largest pipeline stage has."""
         if self.pipeline_devices == 1:
             return decoder
         return attrs.evolve(decoder, layers=decoder.layers[-count_stage(decoder, self.pipeline_devices) :])

@@ -43,7 +43,7 @@ DEGREES: Final = (2, 1, 1)
 
 @define(kw_only=True, eq=False, slots=False)
 class TracedDecoder(Decoder):
-    """Decoder that is described only by traced passes."""
+    """Decoder whose sizes are unknown, so that its passes are traced."""
 
     model_type: str = "traced"
     hidden: int = 0

@@ -47,7 +47,7 @@ SAME: Final = 0.01
 """Maximum relative difference in bytes at which two descriptions of a weight's format count as the same."""
 
 NAMED: Final = 3
-"""Maximum groups of tensors that a note names."""
+"""Maximum groups of tensors that a note lists."""
 
 _STACK: Final = re.compile(
     r"(?P<before>(?:[^.]+\.)*?)(?P<word>layers|layer|blocks|block|h)\.(?P<index>\d+)\.(?P<rest>.+)"
@@ -98,7 +98,8 @@ class Contents:
 
 
 def read_folder(path: Path, name: str) -> Decoder:
-    """Return the decoder of the configuration next to a safetensors file or its index, with its weights as stored.
+    """Return the decoder of the configuration next to a safetensors file or its index, in the formats of the files'
+    weights.
 
     Raise ModelError for an unreadable file, a missing part, and sizes that do not match the weights; UnknownFamilyError
     for an architecture that can be traced.

@@ -38,7 +38,7 @@ class StoredTensor:
 
     @property
     def element_count(self) -> int:
-        """Number of weights."""
+        """Number of weights in this tensor."""
         return math.prod(self.shape)
 
 
@@ -53,7 +53,7 @@ class FileHeader:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all weights."""
+        """Bytes of all weights, as the headers state them."""
         return sum(tensor.byte_count for tensor in self.tensors)
 
     @property

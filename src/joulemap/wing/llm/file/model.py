@@ -52,7 +52,7 @@ PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "f
 
 
 def read_model_file(path: Path, name: str) -> Decoder:
-    """Return the decoder of a GGUF file, with its weights as stored.
+    """Return the decoder of a GGUF file, in the formats of the file's weights.
 
     Raise ModelError for an unreadable file, an unknown architecture, or sizes that do not match its weights.
     """
@@ -80,7 +80,7 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
 
 
 def _describe_bytes(header: FileHeader) -> Iterator[str]:
-    """Yield a note on the bytes of all weights by type, and one on those that are missing."""
+    """Yield a note on the bytes of all weights by type; if bytes are missing, yield a second note."""
     sizes = Counter[str]()
     for tensor in header.tensors:
         sizes[tensor.stored or WIDE] += tensor.byte_count

@@ -27,7 +27,7 @@ NODES: Final = 3
 
 @frozen(kw_only=True)
 class Batch:
-    """Equal sequences that start together."""
+    """Equal sequences that start together, as one batch."""
 
     sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
     prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
@@ -160,9 +160,9 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
 def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    `later` contains the rates of the second and later guesses, the last one repeated. The first rejected guess discards
-    the later ones, and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation
-    1.
+    `later` contains the rates of the second and later guesses, the last rate repeated. The first rejected guess
+    discards all later guesses, and the step always yields one further token. Source: Leviathan et al., arXiv
+    2211.17192, equation 1.
     """
     if later:
         rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]

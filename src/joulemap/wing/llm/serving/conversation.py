@@ -22,8 +22,8 @@ BLOCK_TOKENS: Final = 16
 """Tokens of a block. Source: default block size of vLLM's KV cache (documentation of engine arguments)."""
 
 MOST_BLOCKS: Final = 256
-"""Maximum blocks of a generated conversation. Larger blocks keep longer ones below it, at a loss of at most 0.4 % of
-hits.
+"""Maximum blocks of a generated conversation. Longer conversations get larger blocks, which lowers hits by at most 0.4
+%.
 """
 
 LONGEST: Final = 1 << 40

@@ -72,7 +72,7 @@ LIBRARY_SHARES: Final = (
     "gemm_efficiency.dot_bf16",
     "gemm_efficiency.dot_int8",
 )
-"""Coefficients of the share of the peak that GEMMs of a library reach; those of engines with own kernels are 1."""
+"""Coefficients for the share of the peak that library GEMMs reach; 1 for engines with their own kernels."""
 
 STREAM_NORM: Final = 4.0
 """Exponent of the norm that combines the rates of memory and of the units that stream from it.
@@ -91,7 +91,7 @@ Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a
 """
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
-"""Kernel that unpacks integer weights -> variant word of its GEMMs."""
+"""Kernel that unpacks integer weights -> word in the variants of its GEMMs."""
 
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
@@ -119,7 +119,7 @@ Kernels = tuple[tuple[str, str], ...]
 
 @define(eq=False)
 class Book:
-    """Passes of one model as workloads, described once for all hardware."""
+    """Workloads of one model's passes, built once for all hardware."""
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
@@ -197,7 +197,7 @@ class Deployment:
 
     @property
     def decoder(self) -> Decoder:
-        """Decoder that is served."""
+        """Decoder that this deployment serves."""
         return self.book.decoder
 
     @property
@@ -308,7 +308,7 @@ class Deployment:
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
     def ask(self, passes: Passes) -> list[Asked]:
-        """Return the passes as one device runs them, with whole sizes."""
+        """Return each pass as one device runs it, with sizes rounded to integers, and its number of sequences."""
         parts = np.maximum(self._cut(passes), 1.0)
         sizes = (
             passes.sequences / parts,
@@ -368,9 +368,9 @@ class Deployment:
 
     @cached_property
     def _gathering(self) -> Hardware:
-        """Hardware for few rows that belong to several tokens.
+        """Hardware for passes with several rows, but few.
 
-        Its experts reach the bandwidth share that they have after a gather of tokens.
+        Experts read their weights at another share of the bandwidth there, because their tokens are gathered first.
         """
         few, _ = self.chips
         share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0
@@ -382,7 +382,7 @@ class Deployment:
 
     @cached_property
     def _untiled(self) -> Hardware:
-        """Hardware on which GEMMs without tiles reach the rate of those with full tiles; experts wait for memory."""
+        """Hardware on which GEMMs without tiles are as fast as GEMMs with full tiles; experts wait for memory."""
         (_, many), chip = self.chips, self._gathering
         slots_hz = many.unit_count.value * many.clock.value * many.geometry["issue_slots_per_unit"].value
         slots = slots_hz * FLOPS_PER_MAC / many.peaks[self.precision].rate.value
@@ -402,7 +402,7 @@ class Deployment:
 
     @property
     def _packed(self) -> str:
-        """Word of the kernel that unpacks integer weights in the registers of a GEMM; empty if there is none."""
+        """Variant word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
         weights = read_weight_format(self.weight_precision)

@@ -60,7 +60,7 @@ class ReusingPrompts(Prompts, ReusingServer):
         self.arrive(self.later.popleft(), now)
 
     def arrive(self, number: int, now: float) -> None:
-        """Let a request arrive after its pause."""
+        """Schedule the arrival of a request after its pause."""
         arrival = now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
         self.log.arrival[number] = arrival
         insort(self.coming, (arrival + self.limits.request_s, number))

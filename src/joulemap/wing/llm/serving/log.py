@@ -33,7 +33,7 @@ class Log:
     first_token: list[float | None]
     finished: list[float | None]
     token_at: list[float]
-    """Time of each request's last token before it joined or was preempted."""
+    """Time of each request's last token, recorded when the request joins decode or is preempted."""
     preemptions: list[int]
     full_from: float = 0.0
     """Time from which the number of active conversations is steady; earlier turns are not counted."""

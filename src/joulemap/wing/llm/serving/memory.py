@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 ECC: Final = "ECC"
-"""Word of memory types with error correction, which takes a sixteenth of GDDR."""
+"""Word in memory types with error correction, which takes a sixteenth of GDDR."""
 
 MIDDLE: Final = 0.5
 """Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""

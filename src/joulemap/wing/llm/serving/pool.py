@@ -222,7 +222,7 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 def count_prompts(
     deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft | None = None
 ) -> Throughput:
-    """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
+    """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
     cost = guess(deployment, draft).price(passes)

@@ -53,7 +53,7 @@ LOCALSCORE_TESTS: Final = (
     (64.0, 1024.0),
     (16.0, 1536.0),
 )
-"""Prompt and output tokens of LocalScore's nine tests, of which it states means.
+"""(prompt tokens, output tokens) of LocalScore's nine tests; its results are means over these tests.
 
 Source: recalled from LocalScore's documentation; times to the first token x prompt rates of its results give the same
 mean prompt of about 1,300 tokens.
@@ -181,7 +181,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
     """Return the weight format with the mean bits per weight that give a file of `byte_count` bytes.
 
-    If the format names one for experts, the mean is that of the other weights.
+    If `named` has a separate format for experts, the mean applies to all other weights.
     """
     book = _open(row.model)
     if named.others is None:

@@ -30,7 +30,7 @@ class Shelf:
     most: int
     """Maximum number of blocks."""
     found_tokens: int = 0
-    """Prompt tokens that were found here."""
+    """Prompt tokens that were found in this tier."""
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     free_s: float = 0.0
@@ -38,7 +38,7 @@ class Shelf:
 
     @property
     def joules(self) -> float:
-        """Energy of all moves."""
+        """Energy of all moves to and from this tier in joules."""
         return (self.read_bytes + self.written_bytes) * self.tier.j_per_byte
 
 
@@ -63,7 +63,7 @@ class PrefixCache:
 
     @property
     def pinned_tokens(self) -> int:
-        """Device memory of pinned blocks in tokens."""
+        """Device memory that pinned blocks take, in tokens."""
         return len(self.pins) * self.block_tokens
 
     def find(self, blocks: Sequence[int]) -> list[int]:
@@ -132,9 +132,7 @@ class PrefixCache:
                 self.free[block] = None
 
     def shrink(self, room_tokens: float) -> None:
-        """Evict the least recently used blocks until those on the device take at most `room_tokens`; pinned blocks
-        stay.
-        """
+        """Evict the least recently used blocks, except pinned ones, until the device holds at most `room_tokens`."""
         most = int(max(0.0, room_tokens - self.pinned_tokens) / self.block_tokens)
         while len(self.free) > most:
             block, _ = self.free.popitem(last=False)

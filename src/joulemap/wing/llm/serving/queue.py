@@ -105,7 +105,7 @@ class Server:
         self.growth = 0.0 if limits.reserves_output else limits.accepted_tokens
 
     def expect(self, accepted: list[int]) -> None:
-        """Queue accepted requests; with a fixed number in flight, the others wait until one ends."""
+        """Queue accepted requests. With a fixed number in flight, each further request waits until one ends."""
         first = accepted[: self.in_flight]
         self.later.extend(accepted[len(first) :])
         for number in first:
@@ -132,7 +132,7 @@ class Server:
         return bool(self.running or self.waiting or self.coming)
 
     def enqueue(self, number: int) -> None:
-        """Queue a request behind the waiting ones."""
+        """Append a request to the queue."""
         self.waiting.append(number)
 
     def make_room(self) -> None:
@@ -207,7 +207,7 @@ class Server:
         return pieces
 
     def fits(self, number: int) -> bool:
-        """Return whether a waiting request fits in memory with the running ones."""
+        """Return whether a waiting request fits in memory beside the running requests."""
         return not self.running or self.held + self.needed(number) + self.growth * self.answering <= self.room()
 
     def admit(self, number: int) -> bool:
@@ -344,7 +344,7 @@ class Server:
 
 
 def count_until(gap: float, seconds: float, longer: float) -> int:
-    """Return the number of passes that start within `gap` seconds; each takes `longer` more than the one before."""
+    """Return the number of passes that start within `gap` seconds; each takes `longer` more than its predecessor."""
     if seconds >= gap:
         return 1
     half = seconds - 0.5 * longer

@@ -29,7 +29,7 @@ def forget_prefixes(requests: Requests) -> Requests:
 
 
 class ReusingServer(Server):
-    """Server with a prefix cache; the tokens that it holds for a request exclude those of pinned blocks."""
+    """Server with a prefix cache; the tokens held for a request exclude its pinned blocks."""
 
     def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
         """Start idle with an empty prefix cache."""
@@ -47,7 +47,7 @@ class ReusingServer(Server):
         log.full_from = self.prefixes.filled_s
 
     def expect(self, accepted: list[int]) -> None:
-        """Queue the first turns of conversations; further turns follow the ones before them."""
+        """Queue the first turns of conversations; each later turn is queued when the turn before it ends."""
         self.accepted = set(accepted)
         later = set(self.prefixes.next_turn)
         first = [number for number in accepted if number not in later]
@@ -85,7 +85,7 @@ class ReusingServer(Server):
         return len(self.read.get(number, ())) * self.cache.block_tokens
 
     def fits(self, number: int) -> bool:
-        """Return whether a request fits in memory with the running ones after eviction of all unpinned blocks."""
+        """Return whether a request fits in memory beside the running requests, if all unpinned blocks are evicted."""
         if number in self.loaded or not (self.running or self.loaded):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]

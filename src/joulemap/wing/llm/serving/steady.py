@@ -135,7 +135,7 @@ class SteadyCost:
 
     first_token_s: float
     step_s: float
-    """Mean time per output token."""
+    """Mean time per output token in seconds."""
     median_step_s: float
     request_s: float
     output_tokens_per_s: float
@@ -212,7 +212,7 @@ class _Mix:
     steps: float
     """Decode steps of an answer."""
     pieces: float
-    """Passes that a prompt takes."""
+    """Number of passes in which a prompt is computed."""
     starts: float
     """Requests that start per decode step."""
     share: float
@@ -224,7 +224,7 @@ class _Mix:
 
     @classmethod
     def of(cls, load: Steady) -> Self:
-        """Return the mix of a load without pauses."""
+        """Return the mix of phases of a load without pauses."""
         working = min(load.in_flight, load.room)
         steps = max(1.0, load.output_tokens / load.accepted_tokens)
         fresh = max(1.0, load.prompt_tokens - load.cached_tokens)

@@ -34,7 +34,7 @@ class Passes:
     context: Floats
     """Tokens per sequence already in the KV cache."""
     chunk: Floats
-    """Tokens of an additional prompt chunk; 0 for none."""
+    """Tokens of an additional prompt chunk; 0 without a chunk."""
     chunk_context: Floats
     following: Floats
     """Consecutive prefill passes, including this one; pipeline stages work on several at once."""
@@ -95,7 +95,7 @@ class Surface(Protocol):
 
 @frozen(kw_only=True, eq=False)
 class Grid:
-    """Costs at the knots of two sizes; linear in both sizes between the knots and beyond the last ones."""
+    """Costs at the knots of two sizes, linear in both sizes between the knots and beyond the last knot."""
 
     first: Floats
     second: Floats
