@@ -217,5 +217,5 @@ def keep_within(
 
 
 def _largest(entry: HardwareEntry, modes: Sequence[str]) -> str:
-    """Return the mode with the highest cap; of equal ones the default, then the last listed."""
+    """Return the mode with the highest cap; of equal caps the default mode, else the last one listed."""
     return max(reversed(modes), key=lambda mode: (entry.cap_w(mode), mode == DEFAULT_MODE))

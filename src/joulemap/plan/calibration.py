@@ -1,6 +1,7 @@
 """Calibration of each chip in a question, and the calibrated hardware.
 
-A user's own calibration applies to its hardware only. A shipped one is inherited by hardware of the same generation.
+A user's own calibration applies to its hardware only. A shipped calibration is inherited by hardware of the same
+generation.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ GIVEN: Final = "given"
 
 @define(slots=False)
 class CalibrationUse:
-    """Choice of calibration: `auto`, `own`, `none`, or one calibration for its hardware with `auto` for all others.
+    """Choice of calibration: `auto`, `own`, `none`, or a named calibration for its hardware and `auto` for other
+    hardware.
 
-    With `auto`, hardware without a calibration inherits a shipped one of its generation.
+    With `auto`, hardware without a calibration inherits a shipped calibration of its generation.
     """
 
     named: str | Calibration = AUTO
@@ -58,7 +60,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return a chip's own or inherited calibration, or None."""
+        """Return a chip's own or inherited calibration; None if it has neither."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id

@@ -186,7 +186,7 @@ def ensure_catalogue(connection: Connection) -> None:
 
 
 def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
-    """Store the catalogue, and its hardware under the shipped calibrations; return id -> entry."""
+    """Store the catalogue, and its hardware with the shipped calibrations; return id -> entry."""
     entries = _store_catalogue(connection)
     if not own_files():
         _store_defaults(connection)

@@ -124,7 +124,7 @@ class Changed:
 
     changes: tuple[Change, ...]
     name: str = ""
-    """Name of the variant; empty for the hardware's own."""
+    """Name of the variant; empty to keep the name of the hardware."""
 
     @property
     def word(self) -> str:

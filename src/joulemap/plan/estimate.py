@@ -32,10 +32,10 @@ Place = tuple[str, int]
 
 
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
-    """Evaluate and store the totals of single operators at the settings' one configuration, if they are missing.
+    """Evaluate and store the totals of single operators at the only configuration of settings, if they are missing.
 
-    An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError
-    for a chip that cannot be mapped.
+    An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError for a
+    chip that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))
     plan = plan_runs((places[0][0],), settings)

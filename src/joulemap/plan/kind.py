@@ -31,7 +31,7 @@ class VariedRun(Protocol):
     """
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the workload's totals; raises as a run does."""
+        """Return the workload's totals on hardware; raises the errors of a run."""
         ...
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
@@ -60,7 +60,7 @@ class HardwareKind(Protocol):
         ...
 
     def list_near(self, name: str) -> list[str]:
-        """Return the names of this kind that are nearest to a misspelled one."""
+        """Return the names of this kind that are nearest to a misspelled name."""
         ...
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:

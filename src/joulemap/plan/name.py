@@ -26,7 +26,7 @@ class ModelNames:
     """
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True if the form of a name identifies it as one of this wing, before other meanings are tried."""
+        """Return True if a name has a form that only this wing uses, before other meanings are tried."""
         del name, settings
         return False
 
@@ -58,7 +58,7 @@ class ModelNames:
         return {}
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload that a model's name defines; UsageError for one too large."""
+        """Return the workload that a model's name defines; UsageError for a workload that is too large."""
         raise NotImplementedError(model.request.model)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
@@ -93,7 +93,7 @@ class ModelNames:
         return ""
 
     def find_batch(self, model: str) -> int | None:
-        """Return the only batch size of a model; None for one that takes any. Raises ModelError for a broken file."""
+        """Return the only batch size of a model; None if it takes any. Raises ModelError for a broken file."""
         del model
         return None
 
@@ -143,7 +143,7 @@ def find_batch(model: str) -> int | None:
 
 
 def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch sizes of a question, by default those that the models' files fix, or else `usual`."""
+    """Return the batch sizes of settings; without any, the sizes that the models' files fix, or else `usual`."""
     fixed = () if settings.batch else {find_batch(model) for model in models} - {None}
     return settings.batch or tuple(sorted(filter(None, fixed))) or usual
 

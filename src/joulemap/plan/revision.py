@@ -130,7 +130,7 @@ def _find_commit(name: str) -> _Commit | None:
 
 
 def _is_there(path: str) -> bool:
-    """Return True if a file exists; a text too long for a file name does not."""
+    """Return True if a file exists; False for a text that is too long for a file name."""
     try:
         return os.path.lexists(path)
     except ValueError:

@@ -307,7 +307,7 @@ def name_configuration(name: str, settings: Settings | None = None) -> str:
 
 
 def resolve_name(name: str) -> str:
-    """Return a name with the default hardware in place of a class; any other name unchanged."""
+    """Return a name in which a class is replaced by its default hardware; other names stay unchanged."""
     meant = find_default_chip(name)
     return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
@@ -440,7 +440,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file. If the base chip is a file too, add its path to `own`."""
+    """Return the entry of the design that a file describes. If the base chip is a file too, add its path to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)
@@ -460,7 +460,10 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that is not in the catalogue. Raise CatalogueError if it cannot be built."""
+    """Return the box that a name outside the catalogue means; None if it means no box.
+
+    Raise CatalogueError if the box cannot be built.
+    """
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())
@@ -468,7 +471,7 @@ def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
 
 
 def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
-    """Return the hardware of files, some of which may be of a wing's kind."""
+    """Return the hardware that files describe, both chips and hardware of a wing's kind."""
     from joulemap.catalog.load import load_files
 
     kinds = {path: kind for path in files for kind in list_kinds() if kind.is_file(path)}
@@ -478,7 +481,7 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
-    """Yield each chip of a list of texts and records, in order."""
+    """Yield each hardware name in texts, and each record, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
         found = list(group)
         yield from split_hardware(cast("list[str]", found), known) if is_text else found
@@ -545,7 +548,7 @@ def _find(
 
 
 def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
-    """Return the variant whose numbers a reference sets; UsageError for one that cannot be read."""
+    """Return the variant whose numbers a reference sets; UsageError for a reference that cannot be read."""
     changes = ref.changes
     name = name_variant(entry.id, changes)
     variant = Variant(base=entry.described, changes=changes, place=name, memory=ref.memory)
@@ -553,7 +556,7 @@ def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
 
 
 def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
-    """Return the entry of a name; UnknownNameError offers the nearest hardware and boxes."""
+    """Return the hardware entry of a name; UnknownNameError suggests the nearest hardware and boxes."""
     try:
         return find_entry(known, name)
     except UnknownNameError as error:

@@ -2,8 +2,8 @@
 
     described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
 
-A modifier has a word, which extends the digest, and a change of the numbers. The digest of a target and its record are
-folded over the same modifiers, so a stored run is found without reading the record.
+A modifier has a word, which extends the digest, and a change of the numbers. The same modifiers determine the digest
+and the record of a target, so a stored run is found without reading the record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Modifier(Protocol):
         ...
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware with the numbers of this modifier."""
+        """Return the hardware with this change."""
         ...
 
 
@@ -57,7 +57,7 @@ class Calibrated:
         return calibration_word(self.digest)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware anchored and calibrated; raises CatalogueError if that fails."""
+        """Return the hardware with the anchor's energies and the calibration; raises CatalogueError if that fails."""
         return self.fit(hardware)
 
 
@@ -123,7 +123,7 @@ class WithoutHost:
         return DEVICE_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware as a device alone."""
+        """Return the hardware without any work of a host."""
         return hardware.without_host()
 
 

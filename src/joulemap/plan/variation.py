@@ -52,7 +52,7 @@ BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
 """Constants that affect the cost of a chip, not the times and energies of its runs."""
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC)
-"""Further constants of every run; the highest clock of a board moves with its clock."""
+"""Constants of every run, in addition to the constants that formulas read; `clock` also moves the highest clock."""
 
 BILLED: Final = ("cost", "carbon")
 
@@ -168,7 +168,7 @@ class Variation:
         self.prepare((name, one) for name, ends in near.items() for one in (*ends, *self._steps(name), *factors))
 
     def _steps(self, name: str) -> tuple[float, ...]:
-        """Return the factors on a constant for its slope."""
+        """Return the factors at which a constant is evaluated for its slope."""
         constant = self.constants[name]
         if constant.is_whole:
             found = (self.value_at(name, WHOLE_STEP**sign) for sign in (-1.0, 1.0))
@@ -271,9 +271,9 @@ class Variation:
 
 
 def _find_module_w(hardware: Hardware) -> float:
-    """Return the static power of the rest of the module or SoC.
+    """Return the static power in watts of the rest of the module or SoC.
 
-    0 if the hardware is not a part of one, or if its energy already includes the rest.
+    0 if the hardware is not a part of a module or SoC, or if its energy already includes the rest.
     """
     if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
         return 0.0

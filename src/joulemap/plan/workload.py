@@ -160,7 +160,7 @@ def stored_key(connection: Connection, model: Model) -> str | None:
 
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:
-    """Return the id of a stored workload."""
+    """Return the id of a workload, which must be stored."""
     found = find_workload(connection, workload_key)
     assert found is not None
     return found
@@ -196,7 +196,7 @@ def find_workload_of(model: Model, talk: Talk) -> Workload:
 
 
 def describe_closed(model: Model, talk: Talk) -> Workload:
-    """Return the workload that a model's name defines; UsageError for one too large to be added up."""
+    """Return the workload that a model's name defines; UsageError for a workload that is too large."""
     request = model.request
     if model.names is not None:
         return model.names.describe(model, talk)

@@ -40,7 +40,7 @@ READING_RATE: Final = 5.0
 
 @frozen(kw_only=True)
 class HereAnswer(Answer):
-    """Chips of a machine, and the models on them."""
+    """Answer about a machine: its chips, and the models that run on them."""
 
     model: str
     prompt: int

@@ -48,7 +48,7 @@ POPULAR: Final = (
 """Language models that people run at home, by size."""
 
 ENOUGH: Final = 0.5
-"""Share of the highest decode speed above which more precise weights are preferred to faster ones."""
+"""Share of the highest decode speed above which more precise weights are preferred to faster weights."""
 
 J_PER_KWH: Final = 3.6e6
 
@@ -65,12 +65,12 @@ class Asked:
     prompt: int = 512
     output: int = 128
     weights: str = ""
-    """Weight format; empty for the format of the model's files, or for `WEIGHTS` if it has none."""
+    """Weight format; empty for the format of the model's files, or for `WEIGHTS` if the files have none."""
     usd_per_kwh: float = 0.3
 
     @property
     def serving(self) -> Serving:
-        """Serving settings: llama.cpp, one device."""
+        """Serving settings of the question: its lengths, llama.cpp, and one device."""
         return Serving(prompt=self.prompt, output=self.output, engine=ENGINE, devices=(1,))
 
     def price(self, joules: float | None) -> float | None:

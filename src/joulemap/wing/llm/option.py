@@ -160,8 +160,9 @@ class ServerOptions:
         return repeat_options(self, REPEATED)
 
     def read_speculation(self) -> dict[str, Any]:
-        """Return the number of draft tokens, their acceptance by depth and the draft model; UsageError for invalid
-        text.
+        """Return the fields of `Serving` for draft tokens, their acceptance by depth and the draft model.
+
+        UsageError for invalid text.
         """
         if not self.speculate:
             if self.acceptance or self.draft:
@@ -269,7 +270,7 @@ class PassRunOptions(WholeRunOptions):
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
 
     def of_checkpoint(self, model: str) -> PassRunOptions:
-        """Return the options with the weight format of the checkpoint for a pass, unless a precision is given."""
+        """Return the options; a pass without a stated precision gets the weight format of the checkpoint."""
         if self.phase is None:
             return self
         from joulemap.wing.llm.decoder.name import find_file_engine

@@ -85,7 +85,7 @@ class _Target:
 
 @cache
 def serving_version() -> str:
-    """Return sixteen hexadecimal digits over the code and data that turn passes of a model into served requests."""
+    """Return a hash of the code and data that turn passes into served requests, as sixteen hexadecimal digits."""
     return remember("code", "serving", _digest)
 
 
@@ -137,9 +137,9 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
 
 
 def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
-    """Return the hardware at the boundary of its rows.
+    """Return the hardware of measured rows at their boundary.
 
-    If its power at the wall is unknown, return it at the board, without energy predictions.
+    If its power at the wall is unknown, the boundary is the board, and there are no energy predictions.
     """
     ref = HardwareRef.read(name)
     try:

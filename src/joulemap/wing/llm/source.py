@@ -126,7 +126,7 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
 
 
 def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
-    """Return settings with each uniform box replaced by its chip, and chip -> its number in the box.
+    """Return settings with each uniform box replaced by its chip, and chip -> number of such chips in the box.
 
     Raise UsageError for boxes with different numbers of one chip.
     """

@@ -109,7 +109,8 @@ def _serve_load(
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
-    """Return how the hardware of settings serves the model of a named pass, on its devices and up to its length.
+    """Return how the hardware of settings serves the model of a named pass, on the devices and up to the length of the
+    pass.
 
     Raise as `llm` does, and UsageError if the name is not a pass.
     """

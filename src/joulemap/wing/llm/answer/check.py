@@ -1,4 +1,4 @@
-"""Commands that measure the rows of a served language model."""
+"""Commands that measure the predictions for a served language model."""
 
 from __future__ import annotations
 

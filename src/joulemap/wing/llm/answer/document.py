@@ -55,7 +55,7 @@ class LlmAnswer(RunAnswer):
     rows: Table[ServedRow]
     """Rows in the requested order of hardware, the smallest batch first; includes refused configurations."""
     phases: Table[ServedPhase]
-    """Prefill and decode of each configuration that is served."""
+    """One row for prefill and one for decode of each configuration that is served."""
     winners: Table[ServedWinner]
     """Best configuration for each goal, such as the lowest energy."""
     model: str
@@ -63,13 +63,13 @@ class LlmAnswer(RunAnswer):
     """Model name as requested, if it is an alias of `model`; else empty."""
     serving: Serving
     engine: str
-    """Engine with the year of its release."""
+    """Name of the engine, with the year of its release."""
     stored: str
-    """Published format of the checkpoint, as in the title; empty for 16 bits."""
+    """Published format of the checkpoint, as the title states it; empty for 16 bits."""
     loads: Table[LoadRow]
     """Results of each chip under the requested load; empty if only batches are requested."""
     pools: Table[PoolRow]
-    """Prefill pool and decode pool, if disaggregated serving is requested."""
+    """One row each for the prefill pool and the decode pool; empty without disaggregated serving."""
     assumptions: Table[AssumedNumber]
     """Assumed numbers that cost and carbon depend on."""
     not_taken: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class LlmAnswer(RunAnswer):
         return self._describe_loads() if self.loads.rows else self._describe_winners()
 
     def _describe_winners(self) -> str:
-        """Return the winners in energy per token and in speed; for a single hardware, its figures."""
+        """Return the winners in energy per token and in speed; if the table has one hardware, its results."""
         if len({row.label for row in self.served}) == 1:
             first, last = self.served[0], self.served[-1]
             name = self.scope.mark(first.label)
@@ -225,7 +225,7 @@ class LlmAnswer(RunAnswer):
         )
 
     def _name_compared(self, winner: ServedWinner) -> str:
-        """Return a phrase for the hardware that a winner is chosen from; empty if that is all of the table."""
+        """Return a phrase for the hardware that a winner is chosen from; empty if this is all hardware in the table."""
         return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
@@ -297,7 +297,9 @@ class LlmAnswer(RunAnswer):
         return text.TIED(rivals=rivals) if rivals else ""
 
     def _describe_hits(self) -> list[str]:
-        """Return the prefix-cache hits of the best deployment, and the energy saved; empty without a cache."""
+        """Return a sentence on the prefix-cache hits of the best deployment and the energy saved; empty without a
+        cache.
+        """
         row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
         if row.prefix_hit_fraction is None:
             return []
@@ -324,7 +326,7 @@ class LlmAnswer(RunAnswer):
         return self._lay(self.pools, text.POOLS_TABLE, pool=lambda row: text.POOL[row.pool], balance=text.BALANCE)
 
     def _lay_batches(self, limit: int) -> Grid:
-        """Return the table of deciding figures, with the best of each column marked."""
+        """Return the main table, one row per configuration, with the best of each column marked."""
         drawn = self._lay(
             self.rows.with_rows(self.served),
             text.BATCHES,
@@ -394,7 +396,7 @@ class LlmAnswer(RunAnswer):
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
     def _list_insights(self) -> list[str]:
-        """Return the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
+        """Return sentences on the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
         found = [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
         return [*found, self.host_bound] if self.host_bound else found
 
@@ -408,7 +410,7 @@ class LlmAnswer(RunAnswer):
         return [text.TOO_LARGE(shortages="; ".join(shown), more=more)] if shown else []
 
     def _describe_limits(self) -> str:
-        """Return the limit of each phase on most configurations, and the exceptions."""
+        """Return a sentence on the limit of each phase on most configurations, and on the exceptions."""
         usual, exceptions = {}, list[str]()
         for phase in ("prefill", "decode"):
             every = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}

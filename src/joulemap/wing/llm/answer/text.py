@@ -164,7 +164,7 @@ LIMITED_ALIKE: Final = Template(
     "prefill and decode are[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]"
 )
 LIMITED_DECODE: Final = Template("decode is[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]")
-"""Sentence without prefill, where no prompt fits in memory as one stored pass."""
+"""Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
 MOSTLY: Final = "mostly"
 OTHERS: Final = "exceptions: --details"
 BOUNDS: Final[Mapping[str, str]] = {

@@ -141,7 +141,7 @@ LIKELY: Final = 0.8
 """Probability of meeting the target from which a deployment is a safe choice."""
 
 DEAR: Final = 3.0
-"""Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
+"""Cost, as a multiple of the lowest cost, above which the answer does not suggest a safer deployment."""
 
 COLLECTED: Final = 5
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
@@ -360,7 +360,7 @@ class UsersAnswer(RunAnswer):
         return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
 
     def _find_passed(self, best: UserRow, other: UserRow) -> bool:
-        """Return whether a cheaper deployment of the same chip as `other` meets the target with less certainty."""
+        """Return True if a cheaper deployment on the chip of `other` meets the target, but with less certainty."""
         before = self.rows.rows[: self.rows.rows.index(other)]
         return any(row.hardware == other.hardware and row.is_met and row is not best for row in before)
 
@@ -395,7 +395,7 @@ class UsersAnswer(RunAnswer):
 
 
 def _compare_costs(row: UserRow, other: UserRow) -> float | None:
-    """Return the cost of a deployment as a multiple of another's; None if either is unknown."""
+    """Return the cost of `row` divided by the cost of `other`; None if either is unknown."""
     return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
 
 
@@ -554,7 +554,8 @@ def _pay(
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
     Cost, carbon and intervals of a chip depend on neither precision, number of devices nor batch. So the best
-    deployment of a chip represents the others. All chips run the same passes if their nodes have enough devices.
+    deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
+    devices.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables

@@ -167,7 +167,9 @@ def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch:
 def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
-    """Return the case of `devices` devices with its status; unless `is_alone`, the reason names alternatives."""
+    """Return the case of `devices` devices with its status; unless `is_alone`, the reason of a refusal names
+    alternatives.
+    """
     from joulemap.model.communication import find_path, find_send
     from joulemap.wing.llm.serving.memory import Room
 

@@ -160,7 +160,7 @@ def _deploy(
 def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
     """Return rows for 0, 1/4, 1/2, 3/4 and all of the layers on the device, and for the fewest and the most that fit.
 
-    Apart from copies, the step time is linear in the layers, so the fastest is one of these.
+    Apart from copies, the step time is linear in the layers, so one of these divisions is the fastest.
     """
     from joulemap.wing.llm.serving.surface import Passes
 

@@ -215,7 +215,7 @@ class Question:
 
     @property
     def is_one_run(self) -> bool:
-        """True if one run represents a pass: not with several pipeline stages or with a draft model."""
+        """True if one run represents a pass: without pipeline stages and without a draft model."""
         return self.serving.pipeline_devices == 1 and self.serving.speculate is None
 
     @property
@@ -247,7 +247,7 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
     """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
 
-    GEMMs take low-precision operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
+    GEMMs run at the activation precision of the checkpoint if the hardware has it, else at 16 bits.
     """
     precisions, weights = list_precisions(decoder)
     precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])

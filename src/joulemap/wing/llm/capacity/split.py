@@ -39,7 +39,7 @@ class Split:
 
 
 def find_room(question: Question, case: Case) -> float:
-    """Return how many requests fit in the memory of a server, at the mean context of a conversation's turns."""
+    """Return the number of requests that fit in a server's memory, at the mean context of a conversation's turns."""
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)
@@ -49,7 +49,7 @@ def find_room(question: Question, case: Case) -> float:
 def find_residence(question: Question, case: Case, users: float, *, context: float, tokens: float) -> Residence:
     """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below.
 
-    A context has `tokens` tokens, of which `context` are reused if they are found.
+    A context has `tokens` tokens. The next turn reuses `context` of them if they are found.
     """
     room = case.room
     assert room is not None

@@ -1,4 +1,4 @@
-"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their figures."""
+"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_STORED: Final = 36
 
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
-    """Return plans of the passes of configurations that fit; hardware with equal devices and batches shares a plan."""
+    """Return plans of the passes of configurations; hardware with equal device counts and batches shares a plan."""
     batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
         point = case.run.point
@@ -112,7 +112,7 @@ class StoredCase:
     """Prefill and decode at each batch, with the assumed part of each run's energy."""
 
     def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
-        """Return joules per token and the assumed part at the nearest batch; None without such a run."""
+        """Return (joules per token, assumed part of this energy) at the nearest batch size; None without such a run."""
         some = [one for one in self.phases if one[0].phase == phase]
         if not some:
             return None
@@ -133,8 +133,8 @@ def share_assumed(
     """Return the share of a load's energy that is assumed, and the share that is assumed static power.
 
     The energy of a prompt token comes from the stored run whose batch is nearest to the mean number of active
-    sequences. All other busy energy is that of decode steps. `assumed_idle` is the assumed share of the idle energy.
-    Return None if a run is not stored.
+    sequences. All other busy energy counts as energy of decode steps. `assumed_idle` is the assumed share of the idle
+    energy. Return None if a run is not stored.
     """
     running = max(1.0, served.latency.mean * served.served_per_s)
     prompt, answer = prompts.find("prefill", running), answers.find("decode", running)

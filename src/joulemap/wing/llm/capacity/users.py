@@ -92,7 +92,7 @@ class Deployed:
 
     @property
     def device_count(self) -> int:
-        """Devices of all servers."""
+        """Number of devices of all servers."""
         return (self.servers + self.prompt_servers) * self.case.world
 
     @property
@@ -164,9 +164,10 @@ class UserRow:
 def find_deployment(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Deployed | str:
-    """Return the deployment of a chip and precision with the fewest devices that meets the target, else the nearest.
+    """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
-    Return the reason if no deployment holds the model. `questions` is the cache of `list_divisions`.
+    If none meets it, return the deployment nearest to the target; if none holds the model, return the reason.
+    `questions` is the cache of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
@@ -387,7 +388,7 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
 
 
 def _find_load(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Steady:
-    """Return the load of one of `servers` that share the users."""
+    """Return the load of one server, if `servers` servers share the users."""
     each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
     draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
     residence = None
@@ -427,7 +428,7 @@ def name_servers(found: Deployed) -> str:
 
 
 def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers.
+    """Return separate pools: the servers of `found` for decode, and additional prefill servers.
 
     Return None if they need over `most_devices` devices, or if the decode pool lacks room.
     """

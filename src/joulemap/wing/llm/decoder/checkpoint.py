@@ -38,10 +38,10 @@ EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
 """`expert_dtype` of a configuration -> format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
 ALGORITHM: Final = "quant_algo"
-"""Key of Model Optimizer for the format of a checkpoint or of a module."""
+"""Model Optimizer's key for the format of a checkpoint or of a module."""
 
 MODULES: Final = "quantized_layers"
-"""Key of Model Optimizer for the formats of single modules."""
+"""Model Optimizer's key for the formats of single modules."""
 
 MIXED: Final = {
     "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
@@ -68,7 +68,7 @@ _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("mlp.experts", ("block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")),
     ("mlp.", ("feed_forward.", "ffn.", "mixer.", "block_sparse_moe.")),
 )
-"""Part of a weight's path in this package, with its names in checkpoints."""
+"""(part of a weight's path in this package, its names in checkpoints)."""
 
 _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "language_model.", "backbone.", "")
 """Prefixes of module paths in checkpoints."""

@@ -151,7 +151,7 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
 
 
 def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = False) -> dict[Asked, WorkloadColumns]:
-    """Return the columns of passes; only a few are built, and the others are interpolated.
+    """Return the columns of passes; only a few passes are built, and all others are interpolated.
 
     Passes that differ in the cached length are built at the shortest and the longest one. Passes that differ only in
     the number of sequences are built for the fewest and the most.
@@ -218,7 +218,7 @@ def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
 
 
 def _stretch(decoder: Decoder, step: Step) -> int:
-    """Return a key that is equal for cached lengths between which a pass is linear in the cached tokens."""
+    """Return a key of a cached length; between lengths with equal keys, a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1

@@ -185,7 +185,7 @@ class Recurrence:
     conv_bias: bool = True
     bias: bool = False
     has_norms: bool = False
-    """True if the decay input and both keys of a mamba are normalized, without weights."""
+    """True if the decay input and the matrices B and C of a mamba are normalized, without weights."""
     has_output_norm: bool = True
     """True if the result of a mamba2 or delta recurrence is normalized."""
     is_wide: bool = attrs.field(default=False, repr=False)
@@ -256,7 +256,7 @@ Mixer = Attention | Latent | Compressed | Recurrence
 
 @frozen(kw_only=True)
 class Layer:
-    """One layer of a decoder."""
+    """One layer of a decoder: its mixer, its network, and their norms."""
 
     mixer: Mixer | None
     network: Network | Experts | None
@@ -332,7 +332,7 @@ class Decoder:
     streams: int = 0
     """Residual streams per token that hyper-connections mix before and after each part; 0 without hyper-connections."""
     keeps_mixers: bool = False
-    """True if attention weights stay at 16 bits if other weights are stored in fewer bits."""
+    """True if attention weights stay at 16 bits when other weights are stored in fewer bits."""
     published: Published | None = None
     """Quantization of the checkpoint; None for 16 bits throughout."""
     context_length: int = 0
@@ -380,7 +380,7 @@ class Decoder:
 
     @cached_property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over all fields that a workload depends on."""
+        """Hash of all fields that a workload depends on, as sixteen hexadecimal digits."""
         sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _IGNORED]
         return hashlib.sha256(repr([*sizes, *self.file_notes]).encode()).hexdigest()[:16]
 
@@ -390,7 +390,7 @@ class Decoder:
 
     @cached_property
     def is_routed(self) -> bool:
-        """True if tokens choose among experts."""
+        """True if a router chooses experts for each token."""
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 

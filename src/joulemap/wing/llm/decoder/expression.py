@@ -109,7 +109,9 @@ class Configuration:
         return "", None
 
     def need(self, *keys: str, default: Any = None) -> Any:
-        """Return the count under the first of `keys` that exists, at least 1; ModelError without one or a default."""
+        """Return the count under the first of `keys` that exists, at least 1; else the default, or ModelError without
+        one.
+        """
         key, value = self._find(keys)
         if key:
             return read_whole(key, value, self.model, 1)

@@ -97,7 +97,7 @@ class Family:
         return any(re.search(pattern, key) for pattern in self.tables["ignored"])
 
     def block(self, name: str) -> tuple[type, Mapping[str, Any]]:
-        """Return the record and the fields of a block; KeyError for an unknown one."""
+        """Return the record and the fields of a block; KeyError for an unknown name."""
         table = self.tables[name]
         if not isinstance(table, Mapping):
             raise KeyError(name)

@@ -168,7 +168,7 @@ class Graph:
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int, *, is_fixed: bool) -> None:
-        """Add reads of the next tensors to an operator, up to `byte_count` bytes."""
+        """Add reads of the next tensors in `waiting` to an operator, up to `byte_count` bytes."""
         while byte_count > 0 and (one := next(waiting, None)) is not None:
             tensor, most = self._measure(one)
             taken = min(byte_count, most)

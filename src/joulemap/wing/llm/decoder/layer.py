@@ -74,7 +74,7 @@ def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _mark_formats(graph: Graph, decoder: Decoder) -> None:
-    """Mark GEMMs with the checkpoint's format of their weights if it is not the main one."""
+    """Mark GEMMs with the checkpoint's format of their weights if it differs from the main format."""
     main = decoder.published.weights if decoder.published else ""
     if not decoder.published or not main:
         return

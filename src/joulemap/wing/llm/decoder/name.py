@@ -91,7 +91,7 @@ class DecoderPass:
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over the configuration and the kernels of its engine."""
+        """Hash of the configuration and of the engine's kernels, as sixteen hexadecimal digits."""
         words = self.step.kernels
         digest = self.decoder.digest
         return hashlib.sha256(f"{digest} {words}".encode()).hexdigest()[:16] if words else digest
@@ -174,7 +174,8 @@ def find_by_size(type_name: str, parameters: float, step: float) -> str:
 def find_alias(asked: str, name: str) -> str:
     """Return the folded name of a built-in decoder, without its publisher, if it differs from the plain name.
 
-    Training suffixes and punctuation are no difference. Return an empty text for other models, such as files.
+    Training suffixes and punctuation do not count as a difference. Return an empty text for other models, such as
+    files.
     """
     own = fold(asked).rpartition("/")[2]
     return own if find_shipped(asked) == name and _bare(own) != _bare(name) else ""
@@ -315,7 +316,7 @@ def is_weight_file(name: str) -> bool:
 
 
 def complete(typed: str) -> list[str]:
-    """Return the completions of a partly typed name: models, or its next argument."""
+    """Return the completions of a partly typed name: names of models, or the next argument of a pass."""
     before, bracket, inside = typed.partition("(")
     if not bracket:
         return list(load_shipped())

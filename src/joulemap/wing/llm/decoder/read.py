@@ -141,7 +141,7 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
 def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = None) -> Decoder:
-    """Return the decoder of a configuration, by the family file at `own` if there is one.
+    """Return the decoder of a configuration; the family file at `own`, if given, describes its blocks.
 
     Raise UnknownFamilyError for an unknown model_type with unknown keys, ModelError for invalid sizes.
     """

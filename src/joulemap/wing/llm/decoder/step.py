@@ -1,11 +1,11 @@
 """Pass of a decoder as a workload: prefill of a prompt, a decode token of each sequence, or both.
 
-A pass on several devices is that of one device. Tensor parallel divides heads, inner columns and the vocabulary, and
-adds up results over the link. Expert parallel places whole experts on some devices. Data parallel divides sequences
-before attention, and sends their tokens to the experts. Pipeline parallel places layers on stages that work one after
-another and hand their tokens on; a pass is then that of the last stage, or of one before it, without logits.
-Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are scattered, then gathered
-before the next GEMMs, which moves as many bytes as an all-reduce.
+If several devices share a pass, the workload is the work of one device. Tensor parallel divides heads, inner columns
+and the vocabulary, and adds up results over the link. Expert parallel places whole experts on some devices. Data
+parallel divides sequences before attention, and sends their tokens to the experts. Pipeline parallel places layers on
+stages that work one after another and hand their tokens on. The workload is then the work of the last stage, or without
+logits of an earlier stage. Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are
+scattered, then gathered before the next GEMMs, which moves as many bytes as an all-reduce.
 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """
@@ -148,7 +148,7 @@ def _check_tokens(decoder: Decoder, step: Step) -> None:
 
 
 def count_stage(decoder: Decoder, stages: int) -> int:
-    """Return the layers of the largest of `stages` pipeline stages."""
+    """Return the number of layers on the largest of `stages` pipeline stages."""
     return -(-decoder.layer_count // stages)
 
 

@@ -50,7 +50,7 @@ class TracedDecoder(Decoder):
     vocabulary: int = 0
     layers: tuple[()] = ()
     prompt: int
-    """Tokens of the longest requested pass; a longer one may not run."""
+    """Tokens of the longest requested pass; a longer pass may fail."""
     sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
     """Function that traces a pass of a number of sequences; returns its columns and its notes."""
     _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
@@ -74,7 +74,7 @@ class TracedDecoder(Decoder):
 
     @cached_property
     def is_routed(self) -> bool:
-        """True if tokens choose among experts."""
+        """True if a router chooses experts for each token."""
         self._sample((1, 1, self.prompt), "last")
         return any(EVENLY in note for note in self.notes)
 
@@ -97,7 +97,7 @@ class TracedDecoder(Decoder):
         return max(0.0, self._held[high] + slope * (tokens - high)) * item_bytes / devices
 
     def describe(self, asked: Iterable[tuple[Step, int]]) -> dict[tuple[Step, int], WorkloadColumns]:
-        """Return the columns of passes, each with its number of sequences; ModelError for one that cannot be traced."""
+        """Return (pass, number of sequences) -> columns; ModelError if a pass cannot be traced."""
         wanted = {one: [(places, logits) for places, logits in _list_parts(*one)] for one in asked}
         groups: dict[tuple[bool, bool, str], set[Sizes]] = {}
         for parts in wanted.values():

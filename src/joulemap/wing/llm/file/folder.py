@@ -190,7 +190,7 @@ def _name_group(name: str, before: str, *, is_own: bool) -> str:
 
 
 def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder with notes on weights that it does not count; ModelError if the counts differ by much."""
+    """Return a decoder with notes on weights that it does not count; ModelError above `LARGEST_GAP`."""
     notes = []
     if contents.others:
         total = sum(contents.others.values())
@@ -217,7 +217,7 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
 
 
 def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder whose weights are stored according to its files, if these differ from the configuration."""
+    """Return a decoder whose weights have the formats of its files, where these differ from the configuration."""
     layers, head = list_weights(decoder)
     sizes = [*layers, head]
     published = decoder.published

@@ -2,7 +2,7 @@
 
     magic, version, counts │ key type value … │ name shape type offset … │ weights, which are not read
 
-Tokens and merges of a vocabulary are passed over: only their number is kept. Source of the format: GGUF version 3,
+Tokens and merges of a vocabulary are skipped: only their number is kept. Source of the format: GGUF version 3,
 github.com/ggml-org/ggml, docs/gguf.md.
 """
 
@@ -52,7 +52,7 @@ ARRAY: Final = 9
 NUMBERS: Final[Mapping[int, str]] = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
-"""Type of a value -> its code in `struct`."""
+"""GGUF type of a value -> format character of Python's `struct`."""
 
 PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
 """Name of one part of a split file, in llama.cpp's scheme."""

@@ -31,7 +31,7 @@ class StoredTensor:
 
     name: str
     shape: tuple[int, ...]
-    """Sizes; the last one is the inner dimension of GEMMs."""
+    """Sizes of the tensor; the last size is the inner dimension of GEMMs."""
     stored: str
     """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
     byte_count: int
@@ -49,7 +49,7 @@ class FileHeader:
     values: Mapping[str, Any]
     tensors: tuple[StoredTensor, ...]
     present_bytes: int
-    """Bytes behind the headers; fewer than `byte_count` if a download is not complete."""
+    """Bytes that follow the headers; fewer than `byte_count` if a download is not complete."""
 
     @property
     def byte_count(self) -> int:

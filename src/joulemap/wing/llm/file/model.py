@@ -29,7 +29,7 @@ from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 
 LARGEST_GAP: Final = 0.01
-"""Relative difference between the weights of a file and of its sizes above which the file is refused."""
+"""Maximum relative difference between a file's number of weights and the number that its sizes imply."""
 
 INCOMPLETE: Final = "the file holds"
 """Beginning of the note on a file that lacks weights."""
@@ -94,7 +94,7 @@ def _describe_bytes(header: FileHeader) -> Iterator[str]:
 
 
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
-    """Return a GGUF header as the keys of a `config.json`; ModelError for an architecture without a rule."""
+    """Return a GGUF header as the keys of a `config.json`; ModelError for an unsupported architecture."""
     tables = load_tables()
     architecture = str(header.values.get("general.architecture", ""))
     routed = bool(header.values.get(f"{architecture}.expert_count"))
@@ -132,7 +132,7 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
 
 
 def _describe_unknown(name: str, architecture: str) -> str:
-    """Return the refusal of an architecture without a rule: what the file holds, or the nearest known name."""
+    """Return the refusal of an unsupported architecture, with the kind of the file or the nearest known name."""
     tables = load_tables()
     if other := tables["others"].get(architecture):
         return f"{name}: it holds {other}"
@@ -232,7 +232,7 @@ def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) 
 
 
 def count_weights(decoder: Decoder) -> int:
-    """Return the number of weights of a decoder, each layer of one kind built once."""
+    """Return the number of weights of a decoder; equal layers are built only once."""
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         return _sum_weights(decoder, ())
     kinds = Counter(decoder.layers)

@@ -34,10 +34,10 @@ FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 FLOAT8: Final = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
 
 EXPONENTS: Final = frozenset({"U8", "F8_E8M0"})
-"""Types of scales that are powers of two."""
+"""Element types of scales that are powers of two."""
 
 INDICES: Final = frozenset({"I64", "U64", "I32", "U32", "I16", "U16", "BOOL", "C64"})
-"""Types that hold positions and masks rather than learned numbers."""
+"""Element types that hold positions and masks rather than learned numbers."""
 
 SCALES: Final = (".weight_scale_inv", ".weight_scale", ".scale", "_scale_inv", "_scale")
 """Name endings of the scales of a weight; the first that exists is used."""

@@ -105,7 +105,7 @@ H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at
 """
 
 MOST_LINKS: Final = 0.5
-"""Maximum share of the power between static power and cap that links take; it binds only on caps below 150 W."""
+"""Maximum share that links take of the power between static power and cap; it binds only on caps below 150 W."""
 
 WIDE: Final = frozenset(("bf16", "fp16"))
 """16-bit precisions."""
@@ -193,7 +193,10 @@ class Deployment:
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
     totals: dict[Asked, Total] | None = None
-    """Pass -> its total, shared by deployments of one model, chip, precision and engine; None to keep none."""
+    """Pass -> its time and energy on one device, shared by deployments of one model, chip, precision and engine.
+
+    None to cache nothing.
+    """
 
     @property
     def decoder(self) -> Decoder:
@@ -450,7 +453,7 @@ class Deployment:
 
     @property
     def _layer_s(self) -> float:
-        """Seconds of a pass in addition to its kernels, for all layers."""
+        """Seconds that all layers add to a pass, besides their kernels."""
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
@@ -479,7 +482,7 @@ class Deployment:
         return self.stack.each(self.decoder.recurrent_count, *self.kinds)
 
     def _launch(self, passes: Passes) -> Floats:
-        """Return the host's launch time for all layers of each pass."""
+        """Return the host's launch time in seconds for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
         routed = (f"experts_{kind.partition('_')[0]}",) if self.decoder.is_routed else ()

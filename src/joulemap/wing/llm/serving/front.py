@@ -44,7 +44,7 @@ class ReusingPrompts(Prompts, ReusingServer):
     """Prefill server with a prefix cache of prompts."""
 
     def resume(self, number: int, now: float) -> None:
-        """Start the turn after a finished one, or else the next request."""
+        """Start the turn that follows request `number`, or else the next conversation."""
         following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
         if following < 0 or following not in self.accepted:
             self.follow(now)
@@ -52,7 +52,7 @@ class ReusingPrompts(Prompts, ReusingServer):
         self.arrive(following, now)
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause. When the last one begins, record the end of the full load."""
+        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
         if not self.later:
             return
         if len(self.later) == 1:

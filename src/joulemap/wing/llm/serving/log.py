@@ -23,7 +23,7 @@ FIELDS: Final = (
 
 @define(kw_only=True)
 class Log:
-    """Lists that grow while a server works; the per-request lists have one place for each request."""
+    """Lists that grow while a server works; the per-request lists have one element for each request."""
 
     gaps: list[float]
     """Seconds between tokens that span several passes, of sequences that just joined or were recomputed."""

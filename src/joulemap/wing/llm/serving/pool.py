@@ -44,7 +44,7 @@ Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switch
 
 @frozen(kw_only=True, eq=False)
 class Pool:
-    """Pool of identical servers."""
+    """Pool of identical servers, with their pass costs and limits."""
 
     surface: Pass
     limits: Limits

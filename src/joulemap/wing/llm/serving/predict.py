@@ -207,7 +207,7 @@ def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
 
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
-    """Return the prompt and output tokens of a row; an unstated output is the shortest with a decode step."""
+    """Return the prompt and output tokens of a row; if it states no output, the fewest tokens with a decode step."""
     assumed = SHORT_PROMPT if row.prompt_kind == "short" else PROMPT
     prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens

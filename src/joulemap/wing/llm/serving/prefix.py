@@ -43,7 +43,7 @@ class Shelf:
 
 
 class PrefixCache:
-    """Blocks on the device and in the tiers below it. Pinned blocks, which running requests read, are not evicted."""
+    """Cached blocks on the device and in lower tiers. Pinned blocks, which running requests read, are not evicted."""
 
     def __init__(self, block_tokens: int, token_bytes: float, tiers: Sequence[Tier]) -> None:
         """Start empty; `token_bytes` is the KV cache of a token on all devices together."""
@@ -52,7 +52,7 @@ class PrefixCache:
         self.pins: dict[int, int] = {}
         """Pinned block -> number of requests that read it."""
         self.free: OrderedDict[int, None] = OrderedDict()
-        """Other blocks on the device, least recently used first."""
+        """Unpinned blocks on the device, least recently used first."""
         self.shelves = [
             Shelf(tier=one, blocks=OrderedDict(), most=int(one.capacity_bytes / self.block_bytes)) for one in tiers
         ]
@@ -96,7 +96,7 @@ class PrefixCache:
     def pin(self, blocks: Sequence[int], places: Sequence[int], now: float) -> float:
         """Pin found blocks and move them to the device; return the time at which all are there.
 
-        A tier moves one request's blocks after another's, at its bandwidth.
+        A tier moves the blocks of one request at a time, at its bandwidth.
         """
         moved = [0] * len(self.shelves)
         for block, place in zip(blocks, places, strict=False):

@@ -44,7 +44,7 @@ def accept(requests: Requests, limits: Limits) -> list[int]:
 
 
 def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
-    """Return upper bounds of passes: concurrent sequences, prompt tokens, and cached tokens of one sequence."""
+    """Return the most concurrent sequences, prompt tokens, and cached tokens per sequence that a pass may have."""
     ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
     lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
     return (
@@ -72,7 +72,7 @@ class Server:
         self.passes = 0
         """Number of decode passes so far; ends of answers are counted in decode passes."""
         self.coming: deque[tuple[float, int]] = deque()
-        """Future arrivals: earliest start time and number."""
+        """(earliest start time, request number) of future arrivals."""
         self.waiting: deque[int] = deque()
         self.prompts: deque[int] = deque()
         """Active sequences with unfinished prompts."""
@@ -93,9 +93,9 @@ class Server:
         self.done = [0] * count
         """Tokens of each sequence that are in the KV cache so far, during prefill."""
         self.target = list(requests.prompt_tokens)
-        """Tokens to be in each sequence's KV cache before its next token."""
+        """Tokens that each sequence needs in its KV cache before its next token."""
         self.left = list(requests.output_tokens)
-        """Output tokens of each sequence left at its last admission."""
+        """Output tokens that each sequence still had to generate at its last admission."""
         self.joined = [0] * count
         """Number of decode passes before each sequence joined them; -1 during prefill."""
         self.fresh: list[int] = []
@@ -164,7 +164,7 @@ class Server:
         return self.limits.cache_tokens
 
     def drop(self, number: int) -> None:
-        """Free what a sequence that ends or is preempted holds in addition to its own tokens."""
+        """Free the memory that a sequence holds besides its own tokens, when it ends or is preempted."""
 
     def taken_by_answer(self, number: int) -> float:
         """Return the cached tokens of a sequence in decode."""

@@ -61,7 +61,7 @@ class ReusingServer(Server):
         return self.cache.list_hits()
 
     def enqueue(self, number: int) -> None:
-        """Queue a request; one whose blocks have arrived starts first, since it holds memory."""
+        """Queue a request; a request whose blocks have arrived starts first, since it holds memory."""
         if number in self.loaded:
             self.waiting.appendleft(number)
         else:
@@ -167,7 +167,7 @@ class ReusingServer(Server):
         insort(self.coming, (arrival + self.limits.request_s, number))
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause. When the last one begins, record the end of the full load."""
+        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
         if self.later:
             if len(self.later) == 1:
                 self.log.full_until = now

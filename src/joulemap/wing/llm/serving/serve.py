@@ -26,7 +26,7 @@ def serve(
 ) -> Served:
     """Simulate a load on a deployment, with speculative decoding if a draft is given; energy covers all devices.
 
-    `tiers` are memory below the devices for a prefix cache. Raise UnsupportedError if no request fits.
+    `tiers` are the slower memories of a prefix cache. Raise UnsupportedError if no request fits.
     """
     limits = find_limits(deployment, load, draft)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):

@@ -43,7 +43,7 @@ ROUNDS: Final = 60
 
 @frozen(kw_only=True)
 class Site:
-    """Servers that generate answers, and whether they also compute prompts."""
+    """Servers that generate answers and, if `reads_prompts`, also compute prompts."""
 
     surface: Pass
     limits: Limits
@@ -55,8 +55,8 @@ class Site:
 def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
-    `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
-    simultaneous arrivals, are counted, because the start is part of the question.
+    `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
+    or with simultaneous arrivals, are counted, because the start is part of the question.
     """
     if load.turns > 1:
         return _settle_turns(load, site, seed)

@@ -58,9 +58,9 @@ class Residence:
     reused_fraction: float = 1.0
     """Share of the tokens of a context that the next turn uses again, in the mean of a conversation's turns."""
     load_s: tuple[float, ...] = ()
-    """Time to move a context from each tier below the device."""
+    """Seconds to move a context to the device from each tier below it."""
     move_j: tuple[float, ...] = ()
-    """Energy to move a context to or from each tier."""
+    """Joules to move a context to or from each tier."""
 
     def find(self, request_s: float, pause_s: float) -> tuple[float, ...]:
         """Return the share of turns whose context is found on the device, and in each tier below."""
@@ -116,15 +116,15 @@ class Steady:
     cached_tokens: float = 0.0
     """Prompt tokens that a prefix cache supplies."""
     residence: Residence | None = None
-    """Prefix cache that decides how many prompt tokens are found; None for `cached_tokens`."""
+    """Prefix cache that decides how many prompt tokens are found; None to use `cached_tokens`."""
     pause_s: float = 0.0
-    """Time from a request's end to the next one of its user, who is not in flight meanwhile."""
+    """Seconds from the end of a request to the next request of the same user."""
     begin_s: float = 0.0
     """Initial guess of a request's time in the search for the requests in flight; 0 to start from `pause_s`."""
     speculated_tokens: int = 0
     """Draft tokens per sequence and pass, in addition to the token that every pass yields."""
     accepted_tokens: float = 1.0
-    """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
+    """Mean tokens gained per sequence and pass: one certain token and the accepted drafts."""
     rank_wait_steps: float = 0.0
     """Steps for which a prompt waits for prompts on other data-parallel ranks."""
 
@@ -141,7 +141,7 @@ class SteadyCost:
     output_tokens_per_s: float
     power_w: float
     hits: tuple[float, ...] = ()
-    """Share of turns whose context is found on the device and in each tier below; empty without a residence."""
+    """Share of turns whose context is found on the device and in each lower tier; empty without a prefix cache."""
     moved_j: float = 0.0
     """Energy of a request for moves between the tiers of a prefix cache, in addition to the power."""
 

@@ -201,7 +201,7 @@ def _find_rates(
 def _find_moments(
     tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
 ) -> tuple[Moment, ...]:
-    """Return means over equal intervals, from cumulative sums over spells of unequal length."""
+    """Return the mean power, numbers of sequences and cached tokens in each of `MOMENTS` equal intervals."""
     edges = np.linspace(0.0, end, MOMENTS + 1)
     width = end / MOMENTS
     power, running, cached = np.zeros((3, MOMENTS))
