@@ -188,7 +188,7 @@ def find_budget(settings: Settings) -> Budget | None:
 def keep_within(
     pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return the hardware at modes within a budget, and name -> reason for each that is omitted.
+    """Return the hardware at modes within a budget, and name -> reason for omitted hardware.
 
     Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
     explicitly named mode is checked against a requested budget only. `beside_w` is hardware -> power of its host in

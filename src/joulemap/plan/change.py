@@ -55,7 +55,7 @@ class Demand:
 
 
 def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tuple[Demand, ...]:
-    """Return the constants that settings or a variant set; UsageError for one without a name or value."""
+    """Return the constants that settings or a variant set; UsageError for a constant without a name or value."""
     found = []
     for key, written in changes.items():
         asked, _, name = key.strip().rpartition(":")

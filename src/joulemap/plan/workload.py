@@ -214,7 +214,7 @@ def _ignore_message(_text: str) -> None:
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
     """Store a model's workload if it is missing, and return its key.
 
-    `workload` is the traced workload; None for one that is shipped or follows from the model's name.
+    `workload` is the traced workload; None if the workload is shipped or follows from the model's name.
     """
     key = stored_key(connection, model)
     if key is not None:

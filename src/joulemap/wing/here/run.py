@@ -32,7 +32,7 @@ USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
 def run_model(
     source: Source, models: Sequence[str], found: Found, precision: str = "", settings: Settings = SETTINGS
 ) -> list[RunHere]:
-    """Return a row for each model and chip, at the given precision or else the usual one of the chip's class.
+    """Return a row for each model and chip, at the given precision or else the usual precision of the chip's class.
 
     A chip that cannot run a model is a row with the reason. Raise as `compare` does in all other cases.
     """
@@ -57,7 +57,7 @@ def run_model(
 
 
 def _choose_precision(device: Device) -> Precision:
-    """Return the supported precision that is nearest to the usual one of the chip's class."""
+    """Return the supported precision that is nearest to the usual precision of the chip's class."""
     entry = known_hardware([device.label]).get(device.label)
     if entry is None and device.hardware is not None and not isinstance(device.hardware, str):
         entry = HardwareEntry.of(device.hardware)

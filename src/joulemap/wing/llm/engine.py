@@ -98,7 +98,7 @@ def apply_file(
 
 
 def _list_activations(model: str) -> tuple[Precision, ...]:
-    """Return the activation precisions in which a file's GEMMs can run, the preferred one first."""
+    """Return the activation precisions in which a file's GEMMs can run, the preferred precision first."""
     from joulemap.wing.llm.capacity.question import list_precisions
     from joulemap.wing.llm.decoder.name import find_decoder
 

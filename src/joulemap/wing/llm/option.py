@@ -154,9 +154,7 @@ class ServerOptions:
         )
 
     def repeat(self) -> tuple[str, ...]:
-        """Return these options, unless they have their defaults, as command words that a follow-up on one server
-        repeats.
-        """
+        """Return the words that repeat these options in a follow-up command on one server; defaults are omitted."""
         return repeat_options(self, REPEATED)
 
     def read_speculation(self) -> dict[str, Any]:

@@ -162,11 +162,10 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    """Return the decoder of a name or path; one without known sizes is interpolated from traces of at most `prompt`
-    tokens.
+    """Return the decoder of a name or path.
 
-    Raise UnknownNameError, with the nearest name, for an unknown model; ModelError for one that cannot be read or
-    traced.
+    A decoder without known sizes is interpolated from traces of at most `prompt` tokens. Raise UnknownNameError, with
+    the nearest name, for an unknown model; ModelError if a model cannot be read or traced.
     """
     from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
 

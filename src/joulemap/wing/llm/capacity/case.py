@@ -359,9 +359,9 @@ def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
 def list_served(
     source: Source, model: str, settings: Settings, serving: Serving, known: Targets | None = None
 ) -> tuple[Question, Plan, list[Case]]:
-    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does.
+    """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
 
-    `known` has the bound hardware of an earlier call for another precision.
+    `known` has the calibrated hardware of an earlier call for another precision.
     """
     question, whole = plan_served(source, model, settings, serving)
     if known is None or any(run.target.digest not in known for run in whole.runs("")):

@@ -92,7 +92,7 @@ def divide_between(
 ) -> Division:
     """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
 
-    A division that does not fit has the reason. Raise UsageError for several precisions.
+    A division that does not fit states the reason. Raise UsageError for several precisions.
     """
     whole = _deploy(decoder, stack, settings, serving, device, host, way)
     rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]

@@ -45,13 +45,13 @@ PADDED: Final = 0.01
 
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
-"""Precisions at which 16-bit checkpoints run, the usual one first."""
+"""Precisions at which 16-bit checkpoints run, the most common first."""
 
 WIDE: Final[Precision] = "fp32"
 """Precision of activations on processors without 16-bit arithmetic."""
 
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
-"""Precisions of activations if none is given, the preferred one first."""
+"""Precisions of activations to choose from if none is given, the preferred precision first."""
 
 
 @define(kw_only=True, slots=False, eq=False)

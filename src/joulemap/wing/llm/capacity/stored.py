@@ -121,7 +121,7 @@ class StoredCase:
 
 
 Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
-"""Stored results of each configuration, by `name_case`."""
+"""Key of a configuration, from `name_case` -> its stored results."""
 
 NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
 """Placeholder for a configuration that serves none of the requested batches."""

@@ -5,8 +5,8 @@
 
 Where the fewest devices meet the target with a low probability, more devices are evaluated.
 
-Each user has one request in flight; the next one follows after a pause, if one is set. The times are means of the
-steady state, in closed form (`serving.steady`).
+Each user has one request in flight; the next request follows after a pause, if a pause is set. The times are means of
+the steady state, in closed form (`serving.steady`).
 """
 
 from __future__ import annotations
@@ -322,10 +322,9 @@ class Search:
         return self.tried[place]
 
     def find_quickest(self, count: int) -> Deployed | None:
-        """Return the deployment of `count` devices that serves the most requests per second; one within the target is
-        preferred.
+        """Return the deployment of `count` devices that serves the most requests per second.
 
-        Return None if none holds the users.
+        Deployments within the target are preferred. Return None if none holds the users.
         """
         places = [place for place in range(len(self.options)) if self.count(place) == count]
         self.prepare(places)

@@ -84,7 +84,7 @@ class Step:
 
     @property
     def kernels(self) -> str:
-        """Words for the engine's kernels in the variants of attention operators; empty for built-in kernels."""
+        """Words that name the engine's kernels in the variants of attention operators; empty for built-in kernels."""
         return find_engine(self.engine).words if self.engine else ""
 
     def cut(self, decoder: Decoder) -> Decoder:

@@ -48,7 +48,7 @@ JOINED: Final = (
 """(weight, other weight whose format it takes if a file lacks the weight)."""
 
 PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "ffn_up_exps": "moe", "ffn_up": "mlp"}
-"""Tensor of a layer -> kind of the layer; the first that a layer has decides."""
+"""Tensor of a layer -> kind of the layer; the first of these tensors that a layer has decides."""
 
 
 def read_model_file(path: Path, name: str) -> Decoder:
@@ -282,7 +282,7 @@ def describe_gap(holds: str, stated: int, gap: int) -> str:
 
 
 def _find_layer(name: str) -> int:
-    """Return the layer of a tensor; -1 for one outside layers."""
+    """Return the layer of a tensor; -1 for a tensor outside layers."""
     begin, _, rest = name.partition("blk.")
     index = rest.partition(".")[0]
     return int(index) if not begin and index.isdecimal() else -1

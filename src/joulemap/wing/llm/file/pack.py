@@ -40,7 +40,7 @@ INDICES: Final = frozenset({"I64", "U64", "I32", "U32", "I16", "U16", "BOOL", "C
 """Element types that hold positions and masks rather than learned numbers."""
 
 SCALES: Final = (".weight_scale_inv", ".weight_scale", ".scale", "_scale_inv", "_scale")
-"""Name endings of the scales of a weight; the first that exists is used."""
+"""Name endings of the scales of a weight; the first ending that exists is used."""
 
 BESIDE: Final = (
     ".qzeros", ".scales", ".g_idx", ".weight_scale_2", ".weight_shape", ".weight_zero_point", ".weight_g_idx",

@@ -148,7 +148,7 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
     """Return the first, middle and last context of a growing answer, and the share of steps that each represents.
 
-    The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which sets the weight of both ends.
+    The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3. It sets the weight of both ends.
     """
     more = max(0.0, steps - 1.0)
     ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0

@@ -415,7 +415,7 @@ class Deployment:
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
-        """Return the integer-sized pass nearest to the given sizes."""
+        """Return the pass nearest to the given sizes that has integer sizes."""
         is_verified = sequences > 0.0 and context > 0.0 and tokens <= VERIFIED
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0

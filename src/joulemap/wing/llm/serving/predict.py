@@ -216,9 +216,9 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
 def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return the number of sequences of a measured batch that fit at once, at least one.
 
-    The measured run did fit, so one sequence may exceed the engine's usual memory share, and engines that wait for a
-    full batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit
-    of concurrent sequences does not apply.
+    The measured run did fit, so one sequence may exceed the engine's usual memory share. Engines that wait for a full
+    batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit of
+    concurrent sequences does not apply.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output, grown)
