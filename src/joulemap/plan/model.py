@@ -38,7 +38,7 @@ class Model:
     may_run: bool = True
     """True if the code of a file may run, so that the model can be traced."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
-    """Workload of a PyTorch module that this program passed in; None for other models."""
+    """Workload that is already traced, such as the workload of a PyTorch module in this program; None otherwise."""
     base: Model | None = None
     """Model whose workload this model's is derived from, as for a training step; None otherwise."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
