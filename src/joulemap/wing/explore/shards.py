@@ -41,7 +41,7 @@ STATES: Final = {
 """State of a file -> its meaning."""
 
 WORKED_ON_S: Final = 900.0
-"""Seconds after its last byte during which another machine may still write an unfinished file; a shard takes a few."""
+"""Seconds without a write after which a file unfinished by another machine is garbage; a shard takes a few seconds."""
 
 
 @frozen(kw_only=True)
@@ -71,10 +71,10 @@ class LakeAnswer(Answer):
     """Number of files removed."""
     removed_bytes: int = 0
     is_clean: bool = False
-    """True if only garbage is listed."""
+    """True if the answer lists garbage instead of all files."""
 
     def count(self, state: str) -> int:
-        """Return the number of files in a state."""
+        """Return the number of listed files in a state, such as `stale`."""
         return sum(one.state == state for one in self.shards)
 
     @property

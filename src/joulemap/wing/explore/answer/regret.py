@@ -98,11 +98,11 @@ def explore_all(
     objective: str = "energy",
     limits: Limits = LIMITS,
 ) -> RegretAnswer:
-    """Return the best configuration of each model, and the regret of each chip as the only one.
+    """Return the best configuration of each model, and the regret of each chip if it runs all models.
 
-    Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-    without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
-    runs.
+    Evaluates every chip of the settings, or of the catalogue, at every power mode, precision, batch and runtime.
+    Without `models`, all built-in models are used. Energies are per inference. Raises like `compare`, and
+    UnsupportedError if no configuration runs.
     """
     from joulemap.catalog.sheet import load_shipped
     from joulemap.plan.run import plan_selected

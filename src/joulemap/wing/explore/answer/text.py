@@ -166,7 +166,7 @@ LEADS: Final[Mapping[str, str]] = {
     "latency": "has the lowest latency",
     "throughput": "has the highest throughput",
 }
-"""Objective -> its best chip, in words."""
+"""Objective -> verb phrase for the chip that is best by it."""
 LEADS_IN: Final = Template("is best in {objective}")
 NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"

@@ -69,7 +69,7 @@ class DesignQuestion:
     spelling: Mapping[str, str]
     """Chip from a file -> path of that file."""
     doubt: Mapping[tuple[int, int], Difference]
-    """(group, group) -> difference of two of their designs."""
+    """(group, group) -> uncertainty of the difference between a design of one group and a design of the other."""
 
     @property
     def size(self) -> int:
@@ -209,7 +209,7 @@ def _configure(run: PlannedRun, batch: int) -> Configuration:
 
 
 def _list_dimensions(run: PlannedRun) -> dict[str, str]:
-    """Return the dimensions of a run that distinguish designs."""
+    """Return the precision and the runtime of a run, by which groups of designs differ."""
     weights = run.point.get("weight_precision", "")
     precision = run.point["precision"]
     label = precision if weights in ("", precision) else f"{precision}/{weights}"
@@ -239,7 +239,7 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
 
 
 def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
-    """Return the limits of designs; UsageError for a limit that designs do not have."""
+    """Return the limits of designs; UsageError for a limit that does not apply to designs."""
     given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
     odd = [name for name in given if name not in BOUNDED]
     if odd:
@@ -254,9 +254,10 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
 
 
 def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
-    """Return the single design of each group that meets the targets; UsageError for an invalid question.
+    """Return the question with one design per group, the one that meets the targets; UsageError for an invalid
+    question.
 
-    Raises UnsupportedError if no group meets them, with the reason of the first.
+    Groups without such a design are dropped. Raises UnsupportedError if none is left, with the first group's reason.
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(

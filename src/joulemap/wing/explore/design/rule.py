@@ -95,7 +95,10 @@ class Law:
         return tuple(name for name, is_used in used.items() if is_used)
 
     def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
-        """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
+        """Return the changes that turn the base chip into one design; empty if nothing differs.
+
+        `values` come from `follow`; `index` is the design's position in them.
+        """
         found = []
         for name, column in values.items():
             found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))

@@ -101,7 +101,7 @@ class Space:
         return math.prod(len(one.values) for one in self.parameters)
 
     def draw(self, count: int, seed: int) -> Integers:
-        """Return the numbers of `count` distinct designs, drawn uniformly at random; all of them if there are fewer."""
+        """Return the numbers of `count` distinct designs, drawn uniformly at random; all designs if there are fewer."""
         if count >= self.size:
             return np.arange(self.size, dtype=np.int64)
         generator = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ class Space:
         return self.number(sides)
 
     def number(self, places: Sequence[Integers]) -> Integers:
-        """Return the numbers of designs from the index of each parameter's value."""
+        """Return the numbers of designs; `places` has the position of each parameter's value."""
         found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
         for one, place in zip(self.parameters, places, strict=True):
             found = found * len(one.values) + place

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Watch:
-    """Progress of designs under evaluation."""
+    """Progress report of designs under evaluation."""
 
     say: Callable[[str], None]
     move: Callable[[int, int], None] | None
@@ -48,7 +48,7 @@ class Watch:
         self._front = whole[find_front(whole)]
 
     def report(self, done: int, total: int, known: int = 0) -> None:
-        """Report the number of designs done, `known` of which existed before, and the rate of the others.
+        """Report the number of designs done and the evaluation rate; `known` designs existed before and do not count.
 
         An exception from the listener ends the survey.
         """
@@ -75,12 +75,12 @@ STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
 
 WHOLE_STEP: Final = 0.1
-"""Relative step of an integer; smaller steps show single jumps of tiles per unit, larger ones another design."""
+"""Relative step of an integer parameter for its elasticity; a smaller step would show the jump of a single unit."""
 
 
 @frozen(kw_only=True)
 class Difference:
-    """Squared half-widths of the difference of two designs; see `explore.doubt`."""
+    """Squared half-widths of the logarithm of the ratio of two designs, in latency and in energy."""
 
     latency_square: float
     energy_square: float
@@ -186,7 +186,7 @@ class Survey:
         return SIGNIFICANT * np.array([one.half_width(*squares) for one in self.objectives])
 
     def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
-        """Return the selected designs, best first by an objective."""
+        """Return the rows of the selected designs, best first by an objective."""
         rows = np.flatnonzero(is_wanted)
         return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
@@ -221,7 +221,7 @@ class Survey:
         return self._reasons.most_common()
 
     def list_status(self, rows: Sequence[int]) -> list[str]:
-        """Return the status word of each design."""
+        """Return the status of each design: front, band, other, missed or unsupported."""
         words = np.full(len(rows), "missed", dtype="<U11")
         words[self.is_within[rows]] = "other"
         words[self.band[rows]] = "band"
@@ -297,8 +297,8 @@ def find_slopes(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Dependent constants follow their parameter. An integer parameter has the mean elasticity from 10 % fewer to 10 %
-    more, at least one.
+    Dependent constants follow their parameter. The elasticity in an integer parameter is the mean over a change of 10
+    %, at least 1, to either side.
     """
     names = list(values)
     rows = [dict(values)]

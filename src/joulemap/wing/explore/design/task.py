@@ -51,7 +51,7 @@ BLOCK: Final = 65_536
 
 SMALLEST: Final = 256
 PARTS: Final = 16
-"""Number of blocks of a small space, and minimum designs per block."""
+"""Number of blocks into which a small space is cut."""
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
@@ -62,9 +62,10 @@ READ: Final = (
 
 @frozen(eq=False)
 class DesignTask:
-    """Block of designs for one model; another process gets design numbers and computes the values of constants.
+    """Block of designs for one model, as sent to another process.
 
-    Values are computed on first use, because a scheduler unpickles tasks too.
+    It contains design numbers; the values of constants are computed on first use, because a scheduler unpickles tasks
+    too.
     """
 
     packed: bytes
@@ -82,7 +83,7 @@ class DesignTask:
 
     @cached_property
     def block(self) -> Block:
-        """Block of the points in the lake."""
+        """Description under which the lake stores the results of the task."""
         space, _, plain = _unpack(self.packed)
         constants = space.law.constants
         return vary(plain, space.hardware, {name: (constants[name].unit, one) for name, one in self.values.items()})

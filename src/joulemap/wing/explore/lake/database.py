@@ -52,10 +52,11 @@ ABSENT: Final = (
     "run_subgraph", "run_operator", "ledger_line", "run_action",
     "point_total", "point_action", "workload_operator",
 )  # fmt: skip
-"""Views of parts of runs, with the tables behind them; a lake does not hold these."""
+"""Views and tables of operators, energies and other parts of runs; they are empty in a lake, which stores only totals.
+"""
 
 JOINT_WIDTH: Final = "sqrt(greatest(pow(s.energy_half_width, 2) {latency} * pow(s.latency_half_width, 2), 0e0))"
-"""SQL of the half-width of the product (+ 3) or the ratio (- 1) of energy and latency, as `combine_errors` has it."""
+"""SQL of the half-width of energy x latency (`+ 3`) or of energy / latency (`- 1`)."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
 """Table that a statement reads, in the engine's serialized form of the statement."""
@@ -74,13 +75,13 @@ class Survey:
     damaged: tuple[tuple[Shard, str], ...]
     """Truncated or altered shards, with the evidence."""
     twice: tuple[Shard, ...]
-    """Shards that duplicate another shard's question."""
+    """Shards whose points another shard contains too."""
     unfinished: tuple[Path, ...]
     """Files that are being written, or were left by a killed process."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Warnings for everyone who queries the lake."""
+        """Warnings on omitted shards, shown with every query of the lake."""
         warnings = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
@@ -297,7 +298,7 @@ def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, A
 
 
 def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any]]) -> None:
-    """Store hardware from shards that the catalogue lacks or defines differently."""
+    """Store the hardware of shards, except versions that the catalogue has."""
     for one in hardware:
         execute(
             connection,
@@ -312,7 +313,7 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
 
 
 def describe_absent(connection: Connection, sql: str) -> str:
-    """Return a note on a statement that reads parts of runs, which a lake does not hold; empty for others."""
+    """Return a note if a statement reads views or tables that are empty in a lake; else an empty text."""
     with contextlib.suppress(duckdb.Error):
         ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         asked = set(_TABLE.findall(tree))

@@ -47,7 +47,7 @@ QUEUED: Final = 2
 """Queued tasks per process, so that no process waits for its next task."""
 
 TRIES: Final = 3
-"""Maximum retries of a task whose process was killed; a task that kills every process would never end."""
+"""Maximum retries of a task whose process was killed; it stops a task that kills every process."""
 
 CALLBACK_S: Final = 0.2
 """Interval in seconds at which the caller is called back, so that it can stop the filling."""
@@ -59,7 +59,7 @@ def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
 
 
 def read_cluster(text: str) -> tuple[str, int]:
-    """Return the address and the worker count of a cluster, one of which is empty; UsageError for any other text."""
+    """Return (scheduler address, 0) or ("", number of local workers) of a cluster; UsageError for any other text."""
     kind, _, rest = text.partition(":")
     if kind == "local" and rest.isdecimal() and int(rest) > 0:
         return "", int(rest)
@@ -149,7 +149,7 @@ def _run_here(work: Callable[[One], None], tasks: Iterator[One]) -> Generator[On
 def _run_in_processes(
     work: Callable[[One], None], tasks: Iterator[One], jobs: int, news: Callable[[], None]
 ) -> Generator[One]:
-    """Yield tasks in the order in which processes finish them; replace a killed process."""
+    """Yield tasks in the order in which they finish; tasks of a killed process run again."""
     tries: dict[str, int] = {}
     again: list[One] = []
     source = iter(tasks)
@@ -264,10 +264,10 @@ def run_on_cluster(
 ) -> Generator[One]:
     """Yield tasks as cluster workers finish them; reassign the tasks of a lost worker.
 
-    Results are not fetched: the shard is already written, and fetching would take half of the work here.
+    Workers write the shards, so that no result travels to this process.
 
-    Raise UsageError if there is no scheduler, MissingPackageError without Dask, JoulemapError if workers were
-    repeatedly lost with a task.
+    Raise UsageError if there is no scheduler, MissingPackageError without Dask, JoulemapError if a task lost its worker
+    too often.
     """
     try:
         engine: Any = import_module("distributed")

@@ -56,7 +56,7 @@ class FooterError(ValueError):
 
 @frozen(kw_only=True)
 class Varied:
-    """Constant that differs between the points of a shard; its name and column follow one rule."""
+    """Constant that differs between the points of a shard, with the column that stores its values and their range."""
 
     name: str
     column: str
@@ -77,15 +77,15 @@ class Footer:
 
     format: int
     question: str
-    """Digest of the block."""
+    """Digest of the block whose points the shard stores."""
     point_count: int
     refused_count: int
     """Points that the hardware cannot run."""
     fixed: Mapping[str, str | int | float]
-    """Column of the question that is the same for all points -> its value."""
+    """Column -> value, for columns of the block that have one value in all points."""
     varied: tuple[Varied, ...]
     units: Mapping[str, str]
-    """Column of totals -> its unit."""
+    """Column of results -> its unit."""
     workloads: tuple[Mapping[str, str | int], ...]
     hardware: tuple[Mapping[str, str], ...]
     package_version: str
@@ -203,7 +203,7 @@ def reading_files(shards: Iterable[Shard]) -> Iterator[Connection]:
 
 
 def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
-    """Return the settings of `kind`, restricted to these files and the one output of the engine."""
+    """Return the engine settings of `kind`, changed so that only these shards and the allowed output are accessible."""
     settings = {**dict(kind.config), **dict(kind.later), **dict(CONFINED)}
     paths = [quote_text(str(one.path.resolve())) for one in shards]
     settings[ALLOWED] = f"[{', '.join(filter(None, (*paths, settings.get(ALLOWED, '[]')[1:-1])))}]"
@@ -211,7 +211,7 @@ def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
 
 
 def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path, str]]:
-    """Return the footer of each shard by its path, and for shards without one the reason."""
+    """Return path -> footer of the valid shards, and path -> reason of the invalid ones."""
     footers: dict[Path, Footer] = {}
     reasons: dict[Path, str] = {}
     if not shards:
@@ -320,7 +320,10 @@ def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
 
 
 def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return the difference between the rows and the question, whose digest is recomputed from them."""
+    """Return the difference between a shard's rows and its name or footer; empty if there is none.
+
+    The digest of the block is computed again from the rows.
+    """
     from joulemap.domain.block import Block
 
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
