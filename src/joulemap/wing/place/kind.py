@@ -74,7 +74,7 @@ class BoxKind:
         return cast("BoxHardware", hardware).devices
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-        """Return the targets that turn a described box into one that can be evaluated."""
+        """Return the calibrations and power modes that turn a described box into one that can be evaluated."""
         from joulemap.wing.place.device import bind_devices
 
         return bind_devices(cast("BoxHardware", hardware), calibration, mode, boundary)
@@ -105,7 +105,7 @@ class BoxKind:
         return VariedBox(work, configuration)
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
-        """Return name of a device -> its chip."""
+        """Return device name -> chip."""
         from joulemap.wing.place.box.constant import list_kinds
 
         return list_kinds(cast("BoxHardware", hardware))

@@ -60,7 +60,7 @@ class StoredPlacement:
 
 @frozen(kw_only=True)
 class FoundPlacement:
-    """Stored placement's id and the results that distinguish it from others with equal devices and form."""
+    """Id and results of a stored placement."""
 
     placement_id: int
     latency_fs: int
@@ -84,7 +84,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements of a question and delete its older ones, within the caller's transaction."""
+    """Store the placements and delete all earlier ones of their questions, within the caller's transaction."""
     first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
     replaced = execute(
         connection,
@@ -171,7 +171,10 @@ def ensure_placements(
 
 
 def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
-    """Return True if a stored placement has the results just found; a solver or more time may find another."""
+    """Return True if a stored placement has exactly the results of a run.
+
+    A solver or a longer search may find another placement with the same devices and form.
+    """
     results = stored.latency_fs, stored.period_fs, stored.energy_fj
     return results == (run.latency_fs, run.period_fs, run.energy_fj)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ASKED: Final = "asked for"
 
 SHARED: Final = "shared"
-"""Name of a link that means one shared memory."""
+"""Link name that stands for one memory shared by the devices."""
 
 HAND_OVER_S: Final = 5e-6
 """Time to hand a value over in shared memory, in seconds, if no box file states it: a cache write-back and a fence.
@@ -228,10 +228,10 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
 
 
 def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
-    """Return the precisions of (activations, weights) that a device computes at.
+    """Return the precisions (activations, weights) at which a device computes.
 
-    Weights keep the requested precision where it is narrower. Weights below one byte stay packed on a device without
-    such GEMMs and are converted when read.
+    Weights keep a narrower requested precision. Weights below one byte stay packed on a device without such GEMMs and
+    are converted when read.
     """
     precision, stored = choose_precision(hardware, asked, weights)
     if precision == asked:

@@ -81,11 +81,11 @@ class PlaceAnswer(Answer):
     timeline: Table[EventRow]
     """Events of the best placement, and of the best mixture if one device alone is best."""
     differences: Table[PlacementDifference]
-    """Energy of the best device alone (first) against the best mixture (second); empty without both."""
+    """Energy difference of the best device alone (first) and the best mixture (second); empty if either is missing."""
     files: Mapping[str, str] = attrs.field(factory=dict)
-    """Device from a hardware file -> that file, with its power mode."""
+    """Device -> its hardware file and power mode, for devices that a file describes."""
     chips: Mapping[str, str] = attrs.field(factory=dict)
-    """Device with another name than its chip -> that chip."""
+    """Device -> id of its chip, for devices that have another name."""
 
     @property
     def best(self) -> PlacementRow:
@@ -110,7 +110,7 @@ class PlaceAnswer(Answer):
 
     @property
     def why(self) -> str:
-        """Lead of the best placement, and the copies of the best mixture."""
+        """Explanation of the result: the lead of the best placement, and the copies of the best mixture."""
         return "; ".join(filter(None, (self._describe_lead(), self._describe_copies())))
 
     def find_checks(self) -> Checks:
@@ -181,7 +181,11 @@ class PlaceAnswer(Answer):
         return template(row, form=form, value=(value[self.goal], width)) + tied
 
     def _describe_lead(self) -> str:
-        """Return by how much the best placement leads the best one of the other kind."""
+        """Return the lead of the best placement, a device alone over the best mixture or a mixture over the best
+        device.
+
+        If there is no placement to compare with, the text says why.
+        """
         rival = self.rival
         if rival is None and self.is_alone:
             return text.ONLY_ALONE
@@ -199,9 +203,9 @@ class PlaceAnswer(Answer):
         return template[self.goal](rival, **values, sure=sure)
 
     def _describe_copies(self) -> str:
-        """Describe the copies of the best placement over several devices; empty if it uses one device.
+        """Describe the copies between devices in the best mixture; empty without a mixture.
 
-        Devices that each run whole batches copy nothing: then the text states their limit.
+        Devices side by side copy nothing, so the text states the limit of their throughput instead.
         """
         mixed = self.rival if self.is_alone else self.best
         if mixed is None:
@@ -209,7 +213,7 @@ class PlaceAnswer(Answer):
         return text.SIDE_BY_SIDE(mixed) if mixed.copy_s is None else text.COPIES(mixed)
 
     def _list_ties(self) -> list[str]:
-        """Return the placements that are statistically tied with the best."""
+        """Return the names of the placements that are statistically tied with the best."""
         return [f"{row.placement} ({row.form})" for row in self.rows if self._is_tied(row)]
 
     def _is_tied(self, row: PlacementRow) -> bool:
@@ -221,13 +225,15 @@ class PlaceAnswer(Answer):
         return len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)
 
     def _describe_odds(self) -> str:
-        """Return the placements that are statistically tied with the best; empty if the headline names them."""
+        """Return a sentence on the placements that are statistically tied with the best; empty if the headline names
+        them.
+        """
         ties = self._list_ties()
         is_open = bool(ties) and not self._is_named(ties)
         return text.TIED(self.best, best=self.best.placement, placements=ties) if is_open else ""
 
     def _describe_gap(self) -> str:
-        """Return how much better an unexamined placement could be; empty below `LEAST_GAP`."""
+        """Return a sentence on how much better a placement that was not examined could be; empty below `LEAST_GAP`."""
         if self.best.limit == BUDGET:
             return text.BUDGET
         gaps = [

@@ -34,7 +34,7 @@ ROUNDS: Final = 4
 """Maximum rounds of choosing and running a split."""
 
 SETTLED: Final = 5e-3
-"""Gap below which no solver is used."""
+"""Relative gap to the bound below which a split is accepted without a solver's search."""
 
 MOST_SETS: Final = 32
 """Maximum sets of devices that are tried."""
@@ -60,17 +60,20 @@ class Candidate:
     energy_j: float = 0.0
     """Energy of a batch; of the mean batch for devices side by side."""
     limit: str = ""
-    """Limit of the interval between batches."""
+    """What bounds the interval between batches: a device, link or memory, the power budget, or sequential execution."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
     """Device -> its share of the batches, for devices side by side."""
     runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)
     """Device -> its run, for devices side by side."""
     gap: float = 0.0
-    """Maximum share that an unexamined placement could save, by the search's costs."""
+    """Upper bound on the share of the value that a placement not examined could save, at the costs of the search."""
 
     @property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Ledger lines; for devices side by side the lines of a mean batch, without the power of waiting devices."""
+        """Ledger lines of a batch.
+
+        For devices side by side they are those of the mean batch, without the power of idle devices.
+        """
         if self.run is not None:
             return self.run.lines
         return tuple(
@@ -156,9 +159,9 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
 def _run_split(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
 ) -> list[Candidate]:
-    """Return the best split that was run; empty if the choice is one device.
+    """Return the best split found in several rounds of choosing and running; empty if no split beats a device alone.
 
-    A solver searches further on the largest set of devices.
+    If the set of allowed devices is the largest, a solver searches further.
     """
     best: tuple[Candidate, Choice, Problem] | None = None
     adjusted, seen = problem, set[bytes]()
@@ -181,7 +184,7 @@ def _run_split(
 def _look_further(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
 ) -> Candidate:
-    """Return the best split after a solver's search: with a smaller gap, or a better placement."""
+    """Return the best split after a solver's search, which may find a better split or a smaller gap."""
     if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
         return best
     further = improve(adjusted, goal, allowed, choice)
@@ -208,7 +211,7 @@ def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
 
 
 def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
-    """Return the assumed extra time of a device for values that leave or enter it."""
+    """Return the extra seconds that the problem assumes for values that leave or enter a device in a run."""
     home = run.devices[problem.maker]
     total = 0.0
     for value, readers in enumerate(problem.readers):
@@ -221,7 +224,10 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
 
 
 def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the mixture closest to the best device alone; empty if none exists."""
+    """Return the mixture that changes the best device alone the least; empty if none is possible.
+
+    Subgraphs move to another device singly, or with all earlier or later ones.
+    """
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
         return []
@@ -256,9 +262,9 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
 
 
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
-    """Return a placement with other numbers in its problem, from the runs of its parts.
+    """Return a known placement at other costs of the problem; `parts` is device -> new run of its part.
 
-    Identical devices side by side share one run. Raises UnsupportedError if the parts do not fit together.
+    Raises UnsupportedError if the parts together exceed a memory.
     """
     if placed.run is not None:
         run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
@@ -272,7 +278,10 @@ def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int,
 
 
 def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
-    """Return devices side by side with whole batches, slowed alike by a shared memory or the power budget."""
+    """Return the candidate in which these devices each run whole batches side by side.
+
+    All devices slow down alike where a shared memory or the power budget is exceeded.
+    """
     rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
     parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
     own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}

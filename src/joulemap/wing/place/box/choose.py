@@ -34,7 +34,7 @@ ROUNDS: Final = 16
 
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256
-"""Device and value counts above which a single round is run; each round is slow there."""
+"""Number of values above which only one round over the stage weights runs, because a round is slow."""
 
 GAIN: Final = 0.01
 """Minimum relative growth of the bound that justifies another round."""
@@ -49,7 +49,7 @@ MOVES: Final = 24
 """Maximum rounds of single-subgraph moves."""
 
 RAISES: Final = 16
-"""Maximum steps by which a full memory's penalty is raised in the search."""
+"""Maximum searches at different penalties per byte of a full memory."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
@@ -119,7 +119,10 @@ def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
 
 
 def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
-    """Return the value of placements, one per row, for a goal; `power` is watts of static power, used for energy."""
+    """Return the goal's value of placements, one per row: seconds or joules.
+
+    `power` is the static power of the box in watts; only the goal `energy` uses it.
+    """
     if goal == "throughput":
         return score(problem, devices).interval_s
     seconds = find_makespan(problem, devices)
@@ -141,17 +144,17 @@ def improve(
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:
-    """Return the power in watts without work: static for devices in use, idle for the others."""
+    """Return the power of a box in watts, without dynamic power: static power of used devices, idle power of others."""
     mine = set(used)
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
-    """Return the cheapest placement found whose weights fit, with the bound of the relaxed problem.
+    """Return the cheapest placement found whose weights fit into the memories, and the penalty per byte of each memory.
 
-    The second result is the penalty per byte of each memory at that bound; 0 if the weights fit anyway. Identical
-    layers see the same price and move together, which leaves memory unused. Crossing a placement that does not fit with
-    one that does, at every node, fills the remainder.
+    The penalties are those of the best lower bound; 0 if the weights fit without a penalty. Identical layers see the
+    same penalty and move together, which leaves memory unused. So a placement that does not fit is also combined with
+    one that fits, at every node.
     """
 
     def find(price: Floats) -> Found | None:
@@ -192,14 +195,16 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
-    """Return placements that switch from one placement to another at each node, in both orders."""
+    """Return all placements that follow one placement up to a node and the other one after it, in both orders."""
     count = len(first)
     begins = np.arange(count)[None] < np.arange(1, count)[:, None]
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
 
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
-    """Return a placement with a short interval, and the best bound of the weights tried."""
+    """Return a placement with a short interval between batches, with the highest lower bound found; None if none is
+    possible.
+    """
     seeds = list(cut_stretches(problem, is_out, allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
     weights, bound, since = _begin(problem, allowed), 0.0, 0
@@ -229,7 +234,10 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
 
 
 def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
-    """Return initial stage weights, in the order of `Scores.stages`: low for links, zero for devices not allowed."""
+    """Return initial stage weights that add up to 1, in the order of `Scores.stages`.
+
+    Links get a low weight, devices that are not allowed get zero.
+    """
     count = len(problem.members)
     is_mine = np.isin(np.arange(count), list(allowed))
     links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
@@ -253,7 +261,10 @@ def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
 def _take_best(
     problem: Problem, trials: Integers, best: tuple[Integers, float] | None
 ) -> tuple[Integers, float] | None:
-    """Return the placement with the shortest interval and that interval, among those whose weights fit."""
+    """Return the placement with the shortest interval whose weights fit, with its interval.
+
+    `best` is the best one known, and is returned if no trial is better.
+    """
     scores: Scores = score(problem, trials)
     fits = (scores.weight_bytes <= room(problem)).all(axis=1)
     interval = np.where(fits, scores.interval_s, np.inf)
@@ -264,7 +275,7 @@ def _take_best(
 
 
 def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
-    """Return the placements that differ in one subgraph."""
+    """Return all placements that differ from `devices` in one node."""
     nodes, targets = np.nonzero(~is_out)
     is_other = targets != devices[nodes]
     nodes, targets = nodes[is_other], targets[is_other]

@@ -57,13 +57,13 @@ class Lines:
         self.count.append(count[some])
 
     def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Add one line of an action per operator; nothing if the box has no energy for the action."""
+        """Add one line per operator for an action; do nothing if the box has no energy for the action."""
         position = self.hardware.reference.position(key)
         if position is not None:
             self.add(operator, np.full(len(operator), position), count)
 
     def close(self, hardware: BoxHardware) -> LedgerColumns:
-        """Return the ledger at the energies per action of a box, with lines of equal operator and action merged."""
+        """Return the ledger at a box's energies per action; lines with equal operator and action are merged."""
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
         distinct, place = np.unique(key, return_inverse=True)
@@ -95,7 +95,7 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 def _line(
     device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
 ) -> PlacementLine:
-    """Return the line of a number of actions, at the energy of another action."""
+    """Return a ledger line; energy per action, basis and source come from `price`, which may be another action."""
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,
@@ -138,7 +138,7 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
 
 
 def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
-    """Return the bytes of a copied value at the receiver's precision."""
+    """Return the bytes that a copied value takes at the receiver's precision."""
     widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
     return copy.byte_count * widths[0] / widths[1]
 
@@ -156,7 +156,7 @@ def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Placemen
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return lines of the power that each device draws for the rest of the period."""
+    """Return ledger lines of static or idle power, for the part of the period in which a device does not work."""
     found = []
     for number, member in enumerate(problem.members):
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S

@@ -40,13 +40,13 @@ class Member:
 
     @property
     def static_w(self) -> float:
-        """Static power in watts while the box runs a model of which this device has a part."""
+        """Static power in watts, which the device draws while it has a part of the model."""
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
 
     @property
     def idle_w(self) -> float:
-        """Power in watts while the box works without this device: its idle power if known, else its static power."""
+        """Power in watts of a device without a part of the model: its idle power if known, else its static power."""
         idle = self.hardware.idle_power
         return self.static_w if idle is None else min(idle.value, self.static_w)
 

@@ -57,7 +57,7 @@ class Problem:
     seconds: Floats
     """Time of a node: node x device; infinite if the device cannot run it."""
     paced_s: Floats
-    """Time of a node of one batch in a pipeline of batches: node x device."""
+    """Time of a node where batches follow each other in a pipeline: node x device."""
     joules: Floats
     """Energy of a node without static power: node x device."""
     dram_bytes: Floats
@@ -65,7 +65,7 @@ class Problem:
     weight_bytes: Floats
     """Bytes of weights that a node is the first to read: node x device."""
     activation_bytes: Floats
-    """Peak activations of each device."""
+    """Peak bytes of activations on each device."""
     maker: Integers
     """Node that makes each value."""
     readers: tuple[tuple[int, ...], ...]
@@ -73,13 +73,13 @@ class Problem:
     value_bytes: Floats
     """Size of a value at a device's precision: value x device."""
     leave_s: Floats
-    """Extra time of a device where the value leaves it: value x device."""
+    """Extra time of the sending device for a value that leaves its chip: value x device."""
     leave_j: Floats
     enter_s: Floats
-    """Extra time of a device where the value enters it: value x device."""
+    """Extra time of the receiving device for a value that enters its chip: value x device."""
     enter_j: Floats
     refusals: tuple[str, ...]
-    """Reason why a device runs nothing; empty if it runs something."""
+    """For each device, the reason why it can run no subgraph; empty if it can run some."""
 
     @property
     def node_count(self) -> int:
@@ -98,7 +98,7 @@ class Problem:
 
     @cached_property
     def kinds(self) -> dict[str, list[int]]:
-        """Name of a device -> its members; identical devices share a name."""
+        """Device name -> indices of the members with that name; identical devices share a name."""
         found: dict[str, list[int]] = {}
         for number, member in enumerate(self.members):
             found.setdefault(member.device.name, []).append(number)
@@ -114,7 +114,7 @@ class Problem:
     def way_s(self) -> Floats:
         """Seconds of links, commands and conversions: value x sender x receiver.
 
-        Zero within a device, infinite without a way.
+        Zero within a device, infinite without a route.
         """
         return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
 
@@ -153,7 +153,10 @@ class Problem:
 
 
 def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return the time of copies until the receiver can use them; a route must exist."""
+    """Return the seconds to copy each value of `sent` bytes between two devices, until the receiver can use it.
+
+    The problem must have a route between them.
+    """
     way, receiver = problem.ways.hops[start, end], problem.members[end]
     fixed = time_way(way, 0.0)
     seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
@@ -257,7 +260,10 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
 
 
 def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
-    """Return the run of all operators outside `left` on one device, with unlimited memory. Raises like `evaluate`."""
+    """Return the run on one device of all operators that `left` does not exclude, with unlimited memory.
+
+    Raises like `evaluate`.
+    """
     roomy = attrs.evolve(member.hardware.memory_capacity, value=ENOUGH)
     hardware = attrs.evolve(member.hardware, compiler=None, memory_capacity=roomy)
     evaluator = Evaluator(*split_work(work, left)[0]) if left.any() else Evaluator(work)

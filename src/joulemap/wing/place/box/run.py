@@ -113,7 +113,7 @@ def run_placement(
 
 
 def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
-    """Return device -> evaluator of its part of a placement."""
+    """Return device -> evaluator of the operators that a placement gives it."""
     work = problem.work
     of_subgraph = np.full(work.subgraph_count, devices[0])
     of_subgraph[problem.subgraph] = devices
@@ -171,7 +171,9 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
 def _follow(
     problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
 ) -> tuple[Followed[Integers], int]:
-    """Return the start of each node and copy, and the time of subgraphs outside the problem, in femtoseconds."""
+    """Return the start of each node and copy, and the time of subgraphs that are no nodes of the problem, in
+    femtoseconds.
+    """
     shape = problem.node_count, 1
     place = np.full(problem.work.subgraph_count, -1)
     place[problem.subgraph] = np.arange(problem.node_count)
