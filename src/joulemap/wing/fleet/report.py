@@ -23,7 +23,10 @@ class FleetPart(ReportPart):
     is_first = True
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return the fleets of this hardware for a demand; for a language model, the demand has targets for tokens."""
+        """Return the fleets of this hardware for the demand `wanted`; None without a demand.
+
+        A demand with targets for tokens requires a language model.
+        """
         if wanted is None:
             return None
         from joulemap.wing.fleet.answer.answer import fleet

@@ -60,7 +60,7 @@ class Candidate:
     energy_j: float = 0.0
     """Energy of a batch; of the mean batch for devices side by side."""
     limit: str = ""
-    """What bounds the interval between batches: a device, link or memory, the power budget, or sequential execution."""
+    """Reason why the interval is no shorter: a device, link or memory, the power budget, or sequential execution."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
     """Device -> its share of the batches, for devices side by side."""
     runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)

@@ -79,7 +79,7 @@ class Problem:
     """Extra time of the receiving device for a value that enters its chip: value x device."""
     enter_j: Floats
     refusals: tuple[str, ...]
-    """For each device, the reason why it can run no subgraph; empty if it can run some."""
+    """Reason why a device can run no subgraph, by device; empty if it can run some."""
 
     @property
     def node_count(self) -> int:
