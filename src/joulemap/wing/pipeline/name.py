@@ -64,7 +64,7 @@ class PipelineNames(ModelNames):
         return read_pipeline(model).frames_per_s
 
     def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
-        """Return (model, runs per frame) of each stage."""
+        """Return (model, runs per frame) of each stage; empty for a name that is not a pipeline."""
         if not self._is_pipeline(model):
             return ()
         from joulemap.wing.pipeline.stage import read_pipeline

@@ -41,24 +41,26 @@ MIRRORED: Final[Mapping[str, str]] = {
 """Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
-"""Convolution -> kind of GEMM of its weight gradient. That GEMM has few outputs, each a sum over all
-positions, which libraries split over units like any such GEMM."""
+"""Kind of a convolution -> kind of the GEMM that computes its weight gradient.
+
+That GEMM has few outputs, each a sum over all positions, which libraries split over units like any such GEMM.
+"""
 
 PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 
 
 @frozen(kw_only=True)
 class Gradient:
-    """Part of an operator's gradient."""
+    """Operator that computes part of another operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients this part computes, with the bytes of each."""
+    """Values of the forward pass whose gradients are computed, each with its bytes."""
     what: str = ""
-    """Suffix of the operator's name."""
+    """Suffix of the operator's name, after `backward`."""
     operator: Operator | None = None
     """Operator of the part; None if dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
-    """Stored tensors of the forward pass."""
+    """Tensors of the forward pass that the operator reads."""
     takes: int | None = None
     """Bytes of dy that the operator reads; None for all."""
     is_first: bool = False
@@ -67,7 +69,7 @@ class Gradient:
 
 @frozen
 class Backward:
-    """Operator under differentiation: its call, its index, and the values with a gradient."""
+    """Operator of the forward pass whose gradient is derived, and the values that need one."""
 
     forward: Forward
     place: int
@@ -84,15 +86,18 @@ class Backward:
         return self.call.writes[0]
 
     def wanted(self) -> tuple[Use, ...]:
-        """Return the reads that have a gradient."""
+        """Return the operator's reads that need a gradient."""
         return tuple(use for use in self.call.reads if use[0] in self.needs)
 
     def count(self, use: Use) -> int:
-        """Return the number of elements in a part of a value."""
+        """Return the number of elements in part of a value, given as (value, bytes)."""
         return self.forward.count(use)
 
     def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
-        """Return a part of the gradient, computed by an operator like the call's with other counts."""
+        """Return the gradient of `results` as an operator like that of the forward pass.
+
+        Its counts are 0 except for those given in `counts`.
+        """
         operator = self.call.operator
         count = sum(map(self.count, results))
         value = self.forward.values[results[0][0]]
@@ -147,7 +152,7 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 
 
 def _multiply(one: Backward) -> Iterator[Gradient]:
-    """Yield a GEMM for each operand, of equal MACs, and the sum of a bias."""
+    """Yield the gradients of a GEMM: a GEMM for each operand, with equal MACs, and the sum for a bias."""
     operator, reads, values = one.call.operator, one.call.reads, one.forward.values
     place = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
@@ -254,7 +259,7 @@ def _normalize_rows(one: Backward) -> Iterator[Gradient]:
 
 
 def _move(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a data movement: passed on for a join, moved back, or added at gathered rows."""
+    """Yield the gradient of a data movement: dy itself for a join, a move back, or an addition at the gathered rows."""
     operator = one.call.operator
     for use in one.wanted():
         if operator.operation in JOINING and operator.operation != "repeat":

@@ -14,7 +14,7 @@ from typing import Final
 from joulemap.wing.train.training.forward import Forward
 
 TRIED: Final = 24
-"""Number of segment sizes that are tried."""
+"""Number of segment sizes among which the cuts with the least memory are chosen."""
 
 
 def find_segments(forward: Forward) -> list[int]:
