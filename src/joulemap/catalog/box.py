@@ -117,7 +117,7 @@ def find_box(name: str) -> Box | None:
 
 
 def is_box_file(path: Path) -> bool:
-    """Return True if a file looks like a box; False if it cannot be read."""
+    """Return True if a file has a table `[[devices]]`, as a box file does; False if it cannot be read."""
     try:
         return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
     except OSError:

@@ -36,7 +36,7 @@ VARIABLE: Final = "JOULEMAP_CALIBRATION"
 """Environment variable that names the folder of the user's calibrations."""
 
 HEADERS: Final = ("hardware", "hardware_digest", "formula_version", "generation")
-"""Keys that precede all tables."""
+"""Keys at the head of a calibration file, before all tables."""
 
 HEAD: Final = """\
 # Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same

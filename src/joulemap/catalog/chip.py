@@ -22,7 +22,7 @@ PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
 
 
 def _with_offers(hardware: Hardware) -> Hardware:
-    """Return a chip with offers for its id as prices, if its file gives none."""
+    """Return a chip whose missing prices are filled in from sellers' offers for its id."""
     found = _reference_offers()
     missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
     given: dict[str, Any] = {

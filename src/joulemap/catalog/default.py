@@ -46,7 +46,7 @@ def _fill(
     quantities: Mapping[str, Quantity],
     peaks: Mapping[str, Peak],
 ) -> None:
-    """Add missing numbers from defaults whose name has this prefix, keyed without the prefix."""
+    """Add missing numbers from the defaults whose names begin with `prefix`; keys in `numbers` lack the prefix."""
     for entry in defaults:
         name = entry.quantity.removeprefix(prefix)
         if entry.quantity.startswith(prefix) and name not in numbers:

@@ -40,7 +40,7 @@ a Xeon 8490H, 0.88 on EPYC 9654 and 1 on EPYC 9754.
 """
 ASSUMED_MEMORY_GB: Final = 16.0
 LEVEL_RATIO: Final = 4.0
-"""Ratio of a shared cache's bandwidth to memory bandwidth, as in the class's rule for a cache without one."""
+"""Assumed ratio of a shared cache's bandwidth to memory bandwidth, by the class's rule for unstated bandwidths."""
 
 FP32_BITS: Final = 32
 ZEN_3_AND_4: Final = 25
@@ -107,7 +107,7 @@ def slug(name: str) -> str:
 
 
 def cpu_id(cpu: Cpu) -> str:
-    """Return the id of a processor's description; it includes the core count: part of a server is another chip."""
+    """Return the id of a processor's description; it states the cores, because part of a server is another chip."""
     return f"this_{slug(cpu.name)}_{cpu.core_count}_core{'' if cpu.core_count == 1 else 's'}"
 
 

@@ -51,7 +51,7 @@ def is_hardware_path(name: str) -> bool:
 
 
 def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the hardware files that these files and folders represent.
+    """Return the hardware files among these paths, with those in folders.
 
     Raises CatalogueError for a missing path and for a folder without hardware files.
     """

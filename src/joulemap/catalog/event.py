@@ -15,7 +15,7 @@ from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 
 TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
-"""Sign, factor, component and action of a term."""
+"""Pattern of a term of an event: sign, factor, component and action."""
 
 
 def load_events() -> tuple[Event, ...]:
@@ -90,10 +90,10 @@ SHARED: Final[dict[ActionKey, str]] = {
     LINK_ACTION: "exchange",
     STATIC_ACTION: "static",
 }
-"""Actions that no class declares, with their roles: board, links to other devices, and static power."""
+"""Action -> role, for actions that belong to no class: of the board, of links to other devices, and static power."""
 
 WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the board"}
-"""Role -> its description in classes that do not describe it."""
+"""Role -> description, for roles that a class's file does not describe."""
 
 
 STEP: Final = "instruction"

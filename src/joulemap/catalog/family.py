@@ -47,10 +47,10 @@ TEXTS: Final = frozenset(
         "sold_in",
     ]
 )
-"""Columns whose cell is a text of the hardware file."""
+"""Columns whose cells are texts in the hardware file."""
 
 LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
-"""Columns whose cell is a list of the hardware file, its items separated by `;`."""
+"""Columns whose cells are lists in the hardware file; `;` separates the items."""
 
 OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
 """Keys of a family's file that no hardware file has."""
@@ -64,7 +64,10 @@ PEAK_RULE: Final = "units x operations per clock x clock"
 
 @frozen(kw_only=True)
 class Member:
-    """Names of a member, enough to find it; `vendor` and `architecture` are words that its name may have or lack."""
+    """Names of a family's member, by which it is found before it is resolved.
+
+    A name may include or omit the words `vendor` and `architecture`.
+    """
 
     id: str
     family: str
@@ -115,7 +118,7 @@ def find_family(name: str) -> tuple[Hardware, ...]:
 
 
 def is_family(name: str) -> bool:
-    """Return whether a name is a built-in family's, which means all its members."""
+    """Return whether a name is that of a built-in family, and so stands for all its members."""
     return fold_name(name) in _fold_families()
 
 
@@ -143,13 +146,16 @@ def _read_members() -> Iterator[Member]:
 
 
 def find_members(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the members that texts name: separated by commas or spaces, or by the name of their family."""
+    """Return the ids of the members that texts name, singly or by their family.
+
+    A text may contain several names, separated by commas or spaces.
+    """
     return tuple(dict.fromkeys(member for text in texts for part in split_names(text) for member in _find_named(part)))
 
 
 @lru_cache(512)
 def _find_named(part: str) -> tuple[str, ...]:
-    """Return the ids of the members that one name, or several separated by spaces, means. Cached: names recur."""
+    """Return the ids of the members that a text names, singly, by their family, or several separated by spaces."""
     from joulemap.domain.catalogue import find_alike
     from joulemap.domain.hardware_ref import HardwareRef
 
@@ -190,9 +196,7 @@ def describe_member(name: str) -> dict[str, Any] | None:
 
 
 def find_described(digests: Collection[str]) -> dict[str, Hardware]:
-    """Return digest -> member with that digest; resolve all members only if a digest belongs to none of the used
-    ones.
-    """
+    """Return digest -> member with that digest. Members used in this process are tried first, which is faster."""
     found: dict[str, Hardware] = {}
     for name in sorted(list_members(), key=lambda name: name not in _IN_USE):
         if len(found) == len(digests):
@@ -277,7 +281,7 @@ def _complete_peaks(content: dict[str, Any]) -> None:
 def _merge(content: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced.
 
-    A table of a name that holds a list adds to the items of the list by their names.
+    Where the contents have a list of named items, the fragment's table adds to the item of each name.
     """
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(content.get(key), list):

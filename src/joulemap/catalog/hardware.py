@@ -88,8 +88,9 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "unit_count": (1.0, 1e6),
     "host_share": (0.0, 100.0),
 }
-"""SI unit, or a quantity with a narrower range -> plausible range of real hardware; a value outside indicates a wrong
-unit.
+"""SI unit or quantity -> plausible range of existing hardware; a value outside indicates a wrong unit.
+
+The range of a quantity is narrower than that of its unit.
 """
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
@@ -317,7 +318,7 @@ def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
 
 
 def _check_geometry(chip: HardwareFile, shared: ArchitectureFile) -> None:
-    """Raise ValueError for an unknown number of the geometry, or for a missing one that another needs."""
+    """Raise ValueError for an unknown name in `[geometry]`, or if a name is given without another that it requires."""
     for name in chip.geometry:
         _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
     for stem, needed in shared.geometry_needs:
@@ -452,7 +453,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
 
 
 def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
-    """Return the coefficient for the share of the power limit drawn under load, if the chip's file enables it."""
+    """Return the coefficient for the share of the power limit drawn under load; empty unless the file enables it."""
     if not chip.works_at_limit:
         return {}
     if shared.priced_at == BOARD:

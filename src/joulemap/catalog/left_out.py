@@ -39,7 +39,10 @@ def read_left_out() -> Mapping[str, tuple[Row, ...]]:
 
 
 def describe_left_out(name: str) -> Hardware:
-    """Return a board of `left_out.csv` with the replaced numbers, and its own id; CatalogueError if one is invalid."""
+    """Return a board of `left_out.csv` with the replaced numbers; its id has the suffix `ENDING`.
+
+    Raises CatalogueError if a number is invalid.
+    """
     text = (DATA / "hardware" / f"{name}.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
     for row in read_left_out()[name]:

@@ -82,7 +82,7 @@ TEXTS: Final = ("hardware", "model", "precision", "source")
 NAMESPACE: Final = "aten::"
 
 Configuration = tuple[str, str, int]
-"""Model, precision, batch."""
+"""(model, precision, batch) of a profiled run."""
 
 T = TypeVar("T")
 
@@ -413,7 +413,10 @@ def _read_boundary(row: Mapping[str, Any], figures: Collection[str]) -> str:
 
 
 def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
-    """Return the idle power that was subtracted from a row's energy, or an empty text; ValueError if not usable."""
+    """Return the idle power in watts that was subtracted from a row's energy; empty if none was.
+
+    Raise ValueError for an unusable number, or without an energy.
+    """
     if row.get(IDLE) in (None, ""):
         return ""
     if "energy_j" not in figures:
@@ -428,7 +431,10 @@ def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
 
 
 def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-    """Return a system's figures with its power as `wall_power_w`; ValueError for an energy without a time."""
+    """Return the figures of a whole system with its power per device as `wall_power_w`, instead of energy and power.
+
+    Raise ValueError for an energy without a time.
+    """
     moved = {name: value for name, value in figures.items() if name not in DRAWN}
     if "wall_power_w" in figures:
         raise ValueError("wall_power_w and the boundary system are both given, expected one of them")

@@ -123,7 +123,7 @@ def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> S
 
 
 def _place(reason: str) -> str:
-    """Rewrite an error `what @ .where` as `where: what`."""
+    """Rewrite an error `what @ .where` as `where: what`, with the expected value of a missing key."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")
     expected = describe_valid(where) if what == "missing" else ""

@@ -160,9 +160,9 @@ def _add_factors(source: str, factors: Sequence[str]) -> str:
 def _scale(
     entry: ActionEntry, node_nm: float, unit_count: float, chip_energy: Quantity | None
 ) -> tuple[float, str, str, tuple[str, ...]]:
-    """Return the factor from an action's energy in its class to that on a chip, its basis, its source and its parts.
+    """Return the factor on an action's class energy for a chip, with the basis and source of the result.
 
-    Parts are texts, each a factor and its reason.
+    The last item has a text for each part of the factor, with its reason.
     """
     factor, basis, source = 1.0, entry.basis, entry.source
     parts: list[str] = []

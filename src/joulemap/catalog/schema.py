@@ -46,7 +46,7 @@ MEASURED_IN: Final[Mapping[str, str]] = {
     "energy": "J/B",
     "price": "USD",
 }
-"""Number of a hardware file -> SI unit."""
+"""Name of a number in a hardware file -> its SI unit."""
 
 PLAIN: Final[Mapping[str, str]] = {
     "id": "lower case letters, digits and _",
@@ -120,9 +120,7 @@ Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
 
 def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) -> dict[str, Any]:
-    """Return the fields of an entry for its record: numbers in SI, lists as tuples; `before` is a prefix of keys in
-    errors.
-    """
+    """Return field -> value of an entry: numbers in SI, lists as tuples; `before` prefixes the keys in errors."""
     found: dict[str, Any] = {}
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
@@ -304,7 +302,7 @@ class ColumnEntry:
 
 @frozen(kw_only=True)
 class CoefficientTableEntry:
-    """Coefficients `NAME_COLUMN.ROW` of several variants of one thing, with a common source."""
+    """Table of coefficients with a common source; each is named `NAME_COLUMN.ROW`."""
 
     name: str
     basis: str
@@ -341,7 +339,7 @@ class EnergyScaleEntry:
 
     name: str
     actions: list[str]
-    """Actions as `component.action`, each in at most one scale; `chip.static_power` must stand alone in its scale."""
+    """Actions as `component.action`; no action is in two scales, and `chip.static_power` is alone in its scale."""
     spread: float
     """Standard deviation of the factor's natural logarithm around 0."""
     meaning: str
@@ -396,7 +394,7 @@ class ActionEntry:
     """Energy per action at its reference node."""
 
     category: str
-    """Category of the architecture class."""
+    """Energy category as the architecture class names it."""
     common_category: str
     component: str
     action: str
@@ -416,7 +414,7 @@ class ActionEntry:
     count: str
     node_nm: float | None = None
     amount: float = 1.0
-    """Units of the role per count of the action."""
+    """Amount of the role's unit in one action, such as bytes per access."""
     level: str = ""
     """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level."""
 
@@ -487,9 +485,9 @@ class ArchitectureFile:
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
     ways: dict[str, str] = attrs.field(factory=dict)
-    """Role -> difference in how this class fulfils it, as a phrase after `they`."""
+    """Role -> way in which this class fulfils it, as a phrase that follows `they`."""
     control_step: str = ""
-    """Name of the unit of control, such as an instruction or a token: a count of the role `instruction`."""
+    """Name of what the role `instruction` counts in this class, such as an instruction or a token."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.
@@ -519,7 +517,7 @@ class FittedEntry:
     value: float
     unit: str
     data_weight: float
-    """Share of the knowledge about the value that comes from measurements."""
+    """Weight of the measurements in the fitted value, from 0 to 1; the rest is the class's value."""
 
 
 @frozen(kw_only=True)

@@ -29,7 +29,7 @@ class ScaleSpread:
     """Factor that a calibration may apply to the energies of several actions."""
 
     scale: EnergyScale
-    """Scale with the factor 1."""
+    """Energy scale before a fit, with the factor 1."""
     spread: float
 
 

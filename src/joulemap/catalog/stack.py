@@ -77,7 +77,7 @@ class Stack:
     widens: bool
     """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
-    """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
+    """True if GEMMs with few rows use kernels that stream the weights without tiles."""
     rescales: bool
     """True if int8 weights are used in int8 GEMMs alone, each rescaled to the 16 bits of all other operators."""
     kernels: Mapping[str, str]
@@ -103,11 +103,14 @@ class Stack:
 
     @property
     def release(self) -> str:
-        """Name and first date, which group the prediction errors of a release."""
+        """Name and first date of the release, by which prediction errors are grouped."""
         return f"{self.name} {self.date}"
 
     def value(self, name: str, *kinds: str) -> float:
-        """Return a number of the engine for the first of these kinds that has one, else its default."""
+        """Return the coefficient `name` of the engine.
+
+        It is the one for the first of `kinds` that the engine states, else the engine's general one, else the default.
+        """
         keys = (*(f"{name}.{kind}" for kind in kinds), name)
         found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
         return found.value
@@ -119,7 +122,7 @@ class Stack:
 
     @property
     def words(self) -> str:
-        """Kernel argument of attention operators: `Hopper:flash_attention_3 flash_attention_2`."""
+        """Attention kernels as an argument of operators, such as `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
@@ -142,18 +145,18 @@ class Stack:
 
     @property
     def without_host_sequence(self) -> Stack:
-        """Copy of the engine without host work per sequence, for speculation that stays on devices between passes."""
+        """Copy of the engine without host time per sequence, for speculative decoding that stays on the devices."""
         kept = {name: value for name, value in self.coefficients.items() if name != "host_sequence"}
         return attrs.evolve(self, coefficients=kept)
 
     @property
     def cache_share(self) -> float:
-        """Share that the KV cache takes of the memory left by weights and activations."""
+        """Fraction of the memory left by weights and activations that the KV cache takes."""
         return self.value("cache_share")
 
     @property
     def sequence_limit(self) -> int:
-        """Maximum sequences in progress."""
+        """Maximum number of sequences in progress."""
         return round(self.value("sequence_limit"))
 
     @property

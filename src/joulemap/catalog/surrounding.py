@@ -1,4 +1,4 @@
-"""Surroundings of each chip at the wall plug: a named form, or the form of its class and slot."""
+"""Equipment around each chip up to the wall plug: by a table of hardware, else by class and slot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_surroundings() -> Mapping[str, Surrounding]:
 
 
 def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Return the source of a number, with references to an earlier form or number resolved."""
+    """Return the source of a number; a reference to another form or number is replaced by that source."""
     reference, semicolon, rest = row["source"].partition("; ")
     kind, _, name = reference.partition(": ")
     form, quantity = row["form"], row["quantity"]
@@ -54,7 +54,7 @@ def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mappi
 
 @cache
 def _load_named() -> Mapping[str, tuple[str, str]]:
-    """Return hardware -> (form, reason why it has none)."""
+    """Return hardware -> (form, reason); the reason says why a form is missing."""
     with (FOLDER / "hardware.csv").open(newline="", encoding="utf-8") as file:
         return {row["hardware"]: (row["form"], row["reason"]) for row in csv.DictReader(file)}
 

@@ -38,7 +38,10 @@ def spell_line() -> str:
 
 
 def named_files(output: Path) -> Iterator[Path]:
-    """Yield every file and folder that the command line names, and the output itself if it is named twice."""
+    """Yield every file and folder that the command line names.
+
+    `output` is included only if it is named twice, so that it is an input too.
+    """
     is_passed = False
     for word in _words.get():
         value = _strip(word)
@@ -139,7 +142,7 @@ SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
     "--precision": _is_precision,
     "--fail-above": _is_share,
 }
-"""Option with a comma-separated list -> test for a word that can only be a further value."""
+"""Option that takes a list -> test of whether the next word is another item of it, not an argument."""
 
 
 def _strip(word: str) -> str:

@@ -18,7 +18,7 @@ from joulemap.cli.command import COST, GENERAL, HARDWARE, HIDDEN, LIMITS, OPTION
 ARGUMENTS: Final = "Arguments"
 FIRST: Final = (ARGUMENTS, OPTIONS)
 LAST: Final = (WORKLOAD, HARDWARE, LIMITS, COST, OUTPUT, GENERAL)
-"""Panels in order; the panels of wings come between these two groups."""
+"""Panels that help lists last, in order; panels of wings come before them."""
 
 PARAGRAPHS: Final = 2
 """Paragraphs of a command's description that `--help` prints."""
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 
 def _name_value(parameter: Any) -> str:
-    """Return the longest name of an option as its metavar."""
+    """Return the metavar of an option without one: its longest name in upper case."""
     return str(max(parameter.opts, key=len)).strip("-").replace("-", "_").upper()
 
 
@@ -110,7 +110,10 @@ def _show_default(parameter: Any, context: typer.Context) -> str:
 
 
 def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
-    """Write the help of a command: all of it, or its beginning, its first examples and the options that are basic."""
+    """Write the help of a command.
+
+    Unless `is_whole`, it has the first paragraphs and examples, and no advanced options.
+    """
     command.format_usage(context, formatter)
     text = command.help or ""
     paragraphs, examples = split_help(text)

@@ -43,7 +43,7 @@ def open_standard_descriptors() -> None:
 
 
 def watch() -> None:
-    """Start to end this process on Ctrl-C."""
+    """Install the handling of Ctrl-C, which ends this process."""
     woken, signalled = os.pipe()
     if IS_POSIX:  # Windows has no such pipes, and its handler runs in a thread that may wait
         os.set_blocking(signalled, False)
@@ -54,12 +54,12 @@ def watch() -> None:
 
 
 def is_asked() -> bool:
-    """Return True after Ctrl-C."""
+    """Return True if Ctrl-C was pressed."""
     return _asked.is_set()
 
 
 def heed() -> None:
-    """Raise Interrupted after Ctrl-C; called at points where no work is lost."""
+    """Raise Interrupted if Ctrl-C was pressed; called at points where no work is lost."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()
         raise Interrupted

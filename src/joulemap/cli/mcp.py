@@ -51,7 +51,7 @@ MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""
 
 MOST_ERROR_BYTES: Final = 100_000
-"""Maximum bytes of its standard error that are read."""
+"""Maximum bytes that are read from the standard error of a call's process."""
 
 MOST_LINE: Final = 2_000
 """Maximum characters of an error."""
@@ -85,7 +85,7 @@ class Host:
 
     @property
     def here(self) -> Path:
-        """Folder at which relative paths start: the first allowed one, else the root."""
+        """Folder from which relative paths start: the first folder that tools may read, else the root."""
         return self.folders[0] if self.folders else Path(os.sep)
 
     @cached_property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
-"""Format of the same table as csv, for files only."""
+"""Format with the same table as csv; it is only written to files."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
 """Formats for display; they may cut rows."""
@@ -78,7 +78,7 @@ class DatabaseOptions:
     )
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
-        """Return the files that an output must not replace: the database with its companions, and all inputs."""
+        """Return the files that an output must not replace: the database, its companion files, and all inputs."""
         database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if output is None else (*database, *named_files(output))
 
@@ -134,7 +134,7 @@ COMPRESSED: Final = (".gz", ".pb", ".pprof")
 
 
 FURTHER: Final = (".pdf", ".svg", ".png", ".docx", ".pptx", ".xlsx", ".toml", ".sql")
-"""Suffixes of other formats, most of which no command writes."""
+"""Suffixes of other known formats; an output that has one but is not of that format is refused."""
 
 
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
@@ -276,8 +276,8 @@ class OutputOptions(DatabaseOptions):
     ) -> None:
         """Write a table: all columns for programs, `columns` for people.
 
-        A narrow terminal folds the columns in `keep` last. People see `most` rows, or `most` of each value of the
-        column `most_of`, below the sentence `answer`, and the number of further rows.
+        On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
+        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.
         """
         from joulemap.present.document import table_document
 

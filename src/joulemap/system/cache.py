@@ -33,7 +33,7 @@ def read_cached(path: Path) -> dict[str, Any]:
 
 
 def write_cached(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a cache file by a JSON object as a whole; nothing is written to a folder that refuses it."""
+    """Replace a cache file by a JSON object, as a whole; do nothing if the folder cannot be written."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with drafting(path.parent) as draft:

@@ -31,7 +31,7 @@ COMPANIONS: Final = (".wal", ".journal")
 """Suffixes of files that belong to a database."""
 
 MEMORY: Final = "written"
-"""File in the cache folder with one digest per line, for each written file."""
+"""Name of the file in the cache folder that has a digest line for each written file."""
 
 MOST_MEMORY_BYTES: Final = 1_000_000
 
@@ -166,7 +166,7 @@ def _check_inputs(output: Path, place: Path, inputs: Iterable[Path]) -> None:
 
 
 def _is_part(place: Path, one: Path) -> bool:
-    """Return True if a path is another one under any name, or a data file in that folder."""
+    """Return True if `one` is the same file as `place`, or a folder that has `place` as a data file."""
     real = Path(os.path.realpath(one))
     if place == real:
         return True

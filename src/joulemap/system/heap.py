@@ -10,7 +10,7 @@ from typing import Final
 TRIM_THRESHOLD: Final = -1
 TOP_PAD: Final = -2
 MMAP_THRESHOLD: Final = -3
-"""Parameters of mallopt(3)."""
+"""Number of the parameter of mallopt(3) that sets the size from which memory is mapped separately."""
 
 KEPT_BYTES: Final = 1 << 29
 """Maximum freed memory kept at the end of the heap."""

@@ -73,7 +73,7 @@ class _Later:
         return __init__
 
     def _begin(self) -> None:
-        """Make instances possible: of a plain record, or of the finished class."""
+        """Make a record type usable: as a plain record if possible, else as a finished class of attrs."""
         with _LOCK:
             if self.is_plain:
                 return
@@ -171,7 +171,7 @@ def _compare_by(kind: Any, compared: list[str], hashed: list[str], *, is_hashabl
 
 
 def _read_all(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that reads fields of a record."""
+    """Return a function that returns the named fields of a record as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     first = attrgetter(*names) if names else None
@@ -184,7 +184,7 @@ def _add_repr(kind: Any) -> None:
 
 
 def _represent(shown: list[str]) -> Callable[[object], str]:
-    """Return `__repr__` with the named fields."""
+    """Return a `__repr__` that shows the named fields."""
     fill, read = ", ".join(f"{name}={{!r}}" for name in shown).format, _read_all(shown)
 
     def __repr__(record: object) -> str:  # noqa: N807

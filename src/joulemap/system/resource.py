@@ -81,9 +81,10 @@ def need_torch(what: str, package: str = "") -> None:
 
 
 def digest_code(*places: str, without: Collection[str] = ()) -> str:
-    """Return sixteen hexadecimal digits over the code of files and folders of the package, `without` some files.
+    """Return a digest of the code of files and folders of the package, as sixteen hexadecimal digits.
 
-    Comments, docstrings, layout and the wording of errors do not count; in other files, comment lines do not.
+    Files in `without` are left out. Comments, docstrings, layout and the wording of errors do not count; in other
+    files, comment lines do not.
     """
     name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
     return remember("code", name, lambda: read_code(*places, without=without))

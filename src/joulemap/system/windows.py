@@ -20,7 +20,7 @@ END: Final = 2**63
 
 
 class Overlapped(ctypes.Structure):
-    """OVERLAPPED, which holds the offset of the first byte."""
+    """Structure OVERLAPPED of the Windows API, which states the offset of the first byte."""
 
     _fields_ = (
         ("internal", ctypes.c_void_p),
@@ -69,7 +69,7 @@ def _place(start: int) -> Overlapped:
 
 
 def _divide(number: int) -> tuple[int, int]:
-    """Return the lower and upper 32 bits."""
+    """Return the lower and the upper 32 bits of a number."""
     return number & 0xFFFF_FFFF, number >> 32
 
 

@@ -53,7 +53,7 @@ SYMBOLS: Final = {
 """Field of a record -> symbol; any other field keeps its name."""
 
 PLAIN: Final = {"instruction_bytes": "W"}
-"""Field of another record -> symbol."""
+"""Field of any other record -> symbol."""
 
 RECORDS: Final = frozenset({"work", "kernels", "placement", "engine", "device"})
 """Names of the records whose fields are symbols."""
@@ -61,7 +61,7 @@ RECORDS: Final = frozenset({"work", "kernels", "placement", "engine", "device"})
 ENTRY: Final = re.compile(
     r'(component = "(\w+)"\naction = "(\w+)"\n(?:(?!count|\[\[).*\n)*)count = "[^"\n]*"',
 )
-"""Action in a class's file, up to its count."""
+"""Pattern of an action in a class's file, up to its count."""
 
 Counts = dict[tuple[str, str], str]
 

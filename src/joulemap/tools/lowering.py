@@ -24,7 +24,7 @@ ROLL_CALLS: Final = 3
 """Calls in a profile for a roll over two dimensions: one for the roll, and a kernel for each dimension."""
 
 REDUCED: Final = ("fp16", "bf16")
-"""Precisions whose batch normalization converts its parameters, with a kernel each time."""
+"""Precisions at which batch normalization converts its parameters by one more kernel each."""
 
 
 @frozen

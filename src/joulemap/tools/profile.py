@@ -30,7 +30,7 @@ from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 @frozen
 class _Row:
-    """Rows of a profile with one key."""
+    """Rows of a profile that have the same key."""
 
     kernels: tuple[ProfiledKernel, ...]
 
@@ -45,11 +45,11 @@ class _Row:
 
 @frozen
 class _Claim:
-    """Division of the rows of a profile among operators."""
+    """Assignment of the rows of a profile to operators of a trace."""
 
     rows: Mapping[Key, _Row]
     expected: Mapping[int, Sequence[Expected]]
-    """Operator -> its kernels, for operators that are compared."""
+    """Index of an operator -> kernels that it is expected to run."""
     pass_count: int
     """Number of times that the profile lists every operator."""
 
@@ -72,7 +72,7 @@ class _Claim:
         return counts
 
     def is_met(self, key: Key) -> bool:
-        """Return whether the calls measured in a row equal the operators that the row covers."""
+        """Return whether a row has as many calls per pass as the operators that expect it."""
         least = self.certain[key]
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 
@@ -87,7 +87,7 @@ class _Claim:
         return calls, row.device_time_us * calls / row.call_count
 
     def without_unmet(self) -> _Claim:
-        """Return the claim without operators that lack one of their kernels."""
+        """Return the claim without operators for which a kernel has another number of calls than expected."""
         kept = {
             index: kernels
             for index, kernels in self.expected.items()

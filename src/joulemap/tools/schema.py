@@ -67,7 +67,7 @@ TABLE: Final = re.compile(r"Table\[(\w+)\]")
 
 
 def _describe_type(annotation: object) -> dict[str, Any]:
-    """Return the schema of a value with this annotation; one without constraints if it is not a plain type."""
+    """Return the JSON schema of a value with this annotation; it has no constraints unless the type is plain."""
     names = [name.strip() for name in str(getattr(annotation, "__name__", annotation)).split("|")]
     is_null, names = "None" in names, [name for name in names if name != "None"]
     if all(name in PLAIN for name in names):

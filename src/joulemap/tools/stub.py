@@ -37,7 +37,7 @@ MORE: Final = {
     **{name: ("joulemap.domain.settings", name) for name in ("ModelKeywords", "RunKeywords", "SettingsKeywords")},
     **{name: ("typing", name) for name in ("Unpack", "overload")},
 }
-"""Names that stubs need besides those of the questions -> (module, name there)."""
+"""Names that stubs need in addition to those of the questions -> (module, name in it)."""
 
 
 @cache

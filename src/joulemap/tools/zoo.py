@@ -32,7 +32,7 @@ BATCHES: Final = (1, 2, PROOF_BATCH)
 """Batches at which a model is traced."""
 
 ABOVE: Final = (SECOND_BATCH,)
-"""Further batches of a model that runs other operators at batch 1."""
+"""Further batches at which a model is traced that runs other operators at batch 1."""
 
 
 def keep(connection: Connection, names: Collection[str]) -> None:

@@ -141,7 +141,7 @@ class NamedHardwareOptions(HardwareOptions):
     ] = None
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return the settings of these options and of hardware named elsewhere."""
+        """Return the settings of these options as keywords; `named` is further hardware from arguments."""
         return super().keywords((*(self.named or ()), *named))
 
 

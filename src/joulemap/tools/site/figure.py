@@ -18,7 +18,7 @@ from joulemap.cli.app import run
 from joulemap.system.record import frozen
 
 FOLDER: Final = "figure"
-"""Folder of the site with a file for each theme, and the specification."""
+"""Folder of the site with an image per theme and the specification of each figure."""
 
 Spec = Mapping[str, Any]
 """Vega-Lite with its data."""
@@ -96,7 +96,7 @@ def _blank(block: re.Match[str]) -> str:
 
 
 def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
-    """Yield a figure in each theme, of which the page shows one, with its command and its rows."""
+    """Yield the Markdown of a figure: an image per theme, of which the page shows one, its command and its rows."""
     for theme in THEMES:
         yield f":::{{image}} {FOLDER}/{figure.name}-{theme}.svg"
         yield f":alt: {' '.join(spec['description'].split())}"
