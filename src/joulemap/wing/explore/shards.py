@@ -46,7 +46,7 @@ WORKED_ON_S: Final = 900.0
 
 @frozen(kw_only=True)
 class ListedShard:
-    """File of a lake."""
+    """Row of the table of a lake's files."""
 
     state: str = described("whole, stale, damaged, twice or unfinished")
     model: str = described("models of its points, separated by commas; empty if its footer is not read")

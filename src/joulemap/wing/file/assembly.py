@@ -77,7 +77,7 @@ def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> St
 
 @attrs.define
 class Assembly:
-    """Workload under construction."""
+    """Builder of a workload from a file's graph."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)

@@ -320,7 +320,10 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
-    """Return the call of a node, None if it does not change its input; ModelError for an operator without a rule."""
+    """Return the ATen call of a node; None if the node does not change its input.
+
+    Raise ModelError for an operator without a rule.
+    """
     rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")

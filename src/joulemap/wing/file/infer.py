@@ -149,7 +149,7 @@ class Values:
         self.keep_known(proto.output[0], found)
 
     def keep_known(self, name: str, found: NDArray[Any]) -> None:
-        """Store a computed value."""
+        """Store a computed value under a name."""
         from onnx import helper
 
         kind = helper.np_dtype_to_tensor_dtype(found.dtype)
@@ -306,7 +306,7 @@ class Values:
 
 
 def _call(proto: NodeProto) -> str:
-    """Return the type and name of a node for an error; a node without a name has that of its first output."""
+    """Return the type and name of a node for an error; an unnamed node is called after its first output."""
     return f"{proto.op_type} {proto.name or next(iter(proto.output), '')!r}"
 
 

@@ -27,7 +27,7 @@ INITIALIZER: Final = 5
 """Number of the field of a graph that contains a tensor of weights."""
 
 NUMBERS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
-"""Numbers of the fields of a tensor that contain its elements."""
+"""Protobuf field numbers of a tensor's elements."""
 
 MOST_DATA: Final = 4096
 """Maximum bytes of a tensor whose elements are read: shapes, axes and scales have fewer, weights more."""

@@ -29,7 +29,7 @@ FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
 
 @attrs.define(eq=False)
 class Value:
-    """Tensor of a graph."""
+    """Tensor of a file's graph."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class Value:
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """Number of elements of the value."""
         return math.prod(self.shape)
 
     @property

@@ -39,7 +39,7 @@ class FleetPart(ReportPart):
         return fleet(source, name, settings, demand=wanted, serving=serving)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return the chapter on fleet sizes."""
+        """Return the report's chapter on fleets."""
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())

@@ -59,7 +59,7 @@ class Around:
     """Pre- or postprocessing stage with its sizes."""
 
     name: str
-    """Key of `ARGUMENTS`."""
+    """Name of the stage: `prepare` or `boxes`."""
     sizes: tuple[int, ...]
     """Values of the stage's arguments, in the order of `ARGUMENTS`."""
 

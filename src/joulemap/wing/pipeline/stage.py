@@ -157,7 +157,7 @@ class Pipeline:
 
 @frozen(kw_only=True)
 class Frame:
-    """Stages of a pipeline, from whose models the workload of one frame is built."""
+    """Builder of the workload of one frame, from the models of a pipeline's stages."""
 
     parts: tuple[tuple[Model, int], ...]
     """(Model, runs per frame) of each stage."""

@@ -84,7 +84,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements and delete all earlier ones of their questions, within the caller's transaction."""
+    """Store the placements, and delete the earlier placements of their questions, within the caller's transaction."""
     first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
     replaced = execute(
         connection,
@@ -121,7 +121,7 @@ class PlacedQuestion:
     settings: Settings
     problem: Problem
     known: Sequence[DeviceDoubt]
-    """Prediction errors of each device."""
+    """Prediction errors of each device of the box."""
     doubts: Mapping[tuple[str, str], PlacedDoubt]
     """(devices, form) -> uncertainty of the placement."""
 

@@ -109,7 +109,7 @@ class ExploreAnswer(Answer):
     points_per_s: float
     """Designs evaluated per second for this answer."""
     kept_count: int
-    """Designs within every limit."""
+    """Number of designs within every limit."""
     front_count: int
     band_count: int
     """Number of designs that are tied with the front but not on it."""
@@ -119,13 +119,13 @@ class ExploreAnswer(Answer):
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()
-    """Sentences on missed targets, and on constants that exceed those of all existing chips."""
+    """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
     oversize: tuple[str, ...] = ()
     """Notes on designs of several dies."""
     is_limited: bool = False
     """True if the question sets limits on designs."""
     is_usual: bool = False
-    """True if the varied constants are the default ones."""
+    """True if the default constants are varied."""
 
     def to_arrow(self) -> Any:
         """Return all evaluated designs as a `pyarrow.Table`."""
@@ -512,9 +512,7 @@ def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Targ
 
 
 def _list_beyond(done: Survey) -> list[str]:
-    """Return a sentence on constants of the best designs that exceed those of all chips of their class; empty without
-    any.
-    """
+    """Return a sentence on constants of the best designs that no chip of their class reaches; empty without any."""
     from joulemap.catalog.load import load_catalogue
 
     chips = tuple(load_catalogue().hardware.values())

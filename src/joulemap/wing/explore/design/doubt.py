@@ -157,7 +157,7 @@ def find_scale_of(
 def _describe_subject(
     hardware: Hardware, configuration: Configuration, work: str = "model", size: float | None = None
 ) -> Subject:
-    """Return the subject of an error lookup: a configuration on a chip, whose peak is `size` operations per second."""
+    """Return the key of an error lookup: a configuration on a chip with a peak of `size` operations per second."""
     return Subject(
         work=work,
         architecture=hardware.architecture,

@@ -64,10 +64,10 @@ def find_front(costs: Floats) -> Booleans:
 
 
 def merge_equal(costs: Floats, front: Booleans) -> Booleans:
-    """Return the front without designs that another of its designs equals or beats in every objective.
+    """Return the front without designs that another design of the front equals or beats in every objective.
 
-    `costs` are logarithms; a difference up to `EQUAL` counts as equal. Of equal designs the one with the least product
-    of its objectives stays.
+    `costs` are logarithms; a difference up to `EQUAL` counts as equal. Of several equal designs, the design with the
+    least product of its objectives stays.
     """
     kept = np.zeros_like(front)
     left = np.flatnonzero(front)

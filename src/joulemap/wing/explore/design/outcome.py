@@ -43,13 +43,13 @@ COVER: Final = 3.0
 
 @frozen(kw_only=True)
 class Objective:
-    """Objective of a design search."""
+    """Quantity that a design search optimizes."""
 
     name: str
     label: str
     unit: str
     column: str
-    """Column of `Outcomes`."""
+    """Name of the column of `Outcomes` with the objective's values."""
     is_higher_better: bool = False
     latency_power: float = 0.0
     """Exponent of latency in the objective."""
@@ -131,7 +131,7 @@ class Outcomes:
 
     latency_s: Floats
     slowest_s: Floats
-    """Latency of the slowest model."""
+    """Latency of the slowest model, in seconds."""
     energy_per_inference_j: Floats
     throughput_per_s: Floats
     peak_memory_bytes: Floats
@@ -162,7 +162,7 @@ class Outcomes:
 
     @cached_property
     def average_power_w(self) -> Floats:
-        """Average power with one batch right after the other."""
+        """Average power when batches follow each other without a pause."""
         return self.energy_per_inference_j * self.throughput_per_s
 
     @cached_property
@@ -187,7 +187,7 @@ class Outcomes:
         return found
 
     def take(self, rows: Integers) -> Self:
-        """Return some of the designs."""
+        """Return the outcomes of these rows."""
         return type(self)(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(type(self))})
 
     @classmethod
@@ -267,9 +267,9 @@ def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floa
 def _list_given(
     law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
 ) -> Iterator[tuple[frozenset[Address], Booleans]]:
-    """Yield sets of constants with known values, each with a mask of the designs to which it applies.
+    """Yield sets of constants that a hardware file of a design would state, each with a mask of designs.
 
-    A hardware file of a design would state these constants. A design equal to its base chip states none.
+    A design equal to its base chip states none.
     """
     peak = Address("peak", precision)
     given = {one for one in (CLOCK, MEMORY_BANDWIDTH) if one.name in followed}

@@ -69,7 +69,7 @@ class DesignQuestion:
     spelling: Mapping[str, str]
     """Chip from a file -> path of that file."""
     doubt: Mapping[tuple[int, int], Difference]
-    """(group, group) -> uncertainty of the difference between a design of one group and a design of the other."""
+    """(group, group) -> uncertainty of the difference between two designs, one from each group."""
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class DesignQuestion:
         return sum(one.space.size for one in self.groups)
 
     def keep(self, groups: Mapping[int, Group]) -> DesignQuestion:
-        """Return the question with only these groups, keyed by their index."""
+        """Return the question with only the groups in `groups`, keyed by their index in this question."""
         place = {own: number for number, own in enumerate(groups)}
         return attrs.evolve(
             self,
@@ -254,10 +254,10 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
 
 
 def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
-    """Return the question with one design per group, the one that meets the targets; UsageError for an invalid
-    question.
+    """Return the question with the one design of each group that meets the targets.
 
-    Groups without such a design are dropped. Raises UnsupportedError if none is left, with the first group's reason.
+    Groups without such a design are dropped. Raises UsageError for an invalid question, UnsupportedError with the first
+    group's reason if no group is left.
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ModelWinner:
-    """Best configuration of one model."""
+    """Best chip of one model, with its configuration."""
 
     model: str = described("name of the model as requested")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
@@ -79,7 +79,10 @@ METRICS: Final = {
     "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
     "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
 }  # fmt: skip
-"""Objective -> metric by which two chips are compared statistically; other objectives have no known errors."""
+"""Objective -> metric by which two chips are compared statistically.
+
+The errors of other objectives are not known.
+"""
 
 
 @frozen(kw_only=True)

@@ -81,7 +81,7 @@ class Law:
         return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
 
     def list_used(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of the rules that apply where these constants are varied."""
+        """Return the names of the scaling rules that apply if these constants are varied."""
         asked = set(names)
         used = {
             "rate": asked & {"unit_count", "clock"},

@@ -83,7 +83,10 @@ def _begin(objective_count: int, seed: int) -> Any:
 def _report_results(
     study: Any, trials: list[Any], outcomes: Outcomes, objectives: Sequence[Objective], bounds: tuple[Bound, ...]
 ) -> None:
-    """Report a generation to a study as logarithms to minimize; a design that cannot run violates all constraints."""
+    """Report the objectives of a generation to a study, as logarithms to minimize.
+
+    A design that cannot run is reported as violating all limits.
+    """
     runs = outcomes.is_evaluated
     costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in objectives], axis=1)
     misses = np.stack([*(np.log(bound.excess(outcomes)) for bound in bounds), np.where(runs, 0.0, UNABLE)], axis=1)

@@ -32,7 +32,7 @@ UNREACHED: Final = Template(
 )
 
 TOGETHER: Final = 65
-"""Values of a constant evaluated together."""
+"""Number of values of a constant that are evaluated at once."""
 
 APART: Final = 13
 """Number of values of an outer constant at which the inner constant is solved."""

@@ -34,7 +34,7 @@ MOST_NUMBERED: Final = 2**62
 """Maximum designs of a space; larger numbers do not fit in 64 bits."""
 
 MOST_DRAWN: Final = 10_000_000
-"""Maximum designs sampled at random; each number is stored and compared with the others."""
+"""Maximum designs sampled at random; the number of each sampled design is kept in memory."""
 
 MOST_POINTS: Final = 100_000_000
 """Maximum designs evaluated exhaustively; larger spaces must be sampled or searched."""
@@ -49,12 +49,12 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        """Name of the constant."""
+        """Name of the varied constant."""
         return self.constant.name
 
     @cached_property
     def column(self) -> Floats:
-        """Values as an array."""
+        """Values of the parameter as an array."""
         return np.array(self.values)
 
 
@@ -97,7 +97,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of designs."""
+        """Number of designs in the space."""
         return math.prod(len(one.values) for one in self.parameters)
 
     def draw(self, count: int, seed: int) -> Integers:

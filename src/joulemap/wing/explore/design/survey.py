@@ -99,7 +99,7 @@ class Survey:
     seconds: float = 0.0
     """Duration of the evaluation."""
     evaluated_count: int = 0
-    """Designs evaluated in this survey; others came from a lake."""
+    """Designs evaluated in this survey; the results of the other designs came from a lake."""
     nearest_miss: int | None = None
     """Design with the least excess over the limits; None if no design runs."""
     front: Booleans = attrs.field(init=False)
@@ -153,7 +153,7 @@ class Survey:
         return costs[is_within]
 
     def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
-        """Return the outcomes of some designs; outcomes of a large survey are evaluated again."""
+        """Return the outcomes of the designs in these rows; a large survey evaluates them again."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(self) <= KEPT:
             self._whole = [Outcomes.join(self._whole)]
@@ -191,7 +191,7 @@ class Survey:
         return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
-        """Return the design of the front that is best by an objective; no other is better by more than 0.1 %."""
+        """Return the row of the front's best design by an objective; no design is better by more than 0.1 %."""
         rows = np.flatnonzero(self.front) if self.front.any() else np.arange(len(self.front))
         return int(rows[np.argmin(self.costs[rows, self.objectives.index(objective)])])
 
@@ -230,7 +230,7 @@ class Survey:
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
-        """Return columns of some designs: base chip, dimensions and parameters."""
+        """Return name -> values of columns for the designs in these rows: base chip, dimensions and parameters."""
         group, numbers = self.group[rows], self.numbers[rows]
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:

@@ -47,7 +47,7 @@ class Group:
 
 
 BLOCK: Final = 65_536
-"""Maximum designs of a shard."""
+"""Maximum number of designs per shard."""
 
 SMALLEST: Final = 256
 PARTS: Final = 16

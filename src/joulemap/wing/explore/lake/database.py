@@ -71,11 +71,11 @@ class Survey:
     footers: Mapping[Path, Footer]
     """Footer of each whole shard, by its path."""
     stale: tuple[Shard, ...]
-    """Shards of other formulas or rules."""
+    """Shards that other versions of the formulas or design rules wrote."""
     damaged: tuple[tuple[Shard, str], ...]
     """Truncated or altered shards, with the evidence."""
     twice: tuple[Shard, ...]
-    """Shards whose points another shard contains too."""
+    """Shards that repeat the points of another shard."""
     unfinished: tuple[Path, ...]
     """Files that are being written, or were left by a killed process."""
 

@@ -38,7 +38,7 @@ class Task(Protocol):
 
     @property
     def block(self) -> Block:
-        """Block of the task's points."""
+        """Description of the points that the task evaluates."""
 
 
 One = TypeVar("One", bound=Task)
@@ -47,7 +47,7 @@ QUEUED: Final = 2
 """Queued tasks per process, so that no process waits for its next task."""
 
 TRIES: Final = 3
-"""Maximum retries of a task whose process was killed; it stops a task that kills every process."""
+"""Maximum retries of a task after its process was killed; a task that kills every process is given up."""
 
 CALLBACK_S: Final = 0.2
 """Interval in seconds at which the caller is called back, so that it can stop the filling."""
@@ -75,7 +75,7 @@ class Filled:
     block_count: int = 0
     """Number of requested blocks, as far as counted."""
     questions: set[str] = attrs.field(factory=set, repr=False)
-    """Digests of the questions whose blocks have a shard."""
+    """Digests of the blocks that have a shard."""
     known_count: int = 0
     """Number of requested blocks that had a shard before."""
     known_point_count: int = 0
@@ -127,7 +127,7 @@ def fill(
 
 
 def _list_missing(lake: Path, tasks: Iterable[One], filled: Filled) -> Iterator[One]:
-    """Yield the tasks whose blocks have no whole shard, each question once."""
+    """Yield the tasks for which the lake has no whole shard, each block once."""
     known = {one.question for one in survey(lake).shards}
     for task in tasks:
         filled.block_count += 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LakeFolder:
-    """Reader of lakes."""
+    """Reader that opens a lake's folder as a database."""
 
     def reading(self, source: Source, kind: Kind) -> AbstractContextManager[Connection]:
         """Return a read-only connection to the shards of a lake; report stale and damaged shards that are omitted."""

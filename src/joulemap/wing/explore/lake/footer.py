@@ -40,7 +40,7 @@ COLUMNS: Final[Mapping[str, str]] = {
 """Column of a shard -> its type in the engine; varied constants have further columns."""
 
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
-"""Columns that every shard has."""
+"""Columns that every valid shard has."""
 
 _VARIED: Final = re.compile(rf"{PREFIX}[a-z0-9_]+")
 _CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -129,7 +129,7 @@ def parse_footer(text: str) -> Footer:
 
 
 def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
-    """Raise FooterError unless a value is a table with these names, or some of them."""
+    """Raise FooterError unless a value is a table with exactly these keys; with `is_partial`, keys may be missing."""
     if not isinstance(value, dict):
         raise FooterError(f"{what} is not a table")
     unknown = sorted(set(value) - set(names))
@@ -211,7 +211,7 @@ def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
 
 
 def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path, str]]:
-    """Return path -> footer of the valid shards, and path -> reason of the invalid ones."""
+    """Return path -> footer for valid shards, and path -> reason for invalid shards."""
     footers: dict[Path, Footer] = {}
     reasons: dict[Path, str] = {}
     if not shards:

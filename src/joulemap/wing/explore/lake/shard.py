@@ -106,7 +106,7 @@ ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
 _REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s", "memory_bandwidth_bytes_per_s",
                     "mac_count", "computed_mac_count", "dram_bytes", "moved_bytes", "units_total_count",
                     "weight_bytes", "activation_bytes", "latency_half_width")  # fmt: skip
-"""Columns with few distinct values, which are dictionary-encoded; for others a dictionary search is wasted."""
+"""Columns with few distinct values, which are dictionary-encoded; other columns are not, to save time."""
 
 
 class Points(Protocol):
@@ -114,11 +114,11 @@ class Points(Protocol):
 
     @property
     def latency_fs(self) -> Any:
-        """Latency in femtoseconds."""
+        """Latency of each point in femtoseconds."""
 
     @property
     def energy_fj(self) -> Any:
-        """Energy in femtojoules."""
+        """Energy of each point in femtojoules."""
 
     @property
     def category_fj(self) -> Mapping[str, Any]:
@@ -131,13 +131,13 @@ class Points(Protocol):
 
 @frozen
 class Shard:
-    """File of points."""
+    """File of a lake with the results of one block of points."""
 
     path: Path
     question: str
-    """Digest of the shard's block."""
+    """Digest of the block whose points the shard contains."""
     content: str
-    """Digest of the shard's bytes."""
+    """Digest of the bytes of the file."""
     size_bytes: int
 
     @property
@@ -220,7 +220,7 @@ def digest_bytes(path: Path) -> str:
 
 
 def write_shard(lake: Path, block: Block, points: Points) -> Shard:
-    """Write the points of a block atomically as a shard; return it, or the one that existed already.
+    """Write the points of a block atomically as a shard and return it; an existing shard is returned unchanged.
 
     Raise ValueError if points and block differ in length, DatabaseError if the shard cannot be written.
     """

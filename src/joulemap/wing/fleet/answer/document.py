@@ -64,7 +64,7 @@ P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "b
 
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
-    """Fleets for a demand, the best by the objective first, and refused ones last."""
+    """Fleets for a demand, best first by the objective; refused fleets come last."""
 
     about = ("demand", "shares", "levels", "pay", "engine")
 
@@ -75,11 +75,11 @@ class FleetAnswer(RunAnswer):
     """Request rates of the demand, highest first."""
     pay: str
     engine: str
-    """Inference engine of a language model, with its date; empty for other models."""
+    """Inference engine of a language model, with its date; empty for any other model."""
     reused: str = ""
     """Title's text on reused prefixes of a language model's prompts; empty if no prefix is reused."""
     serving: Serving | None = None
-    """Lengths and cache of a language model's requests; None for other models."""
+    """Lengths and cache of a language model's requests; None for any other model."""
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]

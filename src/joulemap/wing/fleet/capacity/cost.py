@@ -58,7 +58,7 @@ HALF_MORE: Final = 1.5
 """Multiple of the highest rate at which the first broken limit is reported."""
 
 TWICE: Final = 2.0
-"""Ratio to a limit from which an excess is shown as a ratio instead of a percentage."""
+"""Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
 
 
 def cost_fleet(
@@ -66,8 +66,8 @@ def cost_fleet(
 ) -> dict[str, Any]:
     """Return the monthly energy, carbon and cost of a fleet, as fields of its row.
 
-    The other devices are rented or bought; owned devices cost only electricity, including that of their hosts. Owned
-    devices are powered first.
+    Owned devices cost only electricity, including the electricity of their hosts, and are powered first. Other devices
+    are rented or bought.
     """
     powered = sum(one.level.share * one.devices for one in loads)
     busy = sum(one.level.share * one.busy_devices for one in loads)
@@ -253,7 +253,7 @@ def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Deman
 
 
 def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> FleetRow | None:
-    """Return the best fleet by the objective among those that meet all targets and limits; None if none does."""
+    """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
     column, _ = OBJECTIVES[demand.objective]
     there = (row for row in rows if row.status == OK and (row.is_available or takes_all))
     known = [row for row in there if getattr(row, column) is not None]

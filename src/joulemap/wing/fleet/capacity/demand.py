@@ -24,7 +24,7 @@ PARTS: Final = 24
 """Number of equal intervals in which arrivals are counted."""
 
 LEVELS: Final = 8
-"""Maximum number of levels per day; rates close to each other become one level, at the higher rate."""
+"""Maximum number of levels per day; rates close to each other become one level at the highest of them."""
 
 
 def read_levels(demand: Demand) -> tuple[Level, ...]:

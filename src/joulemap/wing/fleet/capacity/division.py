@@ -99,7 +99,7 @@ class _Search:
     """Devices, or joules per request, of the best simulated division."""
 
     def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
-        """Return the next division to simulate; None if no other may be close to the best."""
+        """Return the next division to simulate; None if no further division may be close to the best."""
         if len(self.opened) >= ROUNDS:
             return None
         if self.opened:
@@ -154,7 +154,7 @@ def open_servers(
 
 
 def keep_better(divisions: Sequence[Division]) -> list[Division]:
-    """Return one division per number of devices: the better of those with and without experts split over devices."""
+    """Return one division per number of devices: the faster one, with or without experts split over devices."""
     found: dict[int, Division] = {}
     for one in divisions:
         other = found.setdefault(one.case.world, one)

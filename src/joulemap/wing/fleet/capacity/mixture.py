@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
-"""Maximum kinds of hardware that may be mixed; those with the best single-kind fleets are used."""
+"""Maximum kinds of hardware that may be mixed; kinds whose own fleets are best come first."""
 
 SAVED: Final = 0.99
-"""Largest ratio of a mixture's value to that of the best fleet of one kind at which the mixture is reported."""
+"""Largest value of a mixture, relative to the best fleet of one kind, at which the mixture is reported."""
 
 MOST_REPORTED: Final = 3
 """Maximum mixtures that are reported, best first."""
@@ -33,7 +33,7 @@ BY_THE_HOUR: Final = "by the hour"
 
 @frozen(kw_only=True)
 class MixedRow:
-    """Mixture of hardware kinds that beats each of its kinds alone."""
+    """Fleet of several kinds of hardware that beats a fleet of each kind alone."""
 
     label: str = described("devices of each kind")
     form: str = described(
@@ -144,11 +144,14 @@ def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
 
 
 Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
-"""Two kinds of server with their counts: those that are fully used, and those that serve the rest."""
+"""(kind, servers) of the servers that are fully used, and (kind, servers) of those that serve the rest."""
 
 
 def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Split]:
-    """Return splits of a rate: as many full servers of the first kind as possible or owned, and others for the rest."""
+    """Return splits of a rate between full servers of the first kind and servers of the other kind for the rest.
+
+    The full servers are as many as possible, or as many as are owned.
+    """
     each, others = first.row.server_rate_per_s, other.row.server_rate_per_s
     if not each or not others:
         return []

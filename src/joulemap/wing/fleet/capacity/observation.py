@@ -24,7 +24,7 @@ PERIODS: Final = 8
 """Wait, in service times, above which its distribution is exponential to 1e-12."""
 
 ROUNDED: Final = 1e-12
-"""Rounding error of summed probabilities."""
+"""Tolerance for the rounding error of summed probabilities."""
 
 FULL: Final = 1.0 - 1e-9
 """Utilization above which a queue is assumed to grow without bound; rounding makes its equation unsolvable there."""
@@ -158,7 +158,7 @@ Rates: TypeAlias = "float | Sequence[float]"
 """Requests per second over all models: one rate for all candidates, or one per candidate."""
 
 TOGETHER: Final = 32
-"""Maximum devices that share a queue; a larger fleet has several queues with equal shares of the requests."""
+"""Maximum devices that share a queue; a larger fleet has several queues with equal shares of requests."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -214,13 +214,13 @@ class Promise:
 
 @frozen(kw_only=True)
 class Option:
-    """Batch policy of a candidate."""
+    """Batch size and maximum wait with which a candidate serves requests."""
 
     candidate: int
     """Index of the candidate."""
     batch: int
     wait_s: float = 0.0
-    """Maximum seconds that the first request of a batch waits for others."""
+    """Maximum seconds that the first request of a batch waits for the batch to fill."""
 
 
 Tried: TypeAlias = tuple[Option, int]
@@ -248,7 +248,7 @@ def scale(candidate: Candidate, factor: float) -> Candidate:
 def observe(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise, *, reads_power: bool = True
 ) -> list[Seen]:
-    """Return for each option whether its devices meet the target at these rates, and the power of their batches.
+    """Return whether each option's devices meet the target at these rates, and the power of their batches.
 
     Single requests of one model with a constant service time use the closed form; all other options are simulated.
     """

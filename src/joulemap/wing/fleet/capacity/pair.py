@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import Throughput, Work
 
 TRIED: Final = 12
-"""Maximum pairs that are simulated, those with the lowest bounds first."""
+"""Maximum pairs that are simulated; pairs with the lowest bounds come first."""
 
 MOST_REPORTED: Final = 3
-"""Maximum pairs that are reported."""
+"""Maximum pairs that are reported, best first."""
 
 CELL: Final = 6
 """Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
@@ -217,7 +217,7 @@ def _place(
 
 
 def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
-    """Return the load of a pool at a rate; `work` is that of one of its equal cells."""
+    """Return the load of a pool at a rate; `work` is the work of one of its equal cells."""
     working = servers * kind.sizing.row.server_device_count
     devices = demand.round_up(working)
     if not level.rate_per_s:

@@ -28,7 +28,7 @@ WARM_UP: Final = 0.2
 """Share of batches at the start of a simulation that do not count, because devices begin idle."""
 
 SEEDS: Final = 8
-"""Number of simulations per pool, each with other random requests."""
+"""Number of simulations per pool; each uses different random requests."""
 
 BATCHES: Final = 500
 """Minimum batches per seed that a pool is simulated for."""
@@ -73,9 +73,9 @@ class Pools:
     """Requests per second [pool, model]."""
     devices: Counts
     batch: Counts
-    """Maximum requests of a batch."""
+    """Maximum number of requests in a batch of each pool."""
     wait_s: Array
-    """Maximum seconds that the first request of a batch waits for others while a device is free."""
+    """Maximum seconds that a batch's first request waits for the batch to fill while a device is free."""
 
     def take(self, rows: Counts) -> Pools:
         """Return the pools of these rows, in this order."""
@@ -148,12 +148,12 @@ class _Steps:
 
     @classmethod
     def empty(cls, steps: int, rows: int) -> _Steps:
-        """Return uninitialized arrays."""
+        """Return arrays of this size without content."""
         shape = steps, rows
         return cls(start_s=np.empty(shape), place=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
 
     def take(self, rows: slice) -> _Steps:
-        """Return the batches of some rows."""
+        """Return the batches of these rows."""
         return _Steps(start_s=self.start_s[:, rows], place=self.place[:, rows], kind=self.kind[:, rows])
 
 
@@ -409,7 +409,7 @@ class Observed:
 
     @cached_property
     def batch_mean(self) -> Array:
-        """Mean requests per batch."""
+        """Mean number of requests per batch of each pool."""
         return self._sums[0] / self._sums[1]
 
     def count_late(self, within_s: float) -> Array:

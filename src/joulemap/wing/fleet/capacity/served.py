@@ -62,7 +62,7 @@ class Server:
     limits: Limits
     demand: Demand
     rates: SaturatedRates | None
-    """Saturated rates for prefill alone and for decode alone; None if the passes cannot be evaluated."""
+    """Saturated rates of prefill alone and of decode alone; None if the passes cannot be evaluated."""
     slower: float = 1.0
     """Assumed factor on predicted pass times, such as an end of their interval; 1 for the prediction."""
     most_per_s: float = 0.0
@@ -84,7 +84,7 @@ class Server:
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
     def guess(self, rate_per_s: float) -> float:
-        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if these are unknown."""
+        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if none are known."""
         rates = self.rates
         if rates is None or rates.prompts is None or rates.answers is None:
             return rate_per_s

@@ -85,7 +85,7 @@ def _choose(found: Sequence[Seen]) -> Seen:
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
-    """Return each candidate's number of devices as in `size_fleets`; None if no number meets the target."""
+    """Return the number of devices of each candidate, as in `size_fleets`; None if no number meets the target."""
     found: dict[int, int] = {}
     for option, seen in _fit(candidates, rates, promise, _name(candidates), is_counted=True).items():
         found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
@@ -121,7 +121,7 @@ def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int
 
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return the service of fleets at rates other than those that they were sized for."""
+    """Return the latency, utilization and power of fleets at other rates than their design rates."""
     return size_options(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)
 
 

@@ -272,7 +272,7 @@ def _watch(fleet: _Fleet, label: str, station: Station, peak: float, promise: Pr
 
 
 def _power(sized: Sized, idle_w: float) -> float:
-    """Return the watts of all devices, including idle ones."""
+    """Return the average power of all devices in watts, including idle devices."""
     return sized.batch_w + idle_w * sized.devices * (1.0 - min(sized.busy_fraction, 1.0))
 
 

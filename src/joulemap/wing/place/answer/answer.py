@@ -79,7 +79,7 @@ class PlaceAnswer(Answer):
     ledger: Table[PlacedLine]
     """Ledger of the best placement; empty if devices work side by side."""
     timeline: Table[EventRow]
-    """Events of the best placement, and of the best mixture if one device alone is best."""
+    """Events of the best placement; if one device alone is best, also those of the best mixture."""
     differences: Table[PlacementDifference]
     """Energy difference of the best device alone (first) and the best mixture (second); empty if either is missing."""
     files: Mapping[str, str] = attrs.field(factory=dict)
@@ -99,7 +99,7 @@ class PlaceAnswer(Answer):
 
     @property
     def simplest(self) -> PlacementRow:
-        """Best device alone if a mixture is best but statistically tied with it, else the best placement."""
+        """Best placement, or the best device alone if it is statistically tied with a best mixture."""
         rival = self.rival
         return self.best if self.is_alone or rival is None or not self._is_tied(rival) else rival
 

@@ -91,7 +91,7 @@ class Candidate:
 
 
 def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
-    """Return the candidates tried for a goal, each device alone first."""
+    """Return the placements tried for a goal; the first ones use each device alone."""
     kinds = tuple(members[0] for members in problem.kinds.values())
     found = [_run_alone(problem, box, number, goal) for number in kinds]
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
@@ -224,9 +224,9 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
 
 
 def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the mixture that changes the best device alone the least; empty if none is possible.
+    """Return the mixture that differs least from the best device alone; empty if no mixture is possible.
 
-    Subgraphs move to another device singly, or with all earlier or later ones.
+    One subgraph moves to another device, or all subgraphs before or after a point.
     """
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
@@ -262,7 +262,7 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
 
 
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
-    """Return a known placement at other costs of the problem; `parts` is device -> new run of its part.
+    """Return a known placement at changed costs; `parts` is device -> new run of its part.
 
     Raises UnsupportedError if the parts together exceed a memory.
     """

@@ -46,7 +46,7 @@ LINK_WEIGHT: Final = 0.1
 """Initial weight of a link, relative to a device."""
 
 MOVES: Final = 24
-"""Maximum rounds of single-subgraph moves."""
+"""Maximum rounds in which single subgraphs move to other devices."""
 
 RAISES: Final = 16
 """Maximum searches at different penalties per byte of a full memory."""
@@ -72,9 +72,10 @@ class Choice:
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the allowed devices; None if they cannot run the model together.
+    """Return the best placement on the allowed devices; None if these cannot run the model together.
 
-    For latency, devices identical to the allowed ones may run parallel branches; used in sequence they gain nothing.
+    For latency, further devices identical to the allowed devices may run parallel branches. In sequence they would gain
+    nothing.
     """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)
@@ -132,7 +133,7 @@ def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floa
 def improve(
     problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
 ) -> Choice:
-    """Return a choice refined by a solver, whose placement is at least as good and whose bound is at least as high."""
+    """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
     is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
     solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
@@ -247,7 +248,7 @@ def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
 
 
 def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
-    """Return the costs whose sum is the weighted sum of the stages: a lower bound of the longest stage."""
+    """Return costs that add up to the weighted sum of the stages, a lower bound of the longest stage."""
     count = len(problem.members)
     device, link = weights[:count], weights[count:].reshape(count, count)
     others = ~np.eye(count, dtype=bool)
@@ -261,9 +262,9 @@ def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
 def _take_best(
     problem: Problem, trials: Integers, best: tuple[Integers, float] | None
 ) -> tuple[Integers, float] | None:
-    """Return the placement with the shortest interval whose weights fit, with its interval.
+    """Return (placement, interval) with the shortest interval among placements that fit into the memories.
 
-    `best` is the best one known, and is returned if no trial is better.
+    `best` is the best known placement, which is returned if no trial is better.
     """
     scores: Scores = score(problem, trials)
     fits = (scores.weight_bytes <= room(problem)).all(axis=1)

@@ -28,7 +28,7 @@ LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
 MEMORY_FIELDS: Final = ("capacity", "bandwidth", "latency")
 
 WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
-"""Constants of all devices together."""
+"""Constants that belong to the whole box."""
 
 
 def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:

@@ -32,7 +32,7 @@ DEFAULT_GOAL: Final[Goal] = "latency"
 """Goal of placements at a box's default mode."""
 
 IDLE: Final = "idle_power"
-"""Action whose energy a device draws while it runs no part of the model."""
+"""Action for the energy of a device while it runs no part of the model."""
 
 CONVERSIONS: Final = {"read": "convert_read", "write": "convert_write"}
 """DRAM action -> name of the same action where it converts a value from another device."""

@@ -32,12 +32,12 @@ class Copy:
     subgraph: int
     """Subgraph that produces the value."""
     value: int
-    """Value's number in the problem."""
+    """Index of the value in the problem."""
     byte_count: float
     """Bytes as sent, at the sender's precision."""
     latency_fs: int
     start_fs: int = 0
-    """Start within a batch that runs alone."""
+    """Start of the copy after the start of a batch, if no other batch runs."""
 
 
 @define

@@ -27,7 +27,7 @@ TYPICAL_BYTES: Final = 2.0**20
 
 @frozen(kw_only=True)
 class Member:
-    """Device of a box as it is evaluated."""
+    """Device of a box as it is evaluated for one question."""
 
     name: str
     device: BoxDevice
@@ -36,7 +36,7 @@ class Member:
     configuration: Configuration
     calibration_digest: str = ""
     memory: str = ""
-    """Name of the memory that it shares with other devices; empty for its own."""
+    """Name of the memory that the device shares with other devices; empty for a separate memory."""
 
     @property
     def static_w(self) -> float:

@@ -21,7 +21,7 @@ from joulemap.wing.place.box.score import fit_weights
 from joulemap.wing.place.box.search import Costs, search
 
 ROUNDS: Final = 6
-"""Maximum rounds of moves."""
+"""Maximum rounds in which parts of the graph move."""
 
 MOST_MOVES: Final = 384
 """Maximum moves per round whose makespan is computed; those with the least total work come first."""
@@ -144,7 +144,9 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
 
 
 def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with a subgraph moved to another device, alone or with all later or earlier ones."""
+    """Yield placements in which one subgraph runs on another device, alone or together with all later or all earlier
+    subgraphs.
+    """
     count = problem.node_count
     for other in range(len(problem.members)):
         able = problem.can_run[:, other]

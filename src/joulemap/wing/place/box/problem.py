@@ -53,7 +53,7 @@ class Problem:
     members: tuple[Member, ...]
     ways: Ways
     subgraph: Integers
-    """Subgraph of each node in the workload."""
+    """Index of each node's subgraph in the workload."""
     seconds: Floats
     """Time of a node: node x device; infinite if the device cannot run it."""
     paced_s: Floats
@@ -61,15 +61,15 @@ class Problem:
     joules: Floats
     """Energy of a node without static power: node x device."""
     dram_bytes: Floats
-    """DRAM traffic: node x device."""
+    """Bytes of DRAM traffic of a node: node x device."""
     weight_bytes: Floats
     """Bytes of weights that a node is the first to read: node x device."""
     activation_bytes: Floats
     """Peak bytes of activations on each device."""
     maker: Integers
-    """Node that makes each value."""
+    """Index of the node that makes each value."""
     readers: tuple[tuple[int, ...], ...]
-    """Nodes that read each value."""
+    """Indices of the nodes that read each value."""
     value_bytes: Floats
     """Size of a value at a device's precision: value x device."""
     leave_s: Floats
@@ -83,17 +83,17 @@ class Problem:
 
     @property
     def node_count(self) -> int:
-        """Number of subgraphs that compute."""
+        """Number of nodes: subgraphs of the workload that compute."""
         return len(self.subgraph)
 
     @cached_property
     def reads(self) -> list[list[int]]:
-        """Values that each node reads."""
+        """Indices of the values that each node reads."""
         return group_values(self.readers, self.node_count)
 
     @cached_property
     def makes(self) -> list[list[int]]:
-        """Values that each node produces."""
+        """Indices of the values that each node makes."""
         return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property

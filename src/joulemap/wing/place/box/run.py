@@ -42,7 +42,7 @@ class PlacedRun:
     """Device -> run of its part."""
     copies: tuple[Copy, ...]
     start_fs: Integers
-    """Start of each node after the start of a batch that runs alone."""
+    """Start of each node after the start of a batch, if no other batch runs."""
     latency_fs: int
     interval_fs: int
     """Interval between batches in a pipeline."""
@@ -64,7 +64,7 @@ class PlacedRun:
 
     @property
     def energy_fj(self) -> int:
-        """Exact energy of a batch."""
+        """Exact energy of a batch in femtojoules."""
         return sum(run.ledger.total_fj for run in self.parts.values()) + sum(line.energy_fj for line in self.between)
 
     @property

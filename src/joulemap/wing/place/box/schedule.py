@@ -35,7 +35,7 @@ class Followed(Generic[Times]):
 
 
 def find_makespan(problem: Problem, devices: Integers) -> Floats:
-    """Return the makespan of each placement in seconds, one per row, at the problem's times."""
+    """Return the makespan in seconds of each placement, one per row, at the times in the problem."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_find_makespan(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     return np.concatenate([*parts, np.zeros(0)])

@@ -20,10 +20,10 @@ from joulemap.model.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 
 MOST_STATES: Final = 512
-"""Maximum states kept per node, after dominated ones are dropped."""
+"""Maximum states kept per node, after dominated states are dropped."""
 
 FEW_STATES: Final = 64
-"""Number of states up to which dominated ones are kept, because a test for dominance takes longer than it saves."""
+"""Number of states up to which dominated states are kept, because a test would take longer than it saves."""
 
 MOST_ENTRIES: Final = 8192
 """Maximum live values summed over all states; it lowers the number of states where many values are live."""
@@ -31,7 +31,7 @@ MOST_ENTRIES: Final = 8192
 LEAST_STATES: Final = 16
 
 JUDGES: Final = 24
-"""Number of cheapest states that are tested for dominance over the others."""
+"""Number of cheapest states against which all other states are tested for dominance."""
 
 State = tuple[int, ...]
 """One number per live value: its maker x 2^devices + one bit for each device that holds the value."""
@@ -39,7 +39,7 @@ State = tuple[int, ...]
 
 @frozen(kw_only=True)
 class Found:
-    """Placement and its cost."""
+    """Cheapest placement that the search found."""
 
     devices: Integers
     """Device of each node."""

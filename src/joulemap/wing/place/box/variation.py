@@ -121,7 +121,7 @@ class VariedBox:
             self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
 
     def _run(self, number: int, member: Member) -> RunColumns:
-        """Return the run of a device's part; raises like `Varied.run`."""
+        """Return the run of a device's part of the model; raises like `Varied.run`."""
         key = number, member.hardware.digest
         if key not in self._runs:
             chip = attrs.evolve(member.hardware, compiler=None)
@@ -157,7 +157,10 @@ class VariedBox:
 
 
 def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
-    """Yield (device and action, joules): energies in proportion to an energy per action, with the regulator losses."""
+    """Yield (device and action, joules): for each energy per action, the energy of a batch that scales with it.
+
+    The losses of voltage regulators are included.
+    """
     shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
     found: dict[str, float] = {}
     for number, share in shares.items():

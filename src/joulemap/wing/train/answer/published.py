@@ -40,7 +40,7 @@ VOCABULARIES: Final = {"gpt": 51_200, "mpt": 50_368}
 
 @frozen(kw_only=True)
 class PublishedRate:
-    """Published training rate and its prediction."""
+    """Published training rate next to its prediction."""
 
     source: str = described("publication or repository")
     model: str = described("name of the model, or its layers and width")
@@ -103,7 +103,7 @@ def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterat
 
 
 def read_sizes(model: str) -> dict[str, int]:
-    """Return size -> number of a model that is given by layers and width; empty for a model given by name."""
+    """Return name -> number for the sizes of a model given by layers and width; empty for a model given by name."""
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", model)}
 
 

@@ -22,7 +22,7 @@ from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe
 from joulemap.wing.train.training.tape import Tape, Use, Value
 
 LIBRARY: Final = "nccl"
-"""Collective library whose ring algorithms training frameworks use."""
+"""Library of collectives that training frameworks use; its ring algorithms are assumed."""
 
 
 @attrs.define

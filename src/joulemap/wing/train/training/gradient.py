@@ -77,7 +77,7 @@ class Backward:
 
     @property
     def call(self) -> Call:
-        """Call of the operator."""
+        """Call of the operator in the forward pass."""
         return self.forward.calls[self.place]
 
     @property

@@ -22,7 +22,7 @@ class Memory:
 
     @property
     def total(self) -> float:
-        """Total bytes."""
+        """Total bytes on the device."""
         return self.weights + self.gradients + self.states + self.activations
 
 

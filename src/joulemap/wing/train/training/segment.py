@@ -43,7 +43,7 @@ def find_segments(forward: Forward) -> list[int]:
 
 
 def _choose(made: Sequence[int], carried: Sequence[int], cuts: Sequence[int]) -> list[int]:
-    """Return the segment number of each call, for the cuts that need the least memory."""
+    """Return the segment number of each call, with the cuts that need the least memory."""
     total = [0]
     for one in made:
         total.append(total[-1] + one)

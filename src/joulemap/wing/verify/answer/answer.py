@@ -48,10 +48,9 @@ CLOSE_DIGITS: Final = 4
 """Significant digits of a measured value that is near an end of its interval, and of the interval."""
 
 FAR: Final = 10.0
-"""Ratio of measured and predicted value, in either direction, from which no cause is listed: something else was
-measured.
+"""Ratio of measured and predicted value, in either direction, from which no cause is listed.
 
-Source: assumed.
+The measurement is then of something else. Source: assumed.
 """
 
 

@@ -49,7 +49,7 @@ PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
 def calibrate_served(
     source: Source, rows: Sequence[ServingRow], calibration: str | Calibration
 ) -> tuple[list[Forecast], str]:
-    """Fit a serving engine on one chip to these and the stored measurements.
+    """Fit a serving engine on one chip to `rows` and to the stored measurements.
 
     Return new predictions and a sentence on the fit. The factors join the chip's calibration. Raises UsageError for
     rows of several chips or engines, or for a chip that inherits a calibration, and NoMeasurementError if no row can be
