@@ -15,7 +15,7 @@ from joulemap.system.record import frozen
 
 
 def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
-    """Return an option for a limit; by default there is no limit."""
+    """Return an option for a limit, which is empty by default."""
     return option("", description, metavar=metavar, shown=False, panel=LIMITS, is_advanced=is_advanced)
 
 

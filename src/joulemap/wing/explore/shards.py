@@ -22,7 +22,7 @@ from joulemap.wing.explore.lake.footer import Footer
 from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
 SPELLED: Final = {full: short for short, full in SHORT.items()}
-"""Full constant name -> the short one that options use."""
+"""Full name of a constant -> short name, as options use it."""
 
 TITLE: Final = Template("{path}: {content}")
 CONTENT: Final = Template("{points:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")

@@ -39,9 +39,9 @@ class Layer:
 
     source: Value
     inputs: tuple[Value, ...]
-    """Weights of the GEMM of all inputs."""
+    """Weights of the GEMM that multiplies the inputs of all steps."""
     states: tuple[Value, ...]
-    """Weights of the GEMM of each step."""
+    """Weights of the GEMM that multiplies the state in each step."""
     biases: tuple[Value, ...]
     has_two_biases: bool
     """True if both GEMMs have a bias; `biases` then contains the biases of both."""
@@ -50,7 +50,7 @@ class Layer:
     directions: int
     step_count: int
     row_count: int
-    """Rows of the GEMM of all inputs: steps x sequences."""
+    """Rows of the GEMM that multiplies the inputs of all steps: steps x sequences."""
     width: int
     """Hidden units per direction."""
 

@@ -78,7 +78,7 @@ OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 
 @attrs.define
 class Values:
-    """Values by name, and the operators that make them."""
+    """Values of an ONNX graph by name, and the types that shape inference needs."""
 
     name: str
     opsets: dict[str, int]
@@ -121,7 +121,10 @@ class Values:
         return value
 
     def find(self, name: str, proto: NodeProto) -> Value | None:
-        """Return a value by name; None for an input that is omitted."""
+        """Return a value by its name; None for an empty name, which stands for an omitted input.
+
+        Raise ModelError for a name that no earlier operator writes.
+        """
         if not name:
             return None
         found = self.values.get(name)
@@ -132,7 +135,7 @@ class Values:
         return found
 
     def add_constant(self, proto: NodeProto) -> None:
-        """Add the value of a constant."""
+        """Register the value of a Constant operator."""
         import numpy as np
 
         attribute = next((one for one in proto.attribute if one.name.startswith("value")), None)

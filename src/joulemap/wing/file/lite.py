@@ -50,7 +50,7 @@ class FlatBuffer:
         return struct.unpack_from(f"<{code}", self.data, place)[0]
 
     def spend(self, count: int) -> None:
-        """Count bytes read against the limit."""
+        """Subtract bytes from the number that may still be read; raise BrokenTableError below zero."""
         self.left -= count
         if self.left < 0:
             raise BrokenTableError(f"it has more than {MOST_READ:,} bytes without its weights")

@@ -87,7 +87,7 @@ class Stage:
 
 
 def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
-    """Return the graph of a model at a batch.
+    """Return the graph of a model at a batch size.
 
     Raise UsageError for a size that the file fixes or leaves open, ModelError for an operator that cannot be read.
     """
@@ -116,7 +116,7 @@ class _Reader:
     weights: dict[tuple[int, int], Value] = attrs.field(factory=dict)
     """(subgraph, tensor) -> value of a constant."""
     kept: list[Value] = attrs.field(factory=list)
-    """Values that persist from one run to the next."""
+    """Values of variables that persist from one run to the next."""
     assumed: list[str] = attrs.field(factory=list)
     batch: int = 1
     base: int = 1
@@ -276,7 +276,7 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
 
 
 Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]
-"""Operator, inputs, outputs and attributes of a node."""
+"""(operator, inputs, outputs, attributes) of a node in terms of ONNX."""
 
 
 def translate(stage: Stage, outputs: list[Value]) -> Iterator[Made]:

@@ -48,7 +48,7 @@ TFLITE: Final = ".tflite"
 
 
 class FileNames(ModelNames):
-    """Paths of ONNX and TFLite files."""
+    """Recognition of paths of ONNX and TFLite files as model names."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for a path with the suffix of a model file."""
@@ -84,7 +84,7 @@ class FileNames(ModelNames):
         return Model(request=request, retrace=settings.retrace, names=self)
 
     def find_batch(self, model: str) -> int | None:
-        """Return the batch size that a file fixes; None for an open one and for other models."""
+        """Return the batch size that a file fixes; None if the batch is dynamic, and for models without a file."""
         if not self.is_name(model):
             return None
         if model.lower().endswith(TFLITE):

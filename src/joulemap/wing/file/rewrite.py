@@ -41,7 +41,7 @@ class Links:
 
     @classmethod
     def of(cls, program: Program) -> Links:
-        """Return the links of a graph."""
+        """Return the makers and readers of the values in a graph."""
         makers = {id(one): node for node in program.nodes for one in node.outputs}
         readers: dict[int, list[Node]] = {}
         for node in program.nodes:
@@ -224,7 +224,7 @@ def join_gate(links: Links, node: Node) -> Found:
 
 
 def join_norm(links: Links, node: Node) -> Found:
-    """Merge (x - mean) / √(variance + ε) · weight + bias into a layer norm, or, without a mean, into an RMS norm."""
+    """Join (x - mean) / √(variance + ε) · weight + bias to a layer norm, or, without a mean, to an RMS norm."""
     if node.op != "Sqrt":
         return None
     added = links.maker(node.given(0), "Add")

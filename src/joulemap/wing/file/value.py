@@ -81,7 +81,7 @@ class Node:
         return found
 
     def numbers(self, index: int, attribute: str = "") -> list[float] | None:
-        """Return the known elements of an input, or of the attribute that older operator sets have instead."""
+        """Return the known elements of an input, or of an attribute, which older operator sets use instead."""
         value = self.value(index)
         if value is not None:
             return None if value.known is None else [float(one) for one in value.known.reshape(-1)]

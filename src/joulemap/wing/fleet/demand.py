@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Objective = Literal["cost", "energy", "carbon"]
 
 MOST_RATE: Final = 1e9
-"""Maximum request rate, per second."""
+"""Maximum request rate that a demand may state, in requests per second."""
 
 MOST_NODE: Final = 1024
 """Maximum devices per node."""

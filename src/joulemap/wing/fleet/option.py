@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 ROUNDED: Final = 1e-6
-"""Tolerance of the sum of shares around 1."""
+"""Tolerance within which shares must sum to 1."""
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FleetPart(ReportPart):
-    """Report chapter on fleets for a `Demand`."""
+    """Report chapter on fleets, which is included if a demand is given."""
 
     name = "fleet"
     is_first = True

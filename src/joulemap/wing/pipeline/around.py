@@ -110,7 +110,10 @@ class Around:
 
 
 def read_around(name: str) -> Around | None:
-    """Return the pre- or postprocessing that a name states; None for any other name, UsageError for wrong sizes."""
+    """Return the pre- or postprocessing stage that a name states; None for any other name.
+
+    Raise UsageError for wrong sizes.
+    """
     found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", name)
     kind = found[1].lower() if found else ""
     if found is None or kind not in ARGUMENTS:

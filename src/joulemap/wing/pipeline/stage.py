@@ -123,7 +123,7 @@ MOST_FRAMES: Final = 60
 
 @frozen(kw_only=True)
 class Stage:
-    """Model of a pipeline with its runs per frame."""
+    """Model in a pipeline with the number of its runs per frame."""
 
     model: str
     count: int
@@ -181,7 +181,10 @@ class Frame:
 
 @cache
 def read_pipeline(name: str) -> Pipeline:
-    """Return the pipeline of a name; raise UsageError if only some stages have a rate, or one cannot be parsed."""
+    """Return the pipeline that a name states.
+
+    Raise UsageError if only some stages have a rate, or if a stage cannot be parsed.
+    """
     if (named := read_named(name)) is not None:
         return attrs.evolve(read_pipeline(named.stages), name=str(named), inference=named.inference)
     texts = re.split(SPLIT, name.strip())
@@ -203,7 +206,7 @@ def read_pipeline(name: str) -> Pipeline:
 
 
 def _read_repeated(text: str) -> Stage:
-    """Return a stage without a rate; its runs are 1 if not stated."""
+    """Return a stage that is written without a rate; it runs once unless it states a number."""
     found = RUNS.fullmatch(text.strip())
     model, count = (found[1], int(found[2])) if found else (text.strip(), 1)
     if not model or model.rpartition(":")[2].strip().replace(".", "").isdigit():

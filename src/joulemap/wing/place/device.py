@@ -46,7 +46,7 @@ def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
-    """Return the hardware of a name or file, with its power mode."""
+    """Return the hardware with this name or file, and its power mode."""
     ref = HardwareRef.read(name)
     place, mode = ref.label, ref.mode
     if is_hardware_path(place):
@@ -89,7 +89,7 @@ class BoxedTargets:
 
 
 def check_boundary(boundary: Boundary) -> None:
-    """Raise UsageError for a boundary that boxes lack."""
+    """Raise UsageError for a measurement boundary that boxes do not support."""
     if boundary == SYSTEM:
         raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
 

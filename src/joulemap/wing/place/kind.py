@@ -49,7 +49,10 @@ class BoxKind:
         return list_near(name)
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the named box, or None if it is not a box; CatalogueError if a device cannot be found."""
+        """Return the box with this name; None if the name is not that of a box.
+
+        Raise CatalogueError if one of its devices cannot be found.
+        """
         from joulemap.catalog.box import find_box
         from joulemap.wing.place.device import describe_box
 

@@ -1,4 +1,4 @@
-"""Storage of a question's placements; stored ones are replaced where the current formulas give other results."""
+"""Storage of a question's placements; stored results are replaced if the current formulas give others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class StoredPlacement:
-    """Placement with its results, uncertainty and ledger lines, as stored."""
+    """Placement with its results, uncertainty and ledger lines, as the database stores it."""
 
     question_key: str
     model: str
@@ -54,7 +54,7 @@ class StoredPlacement:
 
     @property
     def energy_fj(self) -> int:
-        """Sum of the energies of its lines."""
+        """Energy in femtojoules, the sum over all ledger lines."""
         return sum(line.energy_fj for line in self.lines)
 
 
@@ -127,7 +127,7 @@ class PlacedQuestion:
 
     @property
     def version(self) -> str:
-        """Digest of the formulas of its devices' classes and of the placement code."""
+        """Digest of the placement code and of the formulas of the devices' classes."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
         parts = "|".join(
             (
@@ -148,9 +148,9 @@ class PlacedQuestion:
 def ensure_placements(
     source: Source, question: PlacedQuestion, found: Sequence[Candidate]
 ) -> dict[tuple[str, str], int]:
-    """Store the evaluated placements unless they are stored already; return (devices, form) -> placement id.
+    """Store placements that are not stored yet; return (devices, form) -> placement id.
 
-    Of several placements with equal devices and form, the first, which is the best, is kept.
+    Of several placements with equal devices and form, only the best one is kept, which comes first.
     """
     kept: dict[tuple[str, str], PlacedRun] = {}
     for one in found:

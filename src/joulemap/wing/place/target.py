@@ -99,7 +99,7 @@ def _read_link(text: str) -> tuple[tuple[str, str] | None, str]:
 def _join(
     devices: list[BoxDevice], links: list[tuple[tuple[str, str] | None, str]], hardware: Sequence[Hardware]
 ) -> Box:
-    """Return a box of devices; a link for a pair of devices takes precedence over the link for all."""
+    """Return a box of devices; a link between two devices takes precedence over the link between all."""
     by_name = {device.name: one for device, one in zip(devices, hardware, strict=False)}
     names = [device.name for device in devices]
     for pair, _ in links:
@@ -177,7 +177,7 @@ def find_hardware(
 ) -> list[tuple[str, str, str, Hardware]]:
     """Return (id, power mode, calibration digest, hardware) for each name, with the question's settings.
 
-    Raises UsageError for a name of several chips, and as `plan_runs`.
+    Raises UsageError for a name of several chips, and the errors of `plan_runs`.
     """
     found: dict[str, tuple[str, str, str, Hardware]] = {}
     for name in dict.fromkeys(names):

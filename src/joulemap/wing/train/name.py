@@ -77,7 +77,7 @@ KIND: Final = "training"
 
 
 class StepNames(ModelNames):
-    """Training steps of models that the core or another wing knows."""
+    """Recognition of training steps as model names."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a training step."""

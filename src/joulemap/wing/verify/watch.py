@@ -81,13 +81,13 @@ class WatchAnswer(Answer):
 
     model: str
     hardware: str
-    """Hardware of the prediction, marked if it can be neither bought nor rented."""
+    """Hardware of the prediction; it is marked if it can be neither bought nor rented."""
     is_here: bool
     """True if the prediction is for the machine that ran the calls."""
     rows: Table[WatchedModule]
     """Modules, each followed by its submodules; the model comes first."""
     prediction: ModulesAnswer | None
-    """Prediction module by module; None if there is none."""
+    """Prediction for each module; None if the model cannot be predicted."""
     refusal: str
     """Reason for a missing prediction; empty if there is a prediction."""
     calls: tuple[str, ...]

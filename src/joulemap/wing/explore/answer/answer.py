@@ -84,7 +84,9 @@ NO_VALUES: Final[Mapping[str, str]] = {}
 
 @frozen(kw_only=True)
 class ExploreAnswer(Answer):
-    """Designs based on some chips: the Pareto front, and the designs statistically tied with it."""
+    """Answer of an exploration: the Pareto front of designs based on some chips, and the designs statistically tied
+    with it.
+    """
 
     about = (
         "objectives", "point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count",
@@ -132,11 +134,11 @@ class ExploreAnswer(Answer):
         return self.points().to_arrow()
 
     def points(self) -> Table[Any]:
-        """Return all evaluated designs, in the order of their numbers."""
+        """Return all evaluated designs, sorted by their number in the space."""
         return list_rows(self.survey, list(self.parameters), range(self.point_count))
 
     def figures(self) -> Figures:
-        """Return the front and its band in the first two objectives; empty for a single objective."""
+        """Return a figure of the front and the tied designs in the first two objectives; empty for one objective."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
@@ -205,7 +207,7 @@ class ExploreAnswer(Answer):
         return self.rows.with_rows(row for row in self.rows if row[place] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
-        """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
+        """Return a table of designs with the settings that differ, the parameters and the outcomes."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         places = {name: place for place, name in enumerate(rows.names)}
@@ -337,7 +339,7 @@ class ExploreAnswer(Answer):
 
 
 def _spell(objective: str) -> str:
-    """Return the name of an objective in a sentence."""
+    """Return the name of an objective as it reads in a sentence."""
     return objective.upper() if objective == "edp" else objective
 
 
@@ -502,7 +504,7 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
 
 
 def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> Iterator[str]:
-    """Yield the targets that the best design misses; an integer constant may have no exact solution."""
+    """Yield a sentence for each target that the best design misses, which happens if a constant must be an integer."""
     outcomes = done.outcomes_at([done.find_best(wanted)])
     for one in targets:
         value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit

@@ -22,14 +22,14 @@ from joulemap.wing.explore.design.regret import MOST_RIVALS, ChipRegret, ModelWi
 
 @frozen(kw_only=True)
 class RegretAnswer(Answer):
-    """Best chip of each model, and regret of each chip."""
+    """Answer with the best chip of each model, and the regret of each chip."""
 
     about = ("objective", "models", "point_count", "points_per_s")
 
     objective: str
     models: tuple[str, ...]
     rows: Table[ChipRegret]
-    """Chips that run all models first, then by ascending regret."""
+    """Chips by ascending regret; those that run all models come first."""
     winners: Table[ModelWinner]
     point_count: int
     """Number of evaluated configurations."""
@@ -62,7 +62,7 @@ class RegretAnswer(Answer):
         )
 
     def _describe_least(self) -> str:
-        """Return the chip with the least regret."""
+        """Return a sentence on the chip with the least regret."""
         first = self.rows[0]
         if first.model_count < len(self.models):
             return text.NO_CHIP

@@ -58,7 +58,7 @@ class Margin:
 
 
 def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
-    """Return the value of an objective as text, with the digits that its interval supports."""
+    """Return the value of an objective as text, with as many digits as its interval supports."""
     return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
 
 
@@ -74,7 +74,7 @@ def name_parameter(survey: Survey, name: str) -> str:
 
 
 def describe_design(done: Survey, row: int) -> str:
-    """Return the base chip of a design and its parameters."""
+    """Return a text with the base chip and the parameters of a design."""
     group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
     values = (
@@ -151,7 +151,7 @@ class Beyond:
 
     name: str
     value: float
-    """Most extreme value among the designs."""
+    """Most extreme value of the constant among the designs."""
     unit: str
     known: str
     """Class of the existing chips in the comparison; empty if all chips were compared."""

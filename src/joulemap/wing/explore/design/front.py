@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
 
 SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
-"""Multiple of a difference's half-width above which two designs are significantly different."""
+"""Difference of two designs, as a multiple of its half-width, above which the designs are significantly different."""
 
 EQUAL: Final = 1e-3
-"""Difference of logarithms up to which two designs are equal in an objective: 0.1 %."""
+"""Difference of logarithms up to which two designs count as equal in an objective: 0.1 %."""
 
 SAME: Final = 1e-12
-"""Maximum rounding difference of two equal logarithms."""
+"""Rounding tolerance for a comparison of logarithms."""
 
 BLOCK: Final = 262_144
-"""Designs per block when a front or a band is computed."""
+"""Number of designs that are processed at once when a front or a band is computed."""
 
 
 def find_front(costs: Floats) -> Booleans:

@@ -57,7 +57,7 @@ class Objective:
 
     @property
     def sign(self) -> float:
-        """Sign of the objective's logarithm as a cost: -1 where higher is better."""
+        """Factor of the objective's logarithm in a cost that is minimized: -1 where higher is better, else 1."""
         return -1.0 if self.is_higher_better else 1.0
 
     def half_width(self, latency_square: float, energy_square: float) -> float:
@@ -107,7 +107,7 @@ class Load:
     configuration: Configuration
     share: float
     workload: Workload | None = None
-    """Workload records, for designs that are stored."""
+    """Workload records; needed only for designs that are stored."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
     """Label and digest of the calibration that the hardware uses."""
     doubt: Doubt | None = None
@@ -172,17 +172,17 @@ class Outcomes:
 
     @cached_property
     def inferences_per_j(self) -> Floats:
-        """Inverse of the energy per inference."""
+        """Inferences per joule."""
         return 1.0 / self.energy_per_inference_j
 
     @property
     def is_evaluated(self) -> Booleans:
-        """True for designs that run all models."""
+        """Mask of the designs that can run all models."""
         found: Booleans = self.refusal == ""
         return found
 
     def value(self, objective: Objective) -> Floats:
-        """Return an objective of each design."""
+        """Return the value of an objective for each design."""
         found: Floats = getattr(self, objective.column)
         return found
 
@@ -192,7 +192,7 @@ class Outcomes:
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of several parts, concatenated."""
+        """Return several outcomes as one, with their rows concatenated."""
         names = [field.name for field in attrs.fields(cls)]
         return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
@@ -203,7 +203,7 @@ def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> 
 
 
 def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
-    """Return the outcomes of designs with these parameter values, as arrays of length `count`."""
+    """Return the outcomes of `count` designs, given the values of each parameter as arrays."""
     return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
 
 
@@ -319,19 +319,19 @@ def combine(
 
 @frozen(kw_only=True)
 class Bound:
-    """Limit of one objective."""
+    """Limit of one objective of a design."""
 
     option: str
-    """Option as written on the command line."""
+    """Option that sets the limit, as written on the command line."""
     objective: Objective
     value: float
-    """Limit in the objective's unit."""
+    """Largest or smallest allowed value, in the objective's unit."""
     column: str
-    """Column of `Outcomes`; for latency, the slowest model's."""
+    """Column of `Outcomes` to which the limit applies; for latency, that of the slowest model."""
 
     @classmethod
     def of(cls, option: str, name: str, value: float) -> Bound:
-        """Return the limit of an objective."""
+        """Return the limit that an option sets on an objective."""
         objective = OBJECTIVES[name]
         column = "slowest_s" if name == "latency" else objective.column
         return cls(option=option, objective=objective, value=value, column=column)

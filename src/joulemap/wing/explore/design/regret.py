@@ -69,7 +69,7 @@ Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
 """Model -> chip -> (cost, configuration) of its best configuration."""
 
 MOST_RIVALS: Final = 8
-"""Maximum chips after the best of a model that are compared with it statistically."""
+"""Maximum chips that are statistically compared with the best chip of a model; the next best come first."""
 
 TOGETHER: Final = 25_000
 """Maximum operators, summed over configurations, per evaluation; a ledger takes memory for twenty lines per operator.
@@ -105,7 +105,10 @@ def find_regrets(
     wanted: Objective,
     limits: Limits,
 ) -> Regrets:
-    """Return the best chip of each model and the regret of each chip; UnsupportedError if nothing meets the limits."""
+    """Return the best chip of each model and the regret of each chip.
+
+    Raise UnsupportedError if no chip meets the limits.
+    """
     read_bounds(limits, None, None)
     began = time.perf_counter()
     best, count = _evaluate(source, plan, names, wanted, limits)

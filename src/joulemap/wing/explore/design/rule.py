@@ -47,7 +47,7 @@ def check_together(names: Iterable[str]) -> None:
 
 @frozen(kw_only=True)
 class Law:
-    """Scaling rules applied to one chip."""
+    """Scaling rules that compute a chip's dependent constants from its varied ones."""
 
     hardware: Hardware
     area: Area

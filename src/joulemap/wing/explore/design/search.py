@@ -27,7 +27,7 @@ SEARCHES: Final = ("optuna",)
 """Supported search libraries."""
 
 UNABLE: Final = 1e6
-"""Excess over limits assigned to a design that cannot run."""
+"""Excess over limits that the search assigns to a design that cannot run."""
 
 
 def search_group(
@@ -37,7 +37,8 @@ def search_group(
     seed: int,
     report: Callable[[int, int], None],
 ) -> Group:
-    """Return the distinct designs of a group that a search visited; the group itself if it covers the whole space.
+    """Return a group with only the distinct designs that a search evaluated; the group itself if it asks for all
+    designs.
 
     `report` receives (designs done, designs to do). Raises MissingPackageError if Optuna is not installed.
     """

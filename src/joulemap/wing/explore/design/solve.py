@@ -51,9 +51,9 @@ class Target:
 
 
 def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
-    """Return the values of constants that meet the targets; the reason as text if none do.
+    """Return constant -> value that meets the targets, or a text with the reason if none does.
 
-    A constant that counts something takes the nearest integer.
+    A constant that counts something gets the nearest integer.
     """
     fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
     made: list[float] = []

@@ -68,7 +68,7 @@ class Space:
 
     @classmethod
     def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]], label: str = "--vary {}={}") -> Self:
-        """Return the design space of a chip from `constant -> values` as written.
+        """Return the design space of a chip; `vary` is constant -> values as written.
 
         Raises UsageError for values that cannot be read and constants that contradict each other. `label` formats a
         constant and its values in errors.
@@ -134,7 +134,7 @@ class Space:
         return start + 1
 
     def values_at(self, numbers: Integers) -> dict[str, Floats]:
-        """Return the values of each parameter from the designs' numbers; the last parameter varies fastest."""
+        """Return parameter -> values of the designs with these numbers; the last parameter varies fastest."""
         rest, found = np.asarray(numbers, dtype=np.int64), {}
         for one in reversed(self.parameters):
             rest, place = np.divmod(rest, len(one.values))
@@ -143,7 +143,7 @@ class Space:
 
 
 def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
-    """Return constant -> values that are varied by default; unit counts are integers."""
+    """Return the constants that are varied by default, each with its values; unit counts are integers."""
     constants = list_constants(hardware)
     found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
     found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]

@@ -37,7 +37,7 @@ class Watch:
     move: Callable[[int, int], None] | None
     """Callback with (designs done, designs to do); an exception from it ends the survey."""
     _front: Floats | None = None
-    """Logarithms of the objectives of the front so far."""
+    """Costs of the front found so far [design, objective]."""
     _reported: int = attrs.field(default=0, init=False)
     """Number of designs at the last report."""
     began_s: float = attrs.field(factory=time.perf_counter, init=False)
@@ -68,8 +68,7 @@ BLOCK_S: Final = 2.0
 """Target duration of a block of designs; progress is reported after each block."""
 
 KEPT: Final = 1_000_000
-"""Maximum designs of a survey whose outcomes are kept in memory; outcomes of a larger survey are evaluated again
-on demand."""
+"""Maximum designs of a survey that keeps outcomes in memory; a larger survey evaluates them again on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
@@ -88,26 +87,26 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """All designs of some groups, concatenated: their costs, and their outcomes where memory allows."""
+    """Designs of some groups in one sequence of rows, with their costs and, if memory suffices, their outcomes."""
 
     groups: tuple[Group, ...]
     objectives: tuple[Objective, ...]
     bounds: tuple[Bound, ...]
     costs: Floats = attrs.field(init=False)
-    """Design x objective: logarithms to minimize, infinite if a limit is exceeded."""
+    """Logarithms to minimize [design, objective]; infinite if a limit is exceeded."""
     is_evaluated: Booleans = attrs.field(init=False)
     seconds: float = 0.0
-    """Duration of the evaluation."""
+    """Duration of the evaluation in seconds."""
     evaluated_count: int = 0
     """Designs evaluated in this survey; the results of the other designs came from a lake."""
     nearest_miss: int | None = None
-    """Design with the least excess over the limits; None if no design runs."""
+    """Row of the design with the least excess over the limits; None if no design runs."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
     nearest: Integers = attrs.field(init=False)
     _done: int = 0
     _least: float = np.inf
-    """Excess over the limits of `nearest_miss`, as a ratio."""
+    """Ratio by which `nearest_miss` exceeds the limits."""
     _reasons: Counter[str] = attrs.field(factory=Counter)
     _whole: list[Outcomes] = attrs.field(factory=list)
 
@@ -120,7 +119,7 @@ class Survey:
 
     @cached_property
     def group(self) -> Integers:
-        """Index of each design's group."""
+        """Index of the group of each design."""
         return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
 
     @cached_property
@@ -131,12 +130,12 @@ class Survey:
 
     @property
     def is_within(self) -> Booleans:
-        """True for designs within the limits."""
+        """Mask of the designs within the limits."""
         mask: Booleans = self.costs[:, 0] < np.inf
         return mask
 
     def add(self, outcomes: Outcomes) -> Floats:
-        """Add the next designs; return the costs of those within the limits."""
+        """Add the outcomes of the next designs; return the costs of designs within the limits."""
         is_within, excess = find_excess(outcomes, self.bounds)
         part = slice(self._done, self._done + len(outcomes))
         costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
@@ -168,9 +167,9 @@ class Survey:
         return Outcomes.join(parts).take(np.argsort(order))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
-        """Find the Pareto front within the limits, and the designs that are statistically tied with it.
+        """Find the Pareto front of the designs within the limits, and the designs statistically tied with it.
 
-        `doubt` is (group, group) -> difference of their designs; a missing pair counts as zero.
+        `doubt` is (group, group) -> uncertainty of the difference of their designs; a missing pair has no uncertainty.
         """
         none = Difference(latency_square=0.0, energy_square=0.0)
         thresholds = [
@@ -181,7 +180,7 @@ class Survey:
         self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
     def _find_threshold(self, pair: Difference) -> Floats:
-        """Return for each objective the difference of logarithms at which two designs are significantly different."""
+        """Return by how much logarithms must differ in each objective for two designs to be significantly different."""
         squares = pair.latency_square, pair.energy_square
         return SIGNIFICANT * np.array([one.half_width(*squares) for one in self.objectives])
 
@@ -206,18 +205,18 @@ class Survey:
         return int((cost - cost[row] <= widest[self.group]).sum()) - 1
 
     def values_at(self, row: int) -> dict[str, float]:
-        """Return the parameters of a design."""
+        """Return parameter -> value of the design in a row."""
         space = self.groups[int(self.group[row])].space
         return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
-        """Return the constants in which a design differs from its chip, in SI units."""
+        """Return constant -> value in SI units, for the constants in which a design differs from its base chip."""
         space = self.groups[int(self.group[row])].space
         values = space.values_at(self.numbers[row : row + 1])
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
-        """Return each reason of refusal with its number of designs, most frequent first."""
+        """Return (reason of refusal, number of designs), most frequent first."""
         return self._reasons.most_common()
 
     def list_status(self, rows: Sequence[int]) -> list[str]:
@@ -254,9 +253,10 @@ def survey(
     jobs: int = 1,
     cluster: str = "",
 ) -> Survey:
-    """Return a survey of all designs of groups, evaluated in blocks, optionally in parallel and into a lake.
+    """Evaluate all designs of some groups in blocks and return the survey.
 
-    `watch` receives the costs of each block within the limits before its progress is reported.
+    With a lake, results are stored there and processes work in parallel. `watch` receives the costs of each block
+    before its progress is reported.
     """
     found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
@@ -321,6 +321,6 @@ def find_slopes(
 
 
 def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
-    """Return the outcomes of designs given by name -> value of their parameters."""
+    """Return the outcomes of designs; each row of `rows` is parameter -> value."""
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return evaluate_values(group.space, columns, group.loads, len(rows))

@@ -59,25 +59,25 @@ JOINT_WIDTH: Final = "sqrt(greatest(pow(s.energy_half_width, 2) {latency} * pow(
 """SQL of the half-width of energy x latency (`+ 3`) or of energy / latency (`- 1`)."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
-"""Table that a statement reads, in the engine's serialized form of the statement."""
+"""Pattern of a table that a statement reads, in the engine's serialized form of the statement."""
 
 
 @frozen(kw_only=True)
 class Survey:
-    """State of the shards in a lake."""
+    """State of all files of a lake."""
 
     shards: tuple[Shard, ...]
-    """Whole shards of the current formulas and rules, sorted by question."""
+    """Whole shards that current formulas and rules wrote, sorted by question."""
     footers: Mapping[Path, Footer]
     """Footer of each whole shard, by its path."""
     stale: tuple[Shard, ...]
     """Shards that other versions of the formulas or design rules wrote."""
     damaged: tuple[tuple[Shard, str], ...]
-    """Truncated or altered shards, with the evidence."""
+    """Truncated or altered shards, each with the reason why it counts as damaged."""
     twice: tuple[Shard, ...]
     """Shards that repeat the points of another shard."""
     unfinished: tuple[Path, ...]
-    """Files that are being written, or were left by a killed process."""
+    """Files that a process is writing, or that a killed process left."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -96,10 +96,10 @@ class Survey:
 
 
 def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
-    """Return the state of a lake's shards; `is_thorough` reads every row, else only bytes written since the last
-    check.
+    """Return the state of a lake's shards.
 
-    Raise DatabaseError for a folder that is not a lake.
+    With `is_thorough` every row is read, else only bytes written since the last check. Raise DatabaseError for a folder
+    that is not a lake.
     """
     if not is_lake(lake):
         raise DatabaseError(
@@ -132,7 +132,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
 
 
 def _list_current() -> set[str]:
-    """Return the shard folders for the current formulas that use the current design rules or none."""
+    """Return the names of the folders with shards of current formulas, with current design rules or without any."""
     return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 
@@ -238,7 +238,10 @@ def _scan(
     workloads: Sequence[str],
     varied: Mapping[str, str],
 ) -> str:
-    """Return the view of all points; columns that no shard has are null. `varied` maps columns to constants."""
+    """Return SQL of a view with the points of all shards; columns that no shard has are null.
+
+    `varied` maps columns to constants.
+    """
     if not shards:
         nulls = {**COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
                  "created_at": "TIMESTAMP", "changes": "VARCHAR[]", "is_plain": "BOOLEAN",
@@ -279,7 +282,7 @@ def _scan(
 
 
 def _views(varied: Iterable[str]) -> str:
-    """Return the views of a lake; `varied` are the columns of constants that points differ in."""
+    """Return SQL of the views of a lake; `varied` are the columns of varied constants."""
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
     columns = "".join(f", p.{quote_name(name)}" for name in varied)
     return fill_dimensions(sql.replace(",\n    p.{varied}", columns))

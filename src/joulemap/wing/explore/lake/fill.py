@@ -73,7 +73,7 @@ class Filled:
     """Progress and result of filling a lake."""
 
     block_count: int = 0
-    """Number of requested blocks, as far as counted."""
+    """Number of requested blocks counted so far."""
     questions: set[str] = attrs.field(factory=set, repr=False)
     """Digests of the blocks that have a shard."""
     known_count: int = 0
@@ -223,7 +223,7 @@ def _open_pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _shielded() -> Iterator[None]:
-    """Block Ctrl-C in processes started inside, until they leave its handling to this process."""
+    """Block Ctrl-C for processes that are started in the block, until they ignore it themselves."""
     import signal
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows
@@ -255,8 +255,7 @@ def _begin_process() -> None:
 
 
 COUNT_S: Final = 1.0
-"""Interval in seconds at which cluster workers are counted; each count queries the scheduler, as workers come and go.
-"""
+"""Interval in seconds at which cluster workers are counted, because workers come and go."""
 
 
 def run_on_cluster(

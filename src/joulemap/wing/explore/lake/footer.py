@@ -73,14 +73,14 @@ class Varied:
 
 @frozen(kw_only=True)
 class Footer:
-    """Description of the points of a shard."""
+    """Footer of a shard, which describes its points."""
 
     format: int
     question: str
     """Digest of the block whose points the shard stores."""
     point_count: int
     refused_count: int
-    """Points that the hardware cannot run."""
+    """Number of points that the hardware cannot run."""
     fixed: Mapping[str, str | int | float]
     """Column -> value, for columns of the block that have one value in all points."""
     varied: tuple[Varied, ...]
@@ -100,13 +100,13 @@ class Footer:
 
     @property
     def folder(self) -> str:
-        """Folder of a lake that the shard belongs to."""
+        """Name of the lake's subfolder to which the shard belongs."""
         parts = (str(self.fixed.get(name, "")) for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)
 
 
 def parse_footer(text: str) -> Footer:
-    """Return the footer that a text describes; FooterError states the fault."""
+    """Return the footer in a text; FooterError states what is wrong with it."""
     if len(text) > MOST_FOOTER_CHARACTERS:
         raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
     try:
@@ -287,7 +287,7 @@ def _ask_files(connection: Connection, shards: Sequence[Shard]) -> list[_File]:
 
 
 def check_rows(shard: Shard, footer: Footer) -> str:
-    """Return the contradiction between a shard's rows and its name and footer; empty if there is none."""
+    """Return how a shard's rows contradict its name or footer; empty if they do not."""
     try:
         with reading_files([shard]) as connection:
             return _check_totals(connection, shard, footer) or _check_question(connection, shard, footer)
@@ -296,7 +296,10 @@ def check_rows(shard: Shard, footer: Footer) -> str:
 
 
 def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return the fault of the totals; every value is read, and energy must be the sum of its categories."""
+    """Return what is wrong with a shard's results; empty if nothing is.
+
+    Every value is read, and energy must be the sum of its categories.
+    """
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
     there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     numbers = [name for name, (kind, _) in TOTALS.items() if kind != "string" and name in there]

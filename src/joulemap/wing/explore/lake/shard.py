@@ -110,7 +110,7 @@ _REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s
 
 
 class Points(Protocol):
-    """Totals of points, as in `PointColumns`: one attribute per name in `TOTALS`, with one row per point."""
+    """Results of points: one attribute per name in `TOTALS`, with one row per point."""
 
     @property
     def latency_fs(self) -> Any:
@@ -142,7 +142,7 @@ class Shard:
 
     @property
     def folder(self) -> str:
-        """Folder name: class, version of formulas and version of rules."""
+        """Name of the shard's folder: class, version of the formulas and version of the rules."""
         return self.path.parent.name
 
 
@@ -152,9 +152,9 @@ def rule_version() -> str:
 
 
 def open_lake(folder: Path) -> None:
-    """Make a new or empty folder a lake; UsageError if it is neither, or cannot be written.
+    """Make a new or empty folder a lake.
 
-    Raise DatabaseError if the disk is full.
+    Raise UsageError if the folder has other content or cannot be written, DatabaseError if the disk is full.
     """
     if is_lake(folder):
         return
@@ -275,7 +275,7 @@ def is_abandoned(part: Path, patience_s: float) -> bool:
 
 
 def encode(block: Block, points: Points) -> Any:
-    """Return the bytes of a shard, determined by its block, its points and the versions of the code that writes it."""
+    """Return the bytes of a shard; they depend only on the block, the points and versions of the code."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -323,7 +323,7 @@ def _find_edge(block: Block, points: Points) -> Any:
 
 
 def _list_totals(points: Points) -> list[tuple[str, Any]]:
-    """Return the result columns that the points have."""
+    """Return (name, values) of the result columns that the points have."""
     found = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
     found += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
     return [(name, values) for name, values in found if values is not None]
@@ -396,6 +396,6 @@ def _host() -> str:
 
 
 def _keep(place: Path) -> None:
-    """Sync a folder, so that the name of a file survives a power failure."""
+    """Sync a folder to disk, so that the names of its files survive a power failure."""
     with contextlib.suppress(OSError):
         sync_folder(place)

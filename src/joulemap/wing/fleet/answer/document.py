@@ -50,7 +50,7 @@ NEARLY: Final = 0.98
 """Share of the highest rate tried; a capacity above it is shown as a lower bound."""
 
 WHOLE_RATE: Final = 10.0
-"""Requests per second from which a whole rate is shown with all digits."""
+"""Requests per second from which an integer rate is shown with all of its digits."""
 
 LEAST_SHARE: Final = 0.001
 """Smallest share of a target that is shown; a smaller one is shown as a bound."""
@@ -83,13 +83,13 @@ class FleetAnswer(RunAnswer):
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
-    """Fleets of several kinds that are better than any of one kind, best first."""
+    """Fleets of several kinds of hardware that beat any fleet of one kind, best first."""
     pairs: Table[PairRow]
-    """Pools of two kinds for a language model, one for prompts and one for answers, best first."""
+    """Fleets with separate prefill and decode pools of a language model, best first."""
     at_rates: Table[LevelRow]
     """Utilization and power of each fleet at each rate."""
     queue: Table[QueueRow]
-    """Queues of the best fleets as the rate grows."""
+    """Waiting times of the best fleets as the rate grows."""
     assumptions: Table[AssumedNumber]
 
     @property
@@ -103,9 +103,9 @@ class FleetAnswer(RunAnswer):
         return bool(self.ok or self.pairs.rows)
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure a batch of each model, or one server's load, on the best fleet of each chip.
+        """Return the commands that measure a prediction of the best fleet of each chip.
 
-        A batch is the largest one that the fleet forms.
+        They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
         from joulemap.answer.check import Checks, PairedRun, check_runs
         from joulemap.wing.llm.answer.check import ServedRun, check_served
@@ -144,8 +144,8 @@ class FleetAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return figures of the fleets' values, of their queues at other rates, and of utilization at each rate of the
-        day.
+        """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
+        the day.
         """
         from joulemap.figure.figure import make_figure
 
@@ -166,7 +166,7 @@ class FleetAnswer(RunAnswer):
         return tuple(drawn)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
+        """Return the document with `limit` fleets, the best of each chip; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
         table, costed = self.rows.with_rows(shown), self.rows.with_rows(row for row in self.ok if id(row) in named)
@@ -264,7 +264,7 @@ class FleetAnswer(RunAnswer):
         return row, form, saved if self.ok else None
 
     def _find_untied(self) -> str:
-        """Return the form of the headline's fleet of two kinds; empty if the headline names a fleet of one kind."""
+        """Return the form of the fleet of two kinds that the headline names; empty if it names a fleet of one kind."""
         found = self._find_together()
         return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
 

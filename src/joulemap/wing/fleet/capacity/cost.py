@@ -55,7 +55,7 @@ OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
 """Objective -> the column to minimize, and its unit."""
 
 HALF_MORE: Final = 1.5
-"""Multiple of the highest rate at which the first broken limit is reported."""
+"""Multiple of the highest rate up to which limits that break are reported."""
 
 TWICE: Final = 2.0
 """Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
@@ -189,7 +189,7 @@ def find_utilization(carried_ratio: float | None) -> float | None:
 
 
 def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
-    """Return the limits that break up to 1.5x the demand, in the order in which they break; power grows linearly."""
+    """Return the limits that break first as the load grows by up to half, in this order; power grows linearly."""
     fails = [(carried, "latency")] if carried < HALF_MORE else []
     if limit_w is not None and grown_w > limit_w:
         part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
@@ -284,7 +284,7 @@ def find_chance_together(
 
 
 def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
-    """Return the queues of the best fleets at several rates."""
+    """Return rows on the queues of the best fleets at several rates."""
     watched = {one.row.label: one.watch for one in ordered}
     shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
     return [one for row in shown for one in watched[row.label]()]

@@ -13,7 +13,7 @@ from joulemap.system.number import read_real
 from joulemap.wing.fleet.demand import Demand, Level
 
 TIMES: Final = {"time_s": 1.0, "hour": 3600.0}
-"""Column of a rate file that holds the start times -> seconds per unit."""
+"""Column of start times in a rate file -> seconds per unit of the column."""
 
 RATE: Final = "rate_per_s"
 ARRIVAL: Final = "arrival_s"
@@ -35,7 +35,7 @@ def read_levels(demand: Demand) -> tuple[Level, ...]:
 
 
 def _read(path: Path) -> list[tuple[float, float]]:
-    """Return (rate, seconds) of each interval in a file."""
+    """Return (requests per second, seconds) of each interval that a file describes."""
     try:
         lines = list(csv.reader(read_text(path).splitlines()))
     except FileError as error:

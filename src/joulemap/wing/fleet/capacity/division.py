@@ -58,15 +58,14 @@ class Division:
         return self.estimate(rate_per_s, demand), self.case.world, self.case.experts
 
     def bound(self, rate_per_s: float, demand: Demand) -> float:
-        """Return a lower bound of the devices, or of the joules per request, that servers need; infinite if none meets
-        the targets.
+        """Return a lower bound of the devices, or joules per request, that servers of this division need.
+
+        It is infinite if none meets the targets.
         """
         return self._count(rate_per_s, demand, min)
 
     def estimate(self, rate_per_s: float, demand: Demand) -> float:
-        """Return an estimate of the devices, or of the joules per request, if prompts and answers share a server's
-        time.
-        """
+        """Return an estimate of the devices, or joules per request, if prompts and answers share a server's time."""
         return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
 
     def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
@@ -191,7 +190,7 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
 
 
 def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
-    """Return the server of a division, with the highest rate that it can serve."""
+    """Return the simulated server of a division, with the highest rate that it can serve."""
     server = one.reason or open_server(one.question, one.case, one.rates, levels, demand)
     return Opened(question=one.question, plan=one.plan, case=one.case, server=server)
 

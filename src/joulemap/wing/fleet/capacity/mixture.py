@@ -1,4 +1,4 @@
-"""Fleets of two kinds of hardware: side by side, or each at the rates that suit it."""
+"""Fleets of two kinds of hardware, which work side by side or each at the rates where it is better."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MixedRow:
 
 @frozen(kw_only=True, eq=False)
 class Part:
-    """Servers of one kind in a mixture, with their work at each rate."""
+    """Servers of one kind in a mixture, with their load at each rate."""
 
     sizing: Sizing
     servers: int
@@ -62,7 +62,7 @@ class Part:
 
     @property
     def label(self) -> str:
-        """Number of devices and their hardware."""
+        """Text with the number of devices and their hardware."""
         return f"{self.device_count} {self.sizing.row.label}"
 
     @property
@@ -72,7 +72,7 @@ class Part:
 
     @property
     def power_w(self) -> float:
-        """Power of the devices at the highest rate, with the rest of their modules."""
+        """Power in watts of the part at the highest rate, including the rest of the devices' modules."""
         return self.loads[0].draw(self.sizing.idle_w, self.sizing.station.module_power_w)
 
     def cost(self, demand: Demand) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Part:
 
 
 def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
-    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying.
+    """Return the fields of a mixture's row; each kind uses its cheapest way of paying.
 
     `best` is the best fleet of one kind by the objective; None if there is none.
     """

@@ -1,4 +1,4 @@
-"""Observed service of a candidate's devices under a batch policy: simulated, or in closed form if one exists."""
+"""Latency, utilization and power of devices that serve requests in batches, by simulation or a closed form."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def form_candidate(
     latency_s: Sequence[Sequence[float]],
     energy_j: Sequence[Sequence[float]],
 ) -> Candidate:
-    """Return a candidate from each model's times and energy at these batches, interpolated linearly between them."""
+    """Return a candidate from times and energies of each model at some batch sizes; other sizes are interpolated."""
     every = np.arange(batches[-1] + 1)
     hold, latency, energy = (
         np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
@@ -206,7 +206,7 @@ class Promise:
 
     latency_s: float
     models: tuple[float, ...] = (1.0,)
-    """Share of each model in the requests."""
+    """Share of the requests that each model gets."""
     share: float = 0.99
     variation: float = 0.0
     """Coefficient of variation of a batch's time."""
@@ -224,7 +224,7 @@ class Option:
 
 
 Tried: TypeAlias = tuple[Option, int]
-"""Option and its number of devices."""
+"""Option with a number of devices at which it is tried."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -277,7 +277,7 @@ def size_options(
 def _form_queues(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
 ) -> Iterator[tuple[Sequence[int], _Closed | _Simulated]]:
-    """Yield the queues of the options with their indices: closed forms one at a time, simulations in groups."""
+    """Yield (indices of options, their queues): one option per closed form, several per simulation."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
     for place in itertools.compress(range(len(tried)), are_closed):
@@ -302,7 +302,7 @@ def is_closed(option: Option, promise: Promise) -> bool:
 
 @frozen(kw_only=True, eq=False)
 class _Closed:
-    """Closed form of devices that serve single requests."""
+    """Devices that serve single requests, whose waits have a closed form."""
 
     service: Service
     option: Option

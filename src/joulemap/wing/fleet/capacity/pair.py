@@ -39,7 +39,7 @@ CELL: Final = 6
 """Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
 
 ROUNDS: Final = 16
-"""Maximum combinations of server counts that are tried per pair."""
+"""Maximum combinations of server counts that are tried for a pair."""
 
 GOOD: Final = 2.0
 """Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
@@ -115,10 +115,10 @@ def pair_servers(
     *,
     takes_all: bool,
 ) -> list[PairRow]:
-    """Return the pairs of kinds that meet the targets, the best by the objective first.
+    """Return the pairs of kinds that meet the targets, best first by the objective.
 
-    `best` is the best fleet of one kind by the objective. Pairs with a higher lower bound are not tried, except
-    the nearest. Devices are all powered at every rate.
+    `best` is the best fleet of one kind. A pair is not tried if its lower bound is worse than the best fleet so far,
+    except the first pair. Devices are all powered at every rate.
     """
     least_alone = None if best is None else _value(best, demand)
     kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]

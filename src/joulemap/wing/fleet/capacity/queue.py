@@ -31,7 +31,7 @@ SEEDS: Final = 8
 """Number of simulations per pool; each uses different random requests."""
 
 BATCHES: Final = 500
-"""Minimum batches per seed that a pool is simulated for."""
+"""Minimum batches in each simulation of a pool."""
 
 ROUNDS: Final = 20
 """Minimum batches per device in a simulation."""
@@ -43,13 +43,13 @@ MOST_BATCHES: Final = 3000
 """Maximum batches per seed that long queues or rarely requested models may add."""
 
 MOST_STEPPED: Final = 2**22
-"""Maximum batches of all rows that are simulated together; more use memory without a speedup."""
+"""Maximum batches of all rows that are simulated together; more take memory without a speedup."""
 
 MOST_CELLS: Final = 2**19
-"""Maximum batches of all rows that are processed together; more use memory without a speedup."""
+"""Maximum batches of all rows that are summed up together; more take memory without a speedup."""
 
 MOST_DRAWN: Final = 2**18
-"""Maximum requests drawn per model and seed."""
+"""Maximum random requests per model and seed."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -369,7 +369,7 @@ class Observed:
 
     @cached_property
     def _sums(self) -> tuple[Array, Array, Array, Array]:
-        """Counted requests, counted batches, device seconds and joules of each pool."""
+        """Number of requests and batches after the warm-up, and busy seconds and joules, of each pool."""
         sums = np.empty((4, len(self.order)))
         for groups, rows in self._blocks():
             steps, factors = self.run.read(rows), self.run.read_factors(rows)
@@ -399,7 +399,7 @@ class Observed:
 
     @cached_property
     def busy_fraction(self) -> Array:
-        """Share of the devices' time with a batch running."""
+        """Fraction of the devices' time in which a batch runs."""
         return self._sums[2] / (self._span_s * self._pick(self.run.rows.devices))
 
     @cached_property

@@ -43,7 +43,7 @@ STEP: Final = 1.25
 rate are found."""
 
 MOST_STEP: Final = 4.0
-"""Maximum ratio of two consecutive rates."""
+"""Maximum ratio of two consecutive rates that are tried."""
 
 MORE: Final = 16
 """Servers divided by this number are added per step, at least one, while a p99 exceeds its target."""
@@ -132,7 +132,7 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
 def open_server(
     question: Question, case: Case, rates: SaturatedRates | None, levels: Sequence[Level], demand: Demand
 ) -> Server | str:
-    """Return the server of a case with its capacity, or why it cannot serve a request."""
+    """Return the server of a case with its capacity, or the reason why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.wing.llm.serving.draft import guess
     from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for

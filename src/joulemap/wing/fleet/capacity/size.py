@@ -32,7 +32,7 @@ STEPS: Final = ((1.0, 1.15, 1.35), (1.7, 2.4, 4.0))
 """Multiples of the devices that full batches need; each group of them is tried at once."""
 
 NEAR: Final = 1.01
-"""Ratio of two numbers of devices below which simulation does not distinguish them further."""
+"""Ratio of two numbers of devices below which simulations do not search further."""
 
 WAITS: Final = (0.25, 0.5, 0.75)
 """Maximum waits of a batch's first request that are tried, as shares of the target minus the latency of a full batch.
@@ -72,12 +72,12 @@ def size_fleets(
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
-    """Return a distinct kind for each candidate, so that none competes with another."""
+    """Return a different kind for each candidate, so that candidates do not compete with each other."""
     return [str(place) for place in range(len(candidates))]
 
 
 def _choose(found: Sequence[Seen]) -> Seen:
-    """Return the option with the fewest devices, then less energy, then the largest batch."""
+    """Return the option with the fewest devices; of equal ones, that with less energy, then the largest batch."""
     fewest = min(one.devices for one in found)
     some = [one for one in found if one.devices == fewest]
     least_w = min(one.batch_w for one in some)
@@ -212,7 +212,7 @@ def _fit(
         ]
 
     def list_steps(factors: Sequence[float]) -> Iterator[Tried]:
-        """Yield more devices of the options that may still be chosen, up to the first that is too many."""
+        """Yield increasing numbers of devices for options that may still be chosen, until a number is too large."""
         for option in (one for one in least if one not in kept):
             below = max(failed.get(option, 0), least[option] - 1)
             for devices in sorted({math.ceil(least[option] * factor) for factor in factors}):

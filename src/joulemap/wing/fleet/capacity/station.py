@@ -74,7 +74,7 @@ def size_stations(
 
 
 def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: Promise) -> dict[str, _Fleet]:
-    """Return the fleets with devices rounded up to whole nodes."""
+    """Return the fleets with their devices rounded up to whole nodes."""
     some = {
         name: attrs.evolve(one.sized, devices=demand.round_up(one.sized.devices))
         for name, one in best.items()
@@ -107,7 +107,7 @@ def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
 
 
 def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
-    """Return a candidate with the times and energy of batches, interpolated linearly between the evaluated ones."""
+    """Return a candidate from the runs of a configuration; other batch sizes are interpolated linearly."""
     batches = sorted(set.intersection(*({row.batch for row in some} for some in runs.values())))
     kept = [[row for row in runs[model] if row.batch in batches] for model in shares]
     return form_candidate(
@@ -125,7 +125,7 @@ def _fill(fleets: Sequence[_Fleet], rate: float, promise: Promise) -> list[_Flee
 
 
 def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
-    """Return a row for each fleet, with its service at each rate and its range of devices."""
+    """Return a row for each fleet, with its load at each rate and the range of devices that it may need."""
     if not fleets:
         return []
     peak, count = levels[0].rate_per_s, len(fleets)

@@ -1,4 +1,4 @@
-"""Answer of a placement: the best one, each device alone, and why a mixture of devices wins or loses."""
+"""Answer of a placement: the best placement, each device alone, and why a mixture of devices wins or loses."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
 
 LEAST_GAP: Final = 0.005
-"""Minimum possible improvement that the answer reports, as a fraction."""
+"""Smallest possible improvement that the answer mentions, as a fraction."""
 
 FAR: Final = 2.0
-"""Ratio to the best placement from which a difference is shown as a ratio."""
+"""Ratio of a placement to the best one from which their difference is shown as a ratio."""
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose GEMMs have one row per token."""
@@ -221,7 +221,7 @@ class PlaceAnswer(Answer):
         return row.worse_probability is not None and row.worse_probability < TOLD_APART
 
     def _is_named(self, ties: Sequence[str]) -> bool:
-        """Return whether the headline names the only placement that is tied with the best."""
+        """Return whether the headline names the only placement that is tied with the best one."""
         return len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)
 
     def _describe_odds(self) -> str:

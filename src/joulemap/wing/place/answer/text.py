@@ -91,7 +91,7 @@ SUBGRAPH_COLUMNS: Final = {
     "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
     "energy there other_j",
 }
-"""Goal -> columns of the table of subgraphs."""
+"""Goal -> columns of the table of subgraphs, by which they are laid out."""
 DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
 DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
 DIFFERENCE: Final = Template("{difference_j:+J}")

@@ -31,7 +31,7 @@ from joulemap.wing.place.box.score import add_up, fit_weights, score
 from joulemap.wing.place.box.solve import has_solver
 
 ROUNDS: Final = 4
-"""Maximum rounds of choosing and running a split."""
+"""Maximum rounds in which a split is chosen and run."""
 
 SETTLED: Final = 5e-3
 """Relative gap to the bound below which a split is accepted without a solver's search."""
@@ -52,13 +52,13 @@ class Candidate:
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
-    """Run of the placement; None if refused, and for devices side by side."""
+    """Run of the placement; None if it is refused, and for devices side by side."""
     latency_s: float = 0.0
-    """Latency of a batch; of the slowest device for devices side by side."""
+    """Latency of a batch in seconds; for devices side by side, that of the slowest device."""
     interval_s: float = 0.0
-    """Interval between batches of the box."""
+    """Interval in seconds between two batches of the whole box."""
     energy_j: float = 0.0
-    """Energy of a batch; of the mean batch for devices side by side."""
+    """Energy of a batch in joules; for devices side by side, that of the mean batch."""
     limit: str = ""
     """Reason why the interval is no shorter: a device, link or memory, the power budget, or sequential execution."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
@@ -84,7 +84,7 @@ class Candidate:
         )
 
     def value(self, goal: Goal) -> float:
-        """Return the quantity that a goal minimizes; infinite if refused."""
+        """Return the quantity that a goal minimizes; infinite if the candidate is refused."""
         if self.refusal:
             return float("inf")
         return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
@@ -244,7 +244,10 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
 
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
-    """Return candidates with whole batches on each set of capable devices, identical devices all or none."""
+    """Return a candidate with whole batches side by side for each set of devices that run the model.
+
+    Identical devices are all in a set or all out of it.
+    """
     alone: dict[str, PlacedRun] = {}
     free = attrs.evolve(box, power=None)  # each device's own limit; the box's applies to their sum
     for name, members in problem.kinds.items():

@@ -30,7 +30,7 @@ from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
 from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
 
 ROUNDS: Final = 16
-"""Maximum iterations over the weights of stages."""
+"""Maximum rounds in which stage weights are adjusted."""
 
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256
@@ -61,13 +61,13 @@ class Choice:
 
     devices: Integers
     value: float
-    """Seconds or joules, by the goal."""
+    """Value of the placement, in seconds or joules by the goal."""
     bound: float
-    """Lower bound of the value of any placement."""
+    """Lower bound of the value that any placement can have."""
 
     @property
     def gap(self) -> float:
-        """Maximum share of the value that a better placement could save."""
+        """Upper bound on the share of the value that a better placement could save."""
         return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
 
 
@@ -107,12 +107,12 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
 
 
 def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
-    """Return the allowed devices and those identical to them."""
+    """Return the allowed devices, and all devices identical to one of them."""
     return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
 
 
 def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return a mask of the nodes that cannot run, as node x device."""
+    """Return a mask [node, device] of nodes that must not run on a device."""
     open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, open_to] = ~problem.can_run[:, open_to]

@@ -190,7 +190,7 @@ def _gather_subgraphs(shares: list[_Share]) -> dict[str, Integers | Floats]:
 
 
 def _add_copy(problem: Problem, lines: Lines, operator: int, copy: Copy) -> None:
-    """Add the lines of a copy: its links, and the reads and writes of its conversion."""
+    """Add the ledger lines of a copy: the links that it crosses, and the reads and writes of its conversion."""
     sender, receiver = problem.members[copy.start], problem.members[copy.end]
     at = np.array([operator])
     for hop in problem.ways.hops[copy.start, copy.end]:
@@ -259,13 +259,13 @@ def _close(
 
 
 def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
-    """Return the peak of all devices, each at its own precision."""
+    """Return the sum of the devices' peaks, each at the precision that the device uses."""
     members = hardware.list_members(configuration)
     return sum(one.hardware.peaks[one.configuration.precision].rate.value for one in members)
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
-    """Add the dynamic energy of the devices' parts, under their names."""
+    """Add the ledger lines of dynamic energy of the devices' parts, under the names of the devices."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
         kept = is_dynamic(one.run)

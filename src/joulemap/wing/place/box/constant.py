@@ -46,7 +46,7 @@ def name_link(box: Box, link: BoxLink) -> str:
 
 
 def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
-    """Return name -> constant of a box as it is evaluated."""
+    """Return name -> constant of an evaluated box."""
     constants = [
         attrs.evolve(one, address=one.address._replace(device=kind))
         for kind, chip in list_kinds(hardware).items()
@@ -58,7 +58,7 @@ def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
 
 
 def _list_joins(hardware: BoxHardware) -> Iterator[tuple[Address, Quantity]]:
-    """Yield the quantities of links, memories and the whole box."""
+    """Yield (address, quantity) of the links, the memories and the whole box."""
     for link in hardware.box.links:
         for field in LINK_FIELDS:
             yield Address("link", name_link(hardware.box, link), field), getattr(link, field)

@@ -34,7 +34,7 @@ Errors = Mapping[tuple[str, ...], float]
 
 @frozen(kw_only=True)
 class DeviceDoubt:
-    """Half-widths of a device's predictions, on the natural logarithm."""
+    """Half-widths of a device's predictions, on the scale of natural logarithms."""
 
     latency: float
     left_out_energy: float | None
@@ -71,12 +71,12 @@ class PlacedDoubt:
 
 
 def half_width(errors: Errors) -> float:
-    """Return the half-width of the 80 % interval of a logarithm."""
+    """Return the half-width of the 80 % interval of a logarithm with these errors."""
     return math.hypot(*errors.values())
 
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
-    """Return the probability that the best placement beats another; `doubts` has the uncertainties in this order."""
+    """Return the probability that `best` beats `other`; `doubts` has their uncertainties in this order."""
     first, second = (one.errors(goal) for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)
@@ -86,7 +86,7 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
 def doubt_placement(
     problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
 ) -> PlacedDoubt:
-    """Return the uncertainty of a placement that runs."""
+    """Return the uncertainty of a placement's predictions."""
     run = candidate.run
     whole = run is None or len(run.parts) == 1
     owner = "" if whole else f"{candidate.label} {candidate.form}"

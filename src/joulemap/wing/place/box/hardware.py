@@ -52,12 +52,12 @@ class BoxHardware(Hardware):
 
     @property
     def goal(self) -> Goal:
-        """Goal of placements: the box's power mode if it names one, else the default goal."""
+        """Goal of placements: the one that the power mode names, else the default goal."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
     def capped(self) -> Box:
-        """Box with the power cap of its mode."""
+        """Box with the power cap that its mode states, if any."""
         point = read_point(self.power_mode)
         if point is None:
             return self.box
@@ -195,7 +195,7 @@ def _add_peaks(chips: Sequence[Hardware], precision: str, clock_hz: float) -> Pe
 
 
 def device_key(device: str, key: ActionKey) -> ActionKey:
-    """Return the name of a device's action in the reference table of its box."""
+    """Return the key of a device's action in the reference table of its box."""
     return f"{device}_{key[0]}", key[1]
 
 

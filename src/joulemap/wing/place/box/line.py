@@ -34,7 +34,7 @@ class Copy:
     value: int
     """Index of the value in the problem."""
     byte_count: float
-    """Bytes as sent, at the sender's precision."""
+    """Bytes that are sent, at the sender's precision."""
     latency_fs: int
     start_fs: int = 0
     """Start of the copy after the start of a batch, if no other batch runs."""
@@ -42,7 +42,7 @@ class Copy:
 
 @define
 class Lines:
-    """Ledger lines under construction: operator, row of the reference table, count."""
+    """Builder of a box's ledger; each line has an operator, a row of the reference table, and a count."""
 
     hardware: BoxHardware
     operator: list[Integers] = attrs.field(factory=list)
@@ -50,7 +50,7 @@ class Lines:
     count: list[Floats] = attrs.field(factory=list)
 
     def add(self, operator: Integers, action: Integers, count: Floats) -> None:
-        """Add lines whose count is above zero."""
+        """Add ledger lines; lines with a count of zero are skipped."""
         some = count > 0.0
         self.operator.append(operator[some])
         self.action.append(action[some])
@@ -111,7 +111,7 @@ def _line(
 
 
 def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
-    """Return one line per link that a copy crosses, and two for the reads and writes of its conversion."""
+    """Return one ledger line per link that a copy crosses, and two lines for a conversion."""
     found = []
     for copy in copies:
         sender, receiver = problem.members[copy.start], problem.members[copy.end]

@@ -22,7 +22,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TYPICAL_BYTES: Final = 2.0**20
-"""Size of copy at which routes between two devices are compared."""
+"""Bytes of a copy for which the fastest route between two devices is found."""
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ ROUNDS: Final = 6
 """Maximum rounds in which parts of the graph move."""
 
 MOST_MOVES: Final = 384
-"""Maximum moves per round whose makespan is computed; those with the least total work come first."""
+"""Maximum moves per round for which a makespan is computed; moves with the least total work come first."""
 
 WEIGHINGS: Final = 40
 """Maximum rounds in which device weights are adjusted for the lower bound."""

@@ -42,12 +42,12 @@ from joulemap.wing.place.box.member import Member, Ways, time_way
 from joulemap.wing.place.box.search import group_values
 
 ENOUGH: Final = 1e18
-"""Memory capacity in bytes that fits any model."""
+"""Memory capacity in bytes that stands for unlimited memory."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class Problem:
-    """Subgraphs, values and devices. Times in seconds, energies in joules without static power."""
+    """Subgraphs, values and devices of a placement; times are in seconds, energies in joules without static power."""
 
     work: WorkloadColumns
     members: tuple[Member, ...]
@@ -71,7 +71,7 @@ class Problem:
     readers: tuple[tuple[int, ...], ...]
     """Indices of the nodes that read each value."""
     value_bytes: Floats
-    """Size of a value at a device's precision: value x device."""
+    """Bytes of a value at the precision of a device: value x device."""
     leave_s: Floats
     """Extra time of the sending device for a value that leaves its chip: value x device."""
     leave_j: Floats
@@ -173,13 +173,13 @@ def converts(first: Member, second: Member) -> bool:
 
 
 def memory_rate(member: Member) -> float:
-    """Return the bytes per second that a device streams through its memory."""
+    """Return the bytes per second at which a device streams data through its memory."""
     efficiency = member.hardware.coefficients.get("dram_efficiency")
     return member.hardware.memory_bandwidth.value * (efficiency.value if efficiency else 1.0)
 
 
 def conversion_fj(member: Member) -> tuple[float, float]:
-    """Return the femtojoules per byte read and per byte written in a conversion."""
+    """Return femtojoules per byte read and per byte written when a device converts a value."""
     reference = member.hardware.reference
     places = [reference.position(("dram", action)) for action in ("read", "write")]
     read, write = (0.0 if at is None else reference.prices_fj[at] for at in places)
@@ -295,7 +295,7 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
 
 
 def _check(problem: Problem, lacking: Sequence[str]) -> None:
-    """Raise UnsupportedError if a subgraph has no device."""
+    """Raise UnsupportedError if a subgraph can run on no device."""
     if all(problem.refusals):
         reasons = "; ".join(
             f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True)

@@ -24,7 +24,10 @@ Times = TypeVar("Times", Floats, Integers)
 
 @frozen(kw_only=True, eq=False)
 class Followed(Generic[Times]):
-    """Start times of placements, from the start of a batch; the placement axis is last, contiguous in memory."""
+    """Start times in a batch, for many placements at once.
+
+    The placement axis is last, so that it is contiguous in memory.
+    """
 
     begin: Times
     """Start of each node: node x placement."""

@@ -22,7 +22,7 @@ class Scores:
     latency_s: Floats
     """Latency of a single batch whose devices work one after the other."""
     busy_s: Floats
-    """Busy time of a batch: placement x device."""
+    """Busy time of each device in a batch: placement x device."""
     link_s: Floats
     """Copy time of a batch: placement x sender x receiver."""
     interval_s: Floats
@@ -43,7 +43,7 @@ class Scores:
 
 
 def score(problem: Problem, devices: Integers) -> Scores:
-    """Return the costs of placements, one per row, with the device of each node."""
+    """Return the costs of placements; each row of `devices` has the device of each node."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     names = [one.name for one in attrs.fields(Scores)]

@@ -45,12 +45,12 @@ class Found:
     """Device of each node."""
     cost: float
     bound: float
-    """Lower bound of any placement; equals the cost if no state was dropped."""
+    """Lower bound of the cost of any placement; equal to the cost if no state was dropped."""
 
 
 @define(eq=False)
 class Costs:
-    """Costs of a problem in one unit."""
+    """Costs of nodes and copies, in one unit."""
 
     node: Floats
     """Cost of a node on a device: node x device; infinite if the device cannot run it."""
@@ -61,7 +61,7 @@ class Costs:
 
 
 def search(costs: Costs, most: int = 0) -> Found | None:
-    """Return the cheapest placement; None if no placement connects all nodes.
+    """Return the cheapest placement; None if no placement can run all nodes.
 
     `most` is the maximum number of states; 0 means `MOST_STATES`.
     """

@@ -34,7 +34,7 @@ from joulemap.wing.place.box.score import room, share_groups
 TIME_LIMIT_S: Final = 5.0
 
 MOST_COLUMNS: Final = 150_000
-"""Maximum columns of a program; above it not even the relaxation ends within the time limit."""
+"""Maximum columns of a program; beyond, even its relaxation is not solved within the time limit."""
 
 ENOUGH: Final = 1e-3
 """Relative gap at which the solver stops."""
@@ -70,7 +70,7 @@ class _Program:
     high: list[float]
 
     def add_column(self, cost: float = 0.0, upper: float = math.inf, *, is_integral: bool = False) -> int:
-        """Add a column between 0 and an upper bound; return its number."""
+        """Add a variable between 0 and an upper bound; return its column number."""
         self.cost.append(cost)
         self.upper.append(upper)
         self.integral.append(is_integral)

@@ -36,7 +36,7 @@ TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", S
 """Constants of a busy device that always count as read, because they affect time or power indirectly."""
 
 FREE: Final = 0.98
-"""Share of a power limit below which the limit does not slow a device."""
+"""Fraction of a power limit up to which a device is not slowed."""
 
 LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 
@@ -46,7 +46,7 @@ IDLE: Final = ("idle_power", STATIC)
 
 @define(eq=False)
 class VariedBox:
-    """Workload at one configuration on a box, placed at its first evaluation."""
+    """Workload at one configuration on variations of a box; its placement is that of the first evaluation."""
 
     work: WorkloadColumns
     configuration: Configuration
@@ -55,7 +55,7 @@ class VariedBox:
     _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
     """Device -> its part of the model; identical devices side by side have one entry, the first."""
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
-    """(device, digest of its chip) -> run of its part, reused while other devices vary."""
+    """(device, digest of its chip) -> run of its part, which is reused while only other devices vary."""
 
     def evaluate(self, hardware: Hardware) -> Totals:
         """Return the workload's totals on a variation of the box, at the placement of the first evaluation.

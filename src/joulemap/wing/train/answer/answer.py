@@ -60,7 +60,7 @@ LEAST_SHARE: Final = 0.0005
 
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
-    """Training step of a model on several chips, device counts, precisions and batches."""
+    """Answer with the training step of a model on several chips, device counts, precisions and batches."""
 
     about = ("model", "training", "pay", "probability_best")
 

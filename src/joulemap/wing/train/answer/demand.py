@@ -59,7 +59,7 @@ class Step:
     """Number of all devices, tensor-parallel and pipeline devices included."""
     precision: str
     batches: Mapping[int, int]
-    """Samples per micro-batch of one device -> samples per step of all devices."""
+    """Samples per micro-batch on one device -> samples per step on all devices."""
     accumulate: int
     """Micro-batches per step."""
     stages: int
@@ -73,7 +73,7 @@ class Step:
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
-    """Yield every requested configuration; UsageError for an impossible one."""
+    """Yield a step for each requested number of devices and precision; UsageError for an impossible one."""
     if training.optimizer not in OPTIMIZERS:
         near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -46,7 +46,7 @@ SHOWN: Final = 12
 """Maximum layer names in an error."""
 
 HEAD: Final = "lm_head"
-"""Module of the logits, which `all` omits as PEFT does."""
+"""Module that computes the logits; `all` leaves it out, as PEFT does."""
 
 
 @attrs.frozen
@@ -61,8 +61,8 @@ class _Layer:
 def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
     """Freeze the weights of a forward pass and add an adapter to each target layer, in place.
 
-    `devices` is the number of devices that divide each GEMM. Raises UsageError for a target that no linear layer
-    has or a rank above a layer's smaller side, ModelError for a model without linear layers.
+    `devices` is the number of devices that share each GEMM. Raises UsageError for a target that no linear layer has or
+    a rank above a layer's smaller side, ModelError for a model without linear layers.
     """
     layers = _find_layers(forward)
     if not layers:

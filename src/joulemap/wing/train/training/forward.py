@@ -24,7 +24,7 @@ INDEX_BYTES: Final = 8
 """Bytes per index into a pooling window, as PyTorch keeps it."""
 
 STATISTICS: Final = ("running_mean", "running_var", "num_batches_tracked")
-"""Last part of the names of module buffers that are not trained."""
+"""Suffixes of the names of module buffers that are not trained."""
 
 NOT_TRAINED: Final = frozenset({"nms", "roi_align"})
 """Operations of models that train with another forward pass, such as detectors, whose loss reads no predictions."""

@@ -29,7 +29,7 @@ from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, S
 from joulemap.wing.train.training.tape import Call, Use
 
 ADDING: Final = frozenset({"add", "sub", "rsub", "neg", "masked_fill", "copy"})
-"""Elementwise functions that pass a gradient on unchanged."""
+"""Elementwise functions whose gradient equals the incoming gradient."""
 
 MIRRORED: Final[Mapping[str, str]] = {
     "all_reduce": "all_reduce",
@@ -38,7 +38,7 @@ MIRRORED: Final[Mapping[str, str]] = {
     "all_to_all": "all_to_all",
     "send": "send",
 }
-"""Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
+"""Collective of the forward pass -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
 """Kind of a convolution -> kind of the GEMM that computes its weight gradient.
@@ -58,7 +58,7 @@ class Gradient:
     what: str = ""
     """Suffix of the operator's name, after `backward`."""
     operator: Operator | None = None
-    """Operator of the part; None if dy is passed on unchanged."""
+    """Operator that computes the gradient; None if dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
     """Tensors of the forward pass that the operator reads."""
     takes: int | None = None
@@ -115,7 +115,7 @@ class Backward:
         )
 
     def sum_up(self, use: Use, what: str = "") -> Gradient:
-        """Return the sum of dy over an operand's broadcast dimensions."""
+        """Return the gradient that sums dy over the broadcast dimensions of an operand."""
         count, upstream = self.count(use), self.count(self.result)
         return self.part(
             (use,), what, kind="reduction", operation="reduce", aten="aten.sum.dim_IntList",
@@ -127,7 +127,7 @@ Rule = Callable[[Backward], Iterator[Gradient]]
 
 
 def differentiate(one: Backward) -> Iterator[Gradient]:
-    """Yield the parts of an operator's gradient."""
+    """Yield the operators that compute an operator's gradient."""
     operator = one.call.operator
     if operator.module_path == LOSS and operator.operation == "log_softmax":
         yield from _lose(one)
@@ -218,7 +218,7 @@ def _normalize(one: Backward) -> Iterator[Gradient]:
 
 
 def _compute(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of each operand of an elementwise function, or of an operation without a rule."""
+    """Yield the gradient of each operand of an elementwise function; also used for operations without a rule."""
     operator = one.call.operator
     upstream = one.count(one.result)
     for use in dict.fromkeys(one.wanted()):

@@ -33,7 +33,7 @@ OPTIMIZERS: Final[Mapping[str, Optimizer]] = {
     "adam": Optimizer(("exp_avg", "exp_avg_sq"), 12, 2),
     "adamw": Optimizer(("exp_avg", "exp_avg_sq"), 14, 2),
 }
-"""Optimizer by name. Source: update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019) as one fused pass."""
+"""Name -> optimizer. Source: update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019) as one fused pass."""
 
 MOST_DEVICES: Final = 65_536
 
@@ -66,7 +66,7 @@ class Targets(Argument):
 def check_targets(asked: str, text: str) -> str:
     """Return names or patterns of layers unchanged; UsageError for any other text.
 
-    `asked` begins the error's message.
+    `asked` is the beginning of the error message.
     """
     for one in text.split(JOINED):
         if not _TARGET.fullmatch(one):
@@ -87,7 +87,7 @@ ARGUMENTS: Final = (
     Targets("lora_targets", default=""),
     Argument("quantize", default=""),
 )
-"""Arguments of a training step, in the order of its name."""
+"""Arguments in a training step's name, in their order there."""
 
 
 @frozen(kw_only=True)
@@ -108,7 +108,7 @@ class Recipe:
     overlap: bool = True
     """True to exchange a bucket while the next gradients are computed."""
     adds: bool = False
-    """True for a micro-batch before the last: gradients are accumulated, and no weight changes."""
+    """True for a micro-batch before the last, which accumulates gradients and updates no weight."""
     lora: int = 0
     """Rank of the adapters; 0 trains all weights."""
     lora_targets: str = ""
@@ -124,7 +124,7 @@ class Recipe:
         return found
 
     def check(self) -> None:
-        """Raise UsageError for an invalid combination of arguments."""
+        """Raise UsageError for arguments that exclude each other."""
         if self.zero > 3:
             raise UsageError(f"zero is {self.zero}, expected a stage from 0 to 3")
         if self.zero and self.devices == 1:

@@ -38,7 +38,7 @@ class Value:
 
 @frozen(kw_only=True)
 class Call:
-    """Operator of the forward pass with its reads and writes; tensors are indices into its values."""
+    """Operator of the forward pass with its reads and writes, as indices of values."""
 
     operator: Operator
     reads: tuple[Use, ...]
@@ -73,7 +73,7 @@ class Tape:
     accesses: list[Access] = attrs.field(factory=list)
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
     weights: set[int] = attrs.field(factory=set)
-    """Tensors that are read as weights."""
+    """Indices of the tensors that are read as weights."""
 
     def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
         """Add a storage and return its index."""
@@ -158,7 +158,7 @@ class Tape:
         self.memories[memory].is_kept = True
 
     def form(self, key: WorkloadKey, model: str, batch: int, parameter_count: int, notes: tuple[str, ...]) -> Workload:
-        """Return the workload, each operator in a separate subgraph."""
+        """Return the finished workload, with each operator in a separate subgraph."""
         last = len(self.operators) - 1
         births, deaths = [last] * len(self.memories), [0] * len(self.memories)
         uses = [(access.operator_index, access.tensor_index) for access in self.accesses]

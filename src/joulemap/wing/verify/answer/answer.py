@@ -56,7 +56,7 @@ The measurement is then of something else. Source: assumed.
 
 @frozen(kw_only=True)
 class VerifiedRow:
-    """Measured quantity of one configuration next to its prediction."""
+    """Measured quantity of a configuration next to its prediction."""
 
     file: str = described("file with the measurement")
     format: str = described("format of the file")
@@ -77,7 +77,7 @@ class VerifiedRow:
 
 @frozen(kw_only=True)
 class VerifyAnswer(Answer):
-    """Measurements from files next to their predictions."""
+    """Answer with measurements from files next to their predictions."""
 
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
@@ -92,7 +92,7 @@ class VerifyAnswer(Answer):
     """Note that the file names another chip than the user; empty if it does not."""
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return the document with at most `limit` rows; the csv export has all."""
+        """Return the document with at most `limit` rows; the csv export has all rows."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
         starts = {row.case_index: row.quantity for row in reversed(self.rows.rows)}
         cells: dict[str, Any] = {

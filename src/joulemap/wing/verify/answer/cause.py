@@ -65,7 +65,7 @@ STATED: Final = {
     "engine": {"engine"},
     "devices": {"device_count"},
 }
-"""Cause -> columns that a file may state; no file states the settings of other causes."""
+"""Cause -> columns by which a file may state its setting; no file states the settings of other causes."""
 
 STANDINGS: Final = ("assumed", "open", "told")
 """Standing of a cause, most likely first: its setting was assumed, no file states it, or a file states another."""
@@ -184,7 +184,7 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 
 
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
-    """Yield (cause, change, hardware) for other clocks, power caps and named modes."""
+    """Yield (cause, description, hardware) for other clocks, power caps and power modes of the chip."""
     if mode := HardwareRef.read(row.hardware).mode:
         yield "power mode", text.DEFAULT_MODE(mode=mode), entry.id
         return

@@ -60,7 +60,7 @@ STORED: Final = re.compile(
 """Pattern of the weight format at the end of a checkpoint's name or between its parts."""
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
-"""Other tools' names of weight precisions -> name here; empty for the checkpoint's."""
+"""Weight precision as other tools name it -> name here; empty for the precision of the checkpoint."""
 
 PARAMETER_STEP: Final = 1e-4
 """Relative tolerance of a parameter count in a file, because GGUF files count tables of angles too."""
@@ -153,7 +153,7 @@ def _explain(error: Exception, form: Format) -> str:
 
 
 def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
-    """Override values of a file with the user's, and yield a note for each difference."""
+    """Replace values of a file by those of the user, and yield a note for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         own, found = stated[key], cells.get(column)
@@ -169,7 +169,7 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
 
 
 def _is_same_chip(own: str, found: str) -> bool:
-    """Return whether two names are of one chip; False if the file's name is unknown."""
+    """Return whether two names mean the same chip; False if the file's name is unknown."""
     try:
         return _name_hardware(own, Path()) == _name_hardware(found, Path())
     except JoulemapError:
@@ -255,7 +255,10 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _name_hardware(given: str, path: Path) -> str:
-    """Return the id of a chip with its power mode; UsageError or UnknownNameError if it is unclear."""
+    """Return the id of the chip that a file names, with its power mode.
+
+    Raise UsageError or UnknownNameError if the name is missing, ambiguous or unknown.
+    """
     if not given:
         raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
     ref = HardwareRef.read(given)
@@ -326,7 +329,7 @@ def _name_engine(given: str, date: str) -> dict[str, str]:
 
 
 def _find_model(given: str, path: Path) -> str:
-    """Return the longest model name of the catalogue in a text, or else in the file's path."""
+    """Return the longest name of a catalogue model in a text, or else in the path of the file."""
     found = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
     if not found:
         fault = f"states {given[:60]!r}, which names no model" if given else "does not state the model"

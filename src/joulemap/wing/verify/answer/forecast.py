@@ -108,7 +108,7 @@ def measured_of(row: Measurement | ServingRow) -> dict[str, float]:
 
 
 def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibration = "auto") -> list[Forecast]:
-    """Return the prediction of each case, in order; runs of single models are stored as by `compare`."""
+    """Return the prediction of each case, in order; runs of single models are stored, as `compare` does."""
     found: dict[int, Forecast] = {}
     served = {place: case.row for place, case in enumerate(cases) if isinstance(case.row, ServingRow)}
     predictions = predict_served(list(served.values()), use_calibration(calibration)) if served else []
