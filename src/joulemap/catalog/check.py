@@ -70,7 +70,7 @@ class CheckedRun:
     batch: int = 1
     runtime: str = "engine"
     engine: str = ""
-    """Serving engine of a language model."""
+    """Serving engine of a language model; empty for other models."""
     phase: str = ""
     """`prefill` or `decode`; empty for a whole request, or for a model without passes."""
     prompt: int = 0
@@ -87,7 +87,7 @@ class CheckedRun:
     layers: int | None = None
     """Layers on the GPU under llama.cpp; None for all layers."""
     shape: tuple[int, ...] = ()
-    """Shape of one sample of a model with a single input."""
+    """Shape of one sample, for a model with a single input."""
     inputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Name and sizes of inputs whose sizes the model leaves open."""
 
@@ -148,7 +148,10 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
 
 
 def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
-    """Return the commands of a tool for a run; commands for a batch of requests if the tool cannot generate a load."""
+    """Return the command templates of a tool for a run.
+
+    If the tool cannot generate a load, they are those for one batch of requests.
+    """
     whole = "request" if run.kind == LANGUAGE else "run"
     return commands[run.phase] if run.phase else commands.get("load" if run.is_load else whole, commands[whole])
 

@@ -18,7 +18,7 @@ from joulemap.domain.offer import Offer, reference_offers
 from joulemap.system.errors import CatalogueError
 
 PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
-"""Price of a chip -> way of paying."""
+"""Name of a price of a chip -> way of paying."""
 
 
 def _with_offers(hardware: Hardware) -> Hardware:
@@ -56,7 +56,7 @@ def resolve_file(chip: HardwareFile, label: str) -> Hardware:
 
 
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
-    """Return the data of an architecture class; CatalogueError, naming the file that requires it, if there is none."""
+    """Return the data of an architecture class; CatalogueError, which names `asker`, for an unknown class."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")

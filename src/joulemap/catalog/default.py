@@ -90,7 +90,7 @@ def _apply(entry: DefaultEntry, quantities: Mapping[str, Quantity], peaks: Mappi
 
 
 def _lookup(name: str, quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> float | None:
-    """Return a quantity by name, or `operations_per_clock` and `operations_per_clock.PRECISION` of the peaks."""
+    """Return the value of a quantity, or of `operations_per_clock` with or without `.PRECISION`; None if unknown."""
     if name == "operations_per_clock":
         return next(iter(peaks.values())).operations_per_clock
     if name.startswith("operations_per_clock."):

@@ -75,7 +75,7 @@ def _read_terms(entry: EventEntry, actions: set[str], label: str) -> Iterator[Ev
 
 
 def _read_factor(text: str, label: str) -> tuple[str, float]:
-    """Return the action of a term and its factor."""
+    """Return (action, factor) of a term of an event."""
     found = TERM.fullmatch(text)
     if found is None:
         raise CatalogueError(f"{label}.terms: {text!r}, expected component.action, with a sign or a factor before it")
@@ -97,17 +97,18 @@ WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the 
 
 
 STEP: Final = "instruction"
-"""Role of the action that controls a unit, such as an instruction or a token."""
+"""Role of the action that controls a unit; a class may count instructions or tokens."""
 
 
 def load_roles() -> tuple[ActionRole, ...]:
-    """Return the role of each action of each class; CatalogueError for the description of an unused role."""
+    """Return the role of each action of each class; CatalogueError if a class describes a role that it does not use."""
     return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
 
 
 def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
-    """Yield the role of each action of a class; CatalogueError for the description of a role that no action of the
-    class has.
+    """Yield the role of each action of a class.
+
+    Raise CatalogueError if the class describes a role that none of its actions has.
     """
     roles = {(one.component, one.action): (one.role, one.amount) for one in shared.actions}
     surplus = shared.ways.keys() - {role for role, _ in roles.values()}

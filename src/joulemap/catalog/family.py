@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FOLDER: Final = DATA / "family"
 
 PARTS: Final = FOLDER / "part"
-"""Fragments that several families include."""
+"""Folder of fragments that several families include."""
 
 TEXTS: Final = frozenset(
     [
@@ -56,10 +56,10 @@ OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
 """Keys of a family's file that no hardware file has."""
 
 _IN_USE: Final[set[str]] = set()
-"""Members that this process has resolved."""
+"""Ids of the members that this process has resolved."""
 
 PEAK_RULE: Final = "units x operations per clock x clock"
-"""Source of a peak whose file states no rate."""
+"""Source of a peak that is computed because no rate is stated."""
 
 
 @frozen(kw_only=True)
@@ -84,7 +84,7 @@ class Member:
 
     @property
     def needless_words(self) -> frozenset[str]:
-        """Words that add nothing to the name: vendor and class."""
+        """Words that a name may omit, because they only state vendor and class."""
         from joulemap.domain.catalogue import list_needless
 
         return list_needless(self.vendor, self.architecture)
@@ -102,7 +102,7 @@ def list_members() -> Mapping[str, Member]:
 
 
 def load_listed() -> tuple[Hardware, ...]:
-    """Return the members of the families whose file has `listed`, which questions about all hardware include."""
+    """Return the members of families that belong to the catalogue; questions about all hardware include them."""
     paths = (FOLDER / f"{name}.toml" for name in list_families())
     return tuple(one for path in paths if _read_shared(path).get("listed") for one in load_family(path))
 
@@ -226,7 +226,9 @@ def resolve_member(path: Path, line: int, row: Mapping[str, str]) -> Hardware:
 
 
 def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
-    """Return the contents of a hardware file: the family's, with its variants and cells, and peaks by rule."""
+    """Return the contents of a member's hardware file: those of the family, its variants and cells, with computed
+    peaks.
+    """
     columns: Mapping[str, Mapping[str, Any]] = shared.get("columns", {})
     variants: Mapping[str, Mapping[str, Any]] = shared.get("variants", {})
     content = {key: deepcopy(value) for key, value in shared.items() if key not in OWN_KEYS}
@@ -252,7 +254,7 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
 
 
 def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
-    """Write the number of a cell at the places of its column."""
+    """Write the number of a table's cell at the keys of the hardware file that its column fills."""
     try:
         value = float(cell)
     except ValueError:
@@ -267,7 +269,7 @@ def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, 
 
 
 def _complete_peaks(content: dict[str, Any]) -> None:
-    """Give each peak without a rate the one that units, operations per clock and clock imply."""
+    """Add the missing rates of peaks: units x operations per clock x clock."""
     quantities = content["quantities"]
     for precision, peak in content.get("peaks", {}).items():
         if "rate" in peak:
@@ -315,7 +317,7 @@ def _read_shared(path: Path) -> Mapping[str, Any]:
 
 @cache
 def _read_rows(path: Path) -> tuple[tuple[int, Mapping[str, str]], ...]:
-    """Return the lines of a family's table, by line number."""
+    """Return (line number, row) of each line in a family's table."""
     table = path.with_suffix(".csv")
     try:
         with table.open(newline="", encoding="utf-8") as file:

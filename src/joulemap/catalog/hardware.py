@@ -59,7 +59,7 @@ LEAST_SHARE: Final = Quantity(
     source="rule for boards that are sold: a large product and a copy draw at least this share of the power limit; "
     "measured on one H200 of 700 W: products 653 to 714 W, a copy 603 W",
 )
-"""Coefficient `limit_share` of a chip whose file has `works_at_limit`."""
+"""Smallest share of the power limit drawn under load (`limit_share`), for chips whose file has `works_at_limit`."""
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
 """Maximum operations per array element and clock: one MAC at the array's own precision, four at a quarter of the width.
@@ -257,7 +257,7 @@ def read_compiler(name: str) -> CompilerFile:
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
-    """Raise ValueError, with the nearest known value, if a value is unknown."""
+    """Raise ValueError for an unknown value; the message suggests the nearest known one."""
     if value in known:
         return
     near = difflib.get_close_matches(value, known, n=1)
@@ -403,7 +403,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
-    """Resolve a load of a built-in model at a precision that the chip supports."""
+    """Return a measured load in SI units; ValueError for an unknown model or a precision that the chip lacks."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)

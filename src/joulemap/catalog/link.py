@@ -17,7 +17,7 @@ FILE: Final = DATA / "link" / "link.toml"
 
 @frozen(kw_only=True)
 class LinkNumberEntry:
-    """Number of a link as in the file; its column gives the unit."""
+    """Number of a link as written in the file; the column states its unit."""
 
     value: float
     basis: str
@@ -47,7 +47,7 @@ class LinkFile:
 
     links: list[LinkDefaultEntry]
     coefficients: list[ClassCoefficientEntry]
-    """Coefficients of all hardware with links, of any class."""
+    """Coefficients that apply to all hardware with links, whatever its class."""
 
 
 @frozen(kw_only=True)

@@ -43,7 +43,7 @@ sets the length of bit lines; their voltage is assumed not to fall.
 DIE_UNITS: Final = 108.0
 DIE_NM: Final = 7.0
 DIE_EXPONENT: Final = 0.4
-"""Exponent of a unit's edge length over its process node."""
+"""Exponent with which the edge length of a unit grows with its process node."""
 
 LEAST_LOSS: Final = 0.06
 MOST_LOSS: Final = 0.2
@@ -151,7 +151,7 @@ def resolve_reference(
 
 
 def _add_factors(source: str, factors: Sequence[str]) -> str:
-    """Return a source with the factors that multiply its number."""
+    """Return a source, followed by the factors with which its number was multiplied."""
     if not factors:
         return source
     return f"{source.rstrip('.')}. {'Factors' if len(factors) > 1 else 'Factor'}: {', '.join(factors)}"

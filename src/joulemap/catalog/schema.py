@@ -19,7 +19,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
 ANY: Final = "any"
-"""Row name in a table of coefficients that applies to all other rows."""
+"""Name of the row in a table of coefficients that applies to all rows without an entry."""
 
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -63,7 +63,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",
     "action": "an action of that component: `joulemap hardware show ID --energy`",
 }
-"""Key of a hardware file -> description, for keys without a list of values."""
+"""Key of a hardware file -> description, for keys that have no list of valid values."""
 
 
 def list_units(unit: str) -> str:
@@ -72,7 +72,7 @@ def list_units(unit: str) -> str:
 
 
 def describe_valid(where: str) -> str:
-    """Return the valid values of a key of a hardware file, as `quantities.clock.unit`; empty for an unknown key."""
+    """Return a description of the valid values of a key such as `quantities.clock.unit`; empty for an unknown key."""
     *above, key = re.sub(r"\[\d+\]", "", where).split(".")
     if key in CHOICES:
         return f"one of {', '.join(CHOICES[key])}"
@@ -136,7 +136,7 @@ class PeakEntry:
 
     rate: QuantityEntry
     operations_per_clock: float | None = None
-    """Operations per clock of one unit; by default derived from rate, units and clock."""
+    """Operations per clock of one unit; None derives them from rate, units and clock."""
     clock_ghz: float | None = None
     unit_count: int | None = None
     engine: str = ""
@@ -164,7 +164,7 @@ class LinkEntry:
     connects: str
     link_count: QuantityEntry
     bandwidth: QuantityEntry
-    """Bandwidth in one direction, all links together."""
+    """Bandwidth in one direction, summed over all links."""
     generation: str = ""
     topology: str = ""
     lane_count: QuantityEntry | None = None
@@ -190,7 +190,7 @@ class LoadEntry:
 
 @frozen(kw_only=True)
 class CompilerEntry:
-    """Compiler support of a chip, as written in a file: the list of a known compiler, or one of the chip's own."""
+    """Compiler of a chip as written in a file: the list of a known compiler, or operators listed for this chip."""
 
     list: str = ""
     """Name of a file in `data/compiler`; with it, only a host may be given."""
@@ -261,7 +261,7 @@ class ChipQuantities:
     clock_die: QuantityEntry | None = None
     memory_bus_width: QuantityEntry | None = None
     memory_data_rate: QuantityEntry | None = None
-    """Transfers per second and pin."""
+    """Transfers per second of each memory pin."""
     price_purchase: QuantityEntry | None = None
     price_cloud: QuantityEntry | None = None
     host_share: QuantityEntry | None = None
@@ -426,7 +426,7 @@ class EventEntry:
     component: str
     event: str
     per: str
-    """Unit of the count."""
+    """Unit in which the event is counted."""
     meaning: str
     terms: list[str] = attrs.field(validator=attrs.validators.min_len(1))
     """Actions to add, as `component.action`; preceded by `-` to subtract, or by a factor and a space."""
@@ -437,15 +437,15 @@ class EventEntry:
     part_of: str = ""
     """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
-    """Actions whose energy belongs to the event. Default: the actions in `terms`, or none if one is subtracted."""
+    """Actions whose energy belongs to the event; None for those in `terms`, or for none if `terms` subtracts one."""
 
 
 @frozen(kw_only=True)
 class DefaultEntry:
-    """Number that a hardware file may omit, and its rule: a value, or a value times another number."""
+    """Number that a hardware file may omit, with its rule: a value, or a factor of another number."""
 
     quantity: str
-    """Dotted name, e.g. `static_power`, `geometry.warp_size`, `memory.l2.capacity`."""
+    """Name of the number with dots, such as `static_power`, `geometry.warp_size` or `memory.l2.capacity`."""
     value: float
     unit: str
     source: str
@@ -513,7 +513,7 @@ class FittedEntry:
 
     name: str
     default: float
-    """Value before the fit."""
+    """Value of the coefficient before the fit."""
     value: float
     unit: str
     data_weight: float
@@ -542,7 +542,7 @@ class FittedScaleEntry:
 
 @frozen(kw_only=True)
 class FittedDataEntry:
-    """Measurements behind a calibration."""
+    """Description of the measurements to which a calibration was fitted."""
 
     digest: str
     row_count: int
@@ -557,7 +557,7 @@ class FittedDataEntry:
 
 @frozen(kw_only=True)
 class AccuracyEntry:
-    """Accuracy of a calibration."""
+    """Accuracy of a calibration, as written in its file."""
 
     errors: list[CalibrationError] = attrs.field(factory=list)
 

@@ -23,7 +23,7 @@ FOLDER: Final = DATA / "system"
 
 @cache
 def load_surroundings() -> Mapping[str, Surrounding]:
-    """Return form -> surroundings; CatalogueError for an invalid table."""
+    """Return name of a form -> equipment around a chip; CatalogueError for an invalid table."""
     with (FOLDER / "form.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     labels = {row["form"]: row["label"] for row in rows if row["label"]}
@@ -71,7 +71,7 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
 
 
 def find_surrounding(hardware: HardwareEntry | Hardware) -> Surrounding:
-    """Return the surroundings of a chip at the wall plug; UsageError if they are unknown."""
+    """Return the equipment between a chip and the wall plug; UsageError if it is unknown."""
     form = _find_form(hardware)
     if not form:
         raise UsageError(f"{hardware.id} has no energy at the wall: {explain_missing(hardware)}; use --boundary board")

@@ -19,7 +19,7 @@ _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Store the words of a command line and joulemap's variables; UsageError for a word that is not UTF-8."""
+    """Store the words of a command line and joulemap's variables; UsageError for words that are not UTF-8."""
     named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
     for place, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
@@ -146,7 +146,7 @@ SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
 
 
 def _strip(word: str) -> str:
-    """Return the value of `--option=value` or `-ovalue`, else the word."""
+    """Return VALUE of a word such as `--option=VALUE` or `-oVALUE`; any other word is returned unchanged."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")
         return value if equals else name

@@ -41,7 +41,7 @@ def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return the completions of a model."""
+    """Return the completions of a model's name."""
     from joulemap.answer.completion import list_model_names
 
     if "(" in incomplete:
@@ -62,5 +62,5 @@ complete_runtimes: Final = offer("domain.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:
-    """Return the completions of a model or hardware."""
+    """Return the completions of a word that is a model or hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]

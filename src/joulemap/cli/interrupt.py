@@ -19,10 +19,10 @@ from joulemap.system.errors import ExitCode, Interrupted
 from joulemap.system.handle import IS_POSIX
 
 GRACE_S: Final = 0.4
-"""Seconds until the next call of `heed` before the process is ended."""
+"""Seconds after Ctrl-C until the process is ended, unless the command stops by itself before."""
 
 FINISH_S: Final = 20.0
-"""Further seconds to store finished results; a second Ctrl-C ends the process at once."""
+"""Further seconds in which finished results may be stored; a second Ctrl-C ends the process at once."""
 
 TEXT: Final = "joulemap: interrupted; nothing in the database is half written"
 SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"

@@ -45,7 +45,7 @@ OPTIONS_HELP: Final = (
 """Description of the tool `options`."""
 
 MOST_READ: Final = 10_000
-"""Maximum rows of a statement's answer."""
+"""Maximum rows that a statement's answer may have."""
 
 MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""
@@ -54,7 +54,7 @@ MOST_ERROR_BYTES: Final = 100_000
 """Maximum bytes that are read from the standard error of a call's process."""
 
 MOST_LINE: Final = 2_000
-"""Maximum characters of an error."""
+"""Maximum characters of an error message."""
 
 GRACE_S: Final = 2.0
 """Seconds that a call may overrun its limit before it is killed."""

@@ -38,7 +38,7 @@ PARQUET: Final = "parquet"
 """Format with the same table as csv; it is only written to files."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
-"""Formats for display; they may cut rows."""
+"""Output formats for people, which may omit rows."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 
@@ -54,10 +54,10 @@ SUFFIXES: Final = {
 """File suffix -> output format."""
 
 COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""Escape sequence that starts or ends a colour."""
+"""Pattern of an escape sequence that starts or ends a colour."""
 
 opened: Final[list[Path]] = []
-"""Databases that this process has opened."""
+"""Paths of the databases that this process has opened."""
 
 
 @frozen(kw_only=True)
@@ -176,7 +176,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def written_form(self) -> str:
-        """Format of the answer; raises as `choose_format` does."""
+        """Format of the output; raises the errors of `choose_format`."""
         return choose_format(self.form, self.output)
 
     def check_place(self) -> None:
@@ -314,7 +314,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def width(self) -> int | None:
-        """Width of the terminal in characters, or `COLUMNS`; None for no limit."""
+        """Width of the terminal in characters; the variable `COLUMNS` overrides it. None for no limit."""
         if self.wide or self.output is not None:
             return None
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -322,7 +322,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def height(self) -> int | None:
-        """Height of the terminal in lines, or `LINES`; None without a terminal."""
+        """Height of the terminal in lines; the variable `LINES` overrides it. None without a terminal."""
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         return shutil.get_terminal_size().lines if is_terminal or os.environ.get("LINES") else None
 

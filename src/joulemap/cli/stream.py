@@ -224,7 +224,7 @@ class StreamOptions(OutputOptions):
 
 
 def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
-    """Yield the batches and add up their rows."""
+    """Yield the batches; `done` gets the number of rows that were yielded."""
     for batch in batches:
         done[0] += len(batch)
         yield batch

@@ -36,19 +36,19 @@ TOOLS: Final[dict[str, str]] = {
     "diff": "diff",
     "sql": "sql",
 }
-"""Tool of the core -> command."""
+"""Tool of the core -> words of its command."""
 
 ALL: Final = TOOLS | {name: command for wing in list_wings() for name, command in wing.tools.items()}
-"""Tool -> command."""
+"""Tool of the core or of a wing -> words of its command."""
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
     | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
 )
-"""Parameters that the server sets, or that only people need."""
+"""Parameters of commands that are not tool arguments, because the server sets them or only people need them."""
 
 CODE: Final = re.compile(r"\.(?:py|pt2)\b", re.IGNORECASE)
-"""Pattern of a model name whose code runs."""
+"""Pattern of a model's name that makes a command run code."""
 
 PATH: Final = re.compile(r"(?:^|/)\.\.?(?:/|$)|^[/~]|\.(?:toml|json|csv|sql|duckdb|parquet)$", re.IGNORECASE)
 """Pattern of a text that is a path even if no file exists."""
@@ -72,7 +72,7 @@ MOST_PLAIN: Final = 12
 """Number of entries that a list of texts or numbers keeps at least when an answer is cut."""
 
 CALLED: Final[Mapping[str, str]] = {"words": "model", "named": "hardware"}
-"""Positional parameter -> argument of the tool."""
+"""Name of a positional parameter -> name of the tool's argument."""
 
 LONG: Final = 200
 """Number of characters beyond which a tool's description gets no further sentence."""
@@ -102,7 +102,7 @@ OPTIONS: Final = "options"
 
 @frozen(kw_only=True)
 class Tool:
-    """Command that a program calls."""
+    """Command that programs call over the Model Context Protocol."""
 
     name: str
     command: tuple[str, ...]

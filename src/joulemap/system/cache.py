@@ -12,7 +12,7 @@ from typing import Any, Final
 from joulemap.system.draft import drafting
 
 CACHE: Final = "JOULEMAP_CACHE"
-"""Environment variable that names another cache folder."""
+"""Environment variable that names the cache folder."""
 
 
 def cache_folder() -> Path:

@@ -45,7 +45,7 @@ _PARQUET_KEY: Final = b"\x18\x08joulemap"
 
 
 class FileError(Exception):
-    """Fault of a file; the caller adds its name."""
+    """Fault of a file; the caller adds the file's name to the text."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -121,7 +121,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def is_database(path: Path) -> bool:
-    """Return True for a file of DuckDB or SQLite; False for no file."""
+    """Return True if a file is a database of DuckDB or SQLite; False if it does not exist."""
     with contextlib.suppress(OSError, ValueError):
         if _is_file(path):
             with path.open("rb") as stream:
@@ -131,7 +131,7 @@ def is_database(path: Path) -> bool:
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = False) -> None:
-    """Raise UsageError if `write_file` would, before any work is done.
+    """Raise the UsageError that `write_file` would raise, before any work is done.
 
     `inputs` are the files and folders that the command reads or writes besides the output; they need not exist.
     """

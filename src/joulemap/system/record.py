@@ -49,7 +49,7 @@ class _Later:
         self.how, self.options = how, options
 
     def __call__(self, kind: type) -> type:
-        """Return the class, to be turned into a record later."""
+        """Return the class, which becomes a record on first use."""
         self.kind = kind
         self.is_waiting = True
         self.is_plain = False
@@ -61,7 +61,7 @@ class _Later:
         return kind
 
     def __get__(self, _record: object, _kind: type) -> Any:
-        """Return the fields."""
+        """Turn the class into a record and return its fields."""
         self.finish()
         return self.kind.__attrs_attrs__  # type: ignore[attr-defined]
 
@@ -112,7 +112,7 @@ class _Later:
 
 
 def _is_plain(kind: type, options: dict[str, Any]) -> bool:
-    """Return whether a class needs nothing of attrs but the usual methods."""
+    """Return whether a class needs only the usual methods of a record."""
     own = vars(kind)
     fields = own.get("__annotations__", {})
     return (

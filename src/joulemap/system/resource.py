@@ -117,7 +117,7 @@ def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
 
 
 def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list[Value]:
-    """Return the results of several functions as `remember` does; new ones are cached in one write."""
+    """Return name -> result as a list: each result is cached like that of `remember`, new ones in one write."""
     kept = cache_folder() / f"{place}.json"
     seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
     new = {name: make() for name, make in makes.items() if name not in values}

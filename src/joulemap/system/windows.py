@@ -33,7 +33,7 @@ class Overlapped(ctypes.Structure):
 
 @cache
 def _load() -> tuple[Any, Any]:
-    """Return the kernel's library, and the function from a descriptor to its handle."""
+    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor."""
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
     word, handle, place = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
     kernel.LockFileEx.argtypes = [handle, word, word, word, word, place]

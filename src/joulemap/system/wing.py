@@ -61,7 +61,7 @@ class Wing(NamedTuple):
     queries: tuple[str, ...] = ()
     """Subfolders of `queries` whose row types are in the wing's module `row`."""
     uses: tuple[str, ...] = ()
-    """Wings that this one requires; it is omitted without them."""
+    """Names of wings that this wing requires; without them, this wing is left out."""
 
 
 @cache

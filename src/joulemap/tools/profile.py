@@ -55,12 +55,12 @@ class _Claim:
 
     @cached_property
     def certain(self) -> Counter[Key]:
-        """Calls per pass that operators are sure to make."""
+        """Key -> calls per pass that operators make for certain."""
         return self._count(True)
 
     @cached_property
     def possible(self) -> Counter[Key]:
-        """Further calls per pass that operators may make."""
+        """Key -> further calls per pass that operators may make."""
         return self._count(False)
 
     def _count(self, is_certain: bool) -> Counter[Key]:
@@ -77,7 +77,9 @@ class _Claim:
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 
     def shares(self, one: Expected) -> tuple[float, float]:
-        """Return (calls, microseconds) per pass that an expected kernel gets of its row."""
+        """Return the (calls, microseconds) per pass that one kernel of an operator gets; (0, 0) if its row is not
+        matched.
+        """
         if not self.is_met(one.key):
             return 0.0, 0.0
         row = self.rows[one.key]

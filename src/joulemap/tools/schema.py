@@ -57,7 +57,7 @@ OPTIONAL: Final[dict[str, Any]] = {
     "notes": {**TEXTS, "description": "What the words mean, what is assumed and what is left out."},
     "next_steps": {**TEXTS, "description": "Commands that lead on from the answer."},
 }
-"""Properties that any document may have."""
+"""Properties that a document may have or lack."""
 
 PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "datetime": "string"}
 """Python type -> JSON type."""

@@ -183,7 +183,7 @@ class ModelOptions:
 @frozen(kw_only=True)
 @declare_dimensions
 class RunOptions(ModelOptions):
-    """Options for running a model."""
+    """Options for a model and how it runs."""
 
     repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
     can_lack_precision: ClassVar[bool] = False
