@@ -1209,11 +1209,11 @@ class Workspace:
 
         `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
         dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
-        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
-        `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
-        chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
-        are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-        if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
+        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants, and `target` states
+        as many goals, such as "latency = 10ms". Without `vary` and `solve`, units, clock and memory bandwidth are varied
+        around the chip's values. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`;
+        stored designs are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied;
+        MissingPackageError without pyarrow; UnsupportedError if no design meets the limits, with the smallest excess.
         """
     @overload
     def explore(
@@ -1250,11 +1250,11 @@ class Workspace:
         limits: Limits = LIMITS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RegretAnswer:
-        """Return the best configuration of each model, and the regret of each chip as the only one.
+        """Return the best configuration of each model, and the regret of each chip if it runs all models.
 
-        Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-        without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
-        runs.
+        Evaluates every chip of the settings, or of the catalogue, at every power mode, precision, batch and runtime.
+        Without `models`, all built-in models are used. Energies are per inference. Raises like `compare`, and
+        UnsupportedError if no configuration runs.
         """
     def shards(
         self,
@@ -1290,10 +1290,10 @@ class Workspace:
     ) -> FleetAnswer:
         """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-        `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
-        takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
-        served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
-        the nearest hardware, if none meets the target.
+        `model` gets all requests that are not for the models of `demand.beside`. Devices are identical and share one queue.
+        A free device takes a batch of the waiting requests. A language model with a target for its first token or between
+        tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
+        UnsupportedError, with the nearest hardware, if no fleet meets the target.
         """
     def here(
         self,
@@ -1446,10 +1446,10 @@ class Workspace:
         """Return time, energy, memory and sample cost of a model's training step on each chip.
 
         The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
-        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
-        of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
-        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
-        nothing trains it.
+        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box stands for
+        all of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError if no
+        hardware trains it.
         """
     @overload
     def train(
@@ -1492,7 +1492,7 @@ class Workspace:
         Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
         of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
         share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
-        `calibrate` fits the hardware, or an engine's passes there, to these and all stored measurements, and writes the
+        `calibrate` fits the hardware, or a serving engine on it, to these and all stored measurements, and writes the
         result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
         for a value that is missing or unknown.
         """
@@ -1510,6 +1510,6 @@ class Workspace:
         `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
         itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
         With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
-        UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
-        states the reason.
+        UnknownNameError for unknown hardware. A module that cannot be traced or run has no prediction; the answer states
+        the reason.
         """

@@ -109,7 +109,7 @@ def list_elements() -> Iterator[str]:
 
 
 class _One(Call):
-    """Call with one output element."""
+    """Stand-in for a call whose output has one element."""
 
     def __init__(self) -> None:
         super().__init__((), {}, ())
@@ -169,7 +169,7 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
 }
 
 IN_DOCS: Final = frozenset({"scenarios", "spreads"})
-"""Short parts. All others are only on the site: docs/ names the commands that print them."""
+"""Parts that are short enough for docs/; all other parts are only on the site."""
 
 
 if __name__ == "__main__":
