@@ -21,8 +21,13 @@ A class may lack rows of one kind of work, such as the first step of a language 
 measured. This kind takes the spread of all work of the class, with equal weight for each kind. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
 
-<<<<<<< HEAD
-A prediction with the inherited calibration of another board is better than one with class defaults. Its error belongs
+If a model was used for fitting, its error shows the quality of the fit, not the error on an unfitted board. Such a row
+may have a second error (`foreign_error`), of a prediction without the numbers fitted to its board: the error of a new
+board. Groups of several boards use these second errors. At the levels of runtime and precision, the second errors of
+one board count as one, because they share its static power and the scale of its energies. Groups of one board, and
+their parent groups, use the first errors. A class is untested if all rows of its models were fitted and have no second
+error. If other classes are tested, its groups of several boards get at least the half-width of a class without
+measurements.
 to the groups of its own board only.
 
 Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
@@ -31,15 +36,6 @@ Groups of several boards consist of these errors. By runtime and precision, thos
 power and the scale of its energies are common to them. Groups of one board, and the groups above that they are shrunk
 towards, consist of the first errors. A class whose models have neither second errors nor rows that no number was fitted
 to is treated, for its other boards, as a class without measurements, if other classes have them.
-=======
-If a model was used for fitting, its error shows the quality of the fit, not the error on an unfitted board. Such a row
-may have a second error (`foreign_error`), of a prediction without the numbers fitted to its board: the error of a new
-board. Groups of several boards use these second errors. At the levels of runtime and precision, the second errors of
-one board count as one, because they share its static power and the scale of its energies. Groups of one board, and
-their parent groups, use the first errors. A class is untested if all rows of its models were fitted and have no second
-error. If other classes are tested, its groups of several boards get at least the half-width of a class without
-measurements.
->>>>>>> piece-ds3
 
 Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
 model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
@@ -141,13 +137,9 @@ class Residual:
     foreign_error: float | None = None
     """ln(measured / predicted) if the prediction uses no number fitted to this hardware; None if it equals `error`."""
     is_foreign: bool = False
-<<<<<<< HEAD
-    """True if only the error of hardware without measurements is scored."""
+    """True if only `foreign_error` is scored, not `error`."""
     is_inherited: bool = False
     """True if the prediction uses the calibration of other hardware of its generation."""
-=======
-    """True if only `foreign_error` is scored, not `error`."""
->>>>>>> piece-ds3
 
     @property
     def as_foreign(self) -> Residual:
