@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -24,7 +25,16 @@ from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
-from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, Search, UserRow, list_options, rank_rows
+from joulemap.wing.llm.capacity.users import (
+    TOO_MANY,
+    LatencyTarget,
+    Paid,
+    Search,
+    UserRow,
+    _find_chance,
+    list_options,
+    rank_rows,
+)
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
@@ -80,6 +90,15 @@ def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer
     answer = attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=(pools, unsure, third)))
     assert answer.find_simpler(pools) == third
     assert answer.find_simpler(unsure) is None and "without separate pools" in str(answer.document().insights)
+
+
+def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> None:
+    """A time of half its target with a half-width of ln 2 is met in 90 % of cases."""
+    found: Any = SimpleNamespace(first_token_s=1.0, between_s=0.03, target=LatencyTarget(users=1, first_token_s=2.0))
+    known = Paid(first_token_half_width=math.log(2.0))
+    assert_close(_find_chance(found, known) or 0.0, 0.9, rel=1e-9)
+    found.target = LatencyTarget(users=1, first_token_s=2.0, between_s=0.06)
+    assert _find_chance(found, known) is None
 
 
 @pytest.mark.slow
