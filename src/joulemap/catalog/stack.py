@@ -278,7 +278,7 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
 
 
 def find_engine(text: str) -> Stack:
-    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 
     Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
     """

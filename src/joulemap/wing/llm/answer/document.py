@@ -536,7 +536,7 @@ def describe_later(serving: Serving) -> str:
 
 def repeat_reuse(serving: Serving) -> list[str]:
     """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
-    words = [] if serving.engine == Serving().engine else ["--engine", serving.engine]
+    words = ["--engine", serving.engine] if serving.engine else []
     words += ["--cache", serving.cache] if serving.cache else []
     words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
     words += ["--turns", str(serving.turns)] if serving.turns > 1 else []

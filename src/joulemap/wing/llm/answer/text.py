@@ -196,9 +196,9 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Heading of a quantity -> field with the half-width of its interval."""
 
 ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
-    "release, such as vllm@2025. On CPUs outside data centres, llama.cpp is the default for every model, with q4_k_m "
-    "weights unless --precision or --weight-precision is given"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. On CPUs "
+    "outside data centres, llama.cpp is the default for every model, with q4_k_m weights unless --precision or "
+    "--weight-precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
