@@ -198,7 +198,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         demand,
         loads,
         devices=count * world,
-        idle_w=server.table.idle_w / world,
+        idle_w=server.table.resting_w / world,
         power_w=served.power_w * count,
         grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
         carried=rate * count / peak,
