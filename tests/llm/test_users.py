@@ -314,6 +314,10 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     alone = attrs.evolve(serving, prefill_on="", decode_on="")
     settings = attrs.evolve(SERVED, hardware=("l4",), precision=("bf16",), batch=(1,))
     question, _, cases = list_served(source, MODEL, settings, alone)
+    # a loaded model at 70 W, far above active idle: a prefill server draws it between prompts
+    server = cases[0].server
+    loaded = attrs.evolve(server.hardware, loaded_power=attrs.evolve(server.hardware.static_power, value=70.0))
+    cases = [attrs.evolve(one, deployment=attrs.evolve(server, hardware=loaded)) for one in cases]
     pools = split_pools(question, cases[0], 12, 1, first_token_s=None, most_servers=4)
     load = attrs.evolve(question, serving=attrs.evolve(serving, in_flight=12))
     (prompts, answers), (found,) = serve_pools(load, cases, ("l4", "l4"), {})
