@@ -450,9 +450,11 @@ class LlmAnswer(RunAnswer):
 
     def _describe_widths(self) -> list[str]:
         """Return the narrowest and the widest interval of each quantity; empty if unknown."""
+        has_gaps = not self.loads.rows or any(row.between_s is not None for row in self.loads)
         spread = describe_intervals({
             quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
             for quantity, name in text.DOUBTED.items()
+            if has_gaps or name != "between_half_width"
         })  # fmt: skip
         return [spread] if spread else []
 
