@@ -1386,23 +1386,21 @@ CREATE TABLE internal.serving_scale (
     level INTEGER NOT NULL CHECK (level >= 0),
     vendor VARCHAR NOT NULL,
     engine VARCHAR NOT NULL,
-    work VARCHAR NOT NULL,
-    hardware VARCHAR NOT NULL,
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
     group_count INTEGER NOT NULL CHECK (group_count >= 0),
-    row_count INTEGER NOT NULL CHECK (row_count >= 0)
+    row_count INTEGER NOT NULL CHECK (row_count >= 0),
+    chips VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.serving_scale IS 'How far predictions of served models were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
-COMMENT ON COLUMN internal.serving_scale.quantity IS 'As in serving_predictions';
-COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, its release, work, hardware';
+COMMENT ON COLUMN internal.serving_scale.quantity IS 'time, for all times and rates, or power';
+COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, 1 vendor, 2 engine on the vendor''s boards';
 COMMENT ON COLUMN internal.serving_scale.vendor IS 'Of the hardware';
-COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves, in finer groups with its release';
-COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts where tokens choose among weights';
-COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
-COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN internal.serving_scale.group_count IS 'Models times boards with measurements; 0 where it is assumed';
-COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements; 0 where it is assumed';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'Name of the engine, without its release';
+COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted) of the measured servers';
+COMMENT ON COLUMN internal.serving_scale.group_count IS 'Sources times boards with measurements';
+COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements';
+COMMENT ON COLUMN internal.serving_scale.chips IS 'Measured chips of an engine on a vendor''s boards, separated by spaces';
 
 CREATE TABLE internal.power_floor (
     architecture VARCHAR NOT NULL,

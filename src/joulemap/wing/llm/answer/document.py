@@ -76,6 +76,8 @@ class LlmAnswer(RunAnswer):
     """Default hardware that lacks the precision, with the reasons."""
     host_bound: str = ""
     """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
+    unmeasured: str = ""
+    """Sentence on chips without measurements of the engine; empty if there is none."""
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
@@ -163,7 +165,7 @@ class LlmAnswer(RunAnswer):
             self.loads if loaded else self.rows,
             answer=f"{self._find_headline()}.",
             insights=self._describe_hits() if loaded else self._list_insights(),
-            sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
+            sure="; ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
@@ -447,7 +449,7 @@ class LlmAnswer(RunAnswer):
             quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
             for quantity, name in text.DOUBTED.items()
         })  # fmt: skip
-        return [spread] if spread else []
+        return [one for one in (spread, self.unmeasured) if one]
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""

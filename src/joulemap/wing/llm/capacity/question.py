@@ -119,11 +119,6 @@ class Question:
         """Decode steps of a request: the first token ends the prefill."""
         return max(self.serving.output - 1, 1)
 
-    @property
-    def work(self) -> str:
-        """Error class of a served model: mixture of experts, or other."""
-        return "experts" if self.decoder.is_routed else "model"
-
     def describe_stored(self) -> str:
         """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
         published = self.decoder.published
