@@ -145,6 +145,14 @@ def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
     return next(row for row in answer.rows if (row.hardware, row.batch) == (hardware, batch))
 
 
+def test_an_unmeasured_chip_has_wider_intervals_and_is_named(answer: LlmAnswer) -> None:
+    """Servers with vLLM were measured on H100, with 0.1 for a new server; H200 and L4 have 0.15 for a new chip."""
+    known, new = (find(answer, name, 1).between_half_width or 0.0 for name in ("h100_sxm5", "l4"))
+    assert_close(new**2 - known**2, 0.15**2 - 0.1**2, rel=1e-9)
+    assert "h200_sxm" in answer.unmeasured and "l4" in answer.unmeasured and "h100_sxm5" not in answer.unmeasured
+    assert answer.unmeasured in write(answer.document(), "table", 400)
+
+
 def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
     row = find(answer, "h100_sxm5", 64)
     # 8.03 G parameters of 2 B; 32 layers of 8 heads of 128, keys and values, 2 B each
@@ -237,6 +245,7 @@ def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -
     answer = workspace.llm("llama-3.2-3b", hardware="raspberry_pi_5", batch=1, serving=Serving(prompt=128))
     (row,) = answer.rows
     assert (answer.serving.engine, row.precision) == ("llamacpp", "fp16/q4_k_m")
+    assert "Broadcom chips" in answer.unmeasured  # no chip of the vendor was measured
     # 4.53 and 4.58 tokens a second are measured (github.com/geerlingguy/sbc-reviews, commit 968b675)
     assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
 

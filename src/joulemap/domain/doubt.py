@@ -113,8 +113,8 @@ SERVED_OPPOSITION: Final = 0.4
 reversed.
 
 Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
-takes longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the
-energies of each source with 30 rows."""
+takes longer than predicted does the same work, at less power. With a source held out, this covers 77 to 98 % of the
+energies of five sources with 30 rows, and 58 % of a sixth (llama.cpp on an APU)."""
 
 Evidence = Literal["own", "class"]
 """Measurements behind a power: of the hardware itself, or of other hardware of its class."""

@@ -1,4 +1,4 @@
-"""Chips without measurements of an engine, whose intervals are wider."""
+"""Chips without measurements of an engine, whose intervals are widened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.domain.doubt import SERVED_TIME
 from joulemap.present.template import Template
 from joulemap.wing.llm.capacity.case import Case
 
-UNMEASURED: Final = Template("intervals are wider where {engine} was not measured: {chips:few}")
+UNMEASURED: Final = Template("intervals are widened where {engine} was not measured: {chips:few}")
 NO_VENDOR: Final = Template("{vendor} chips")
 
 
