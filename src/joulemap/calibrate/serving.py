@@ -33,22 +33,22 @@ LEVELS: Final = ("vendor", "name")
 """Attributes that the rows of a group may share, from coarse to fine."""
 
 ASSUMED: Final = math.log(2.0)
-"""Assumed half-width without measurements: a factor of 2."""
+"""Half-width (natural logarithm) assumed without measurements: a factor of 2."""
 
 LEAST: Final = 1e-2
-"""Smallest half-width of a group."""
+"""Minimum half-width of a group, in natural logarithms."""
 
 
 @frozen(kw_only=True)
 class ServingResidual:
-    """Error of one prediction of a served model."""
+    """Error of one prediction of a served model, with the attributes by which it is grouped."""
 
     quantity: str
     vendor: str
     engine: str
     """Engine name and release."""
     hardware: str
-    """Hardware without its operating point."""
+    """Hardware without its power mode."""
     model: str
     source: str
     error: float
@@ -56,7 +56,7 @@ class ServingResidual:
 
     @property
     def name(self) -> str:
-        """Engine name."""
+        """Engine name without release."""
         return self.engine.partition(" ")[0]
 
     def key(self, level: int) -> Key:
@@ -65,12 +65,12 @@ class ServingResidual:
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Hardware, model and source, whose rows have strongly correlated errors."""
+        """Hardware, model and source; rows with the same three have strongly correlated errors."""
         return self.hardware, self.model, self.source
 
     @property
     def leaf(self) -> tuple[str, str]:
-        """Hardware and source, whose rows share host, date, prompts and meter."""
+        """Hardware and source; rows with the same pair share host, date, prompts and meter."""
         return self.hardware, self.source
 
 

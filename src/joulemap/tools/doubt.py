@@ -40,7 +40,7 @@ PRICES_SOURCE: Final = (
 
 
 LOAD: Final = "of this load"
-"""Mark in `seen` of a power that a hardware file uses as a measured load; it is not scored."""
+"""Text in the column `seen` of a power that a hardware file uses as a measured load; such a power is not scored."""
 
 
 EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
@@ -178,7 +178,7 @@ def _share_prices(share: ErrorShare) -> ErrorShare:
 
 
 def main() -> None:
-    """Write the scales and shares that ship."""
+    """Fit and write the built-in error scales and shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--served", action="store_true", help="only what is served")

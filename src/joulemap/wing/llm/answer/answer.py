@@ -101,7 +101,7 @@ def llm(
 def _serve_load(
     question: Question, whole: Plan, cases: Sequence[Case], stored: Stored
 ) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
-    """Return the requested pools, the results of the request load, and the reasons for missing rows."""
+    """Return the rows of the requested pools and of the request load, and the reasons for missing rows."""
     if not question.serving.prefill_on:
         return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
@@ -111,7 +111,8 @@ def _serve_load(
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
-    """Return how the hardware of settings serves the model of a named pass, on its devices and up to its length.
+    """Return how the hardware of settings serves the model of a named pass, on the devices and up to the length of the
+    pass.
 
     Raise as `llm` does, and UsageError if the name is not a pass.
     """
@@ -130,7 +131,10 @@ def read_tables(
     prices: Sequence[Price],
     takes_all: bool | None,
 ) -> dict[str, Any]:
-    """Return the results of stored runs for served configurations; without the winners if `takes_all` is None."""
+    """Return name -> table of the answer, read from stored runs, and the scope of these runs.
+
+    Without `takes_all`, the winners are omitted.
+    """
     prefill, decode = ids
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
