@@ -1357,8 +1357,9 @@ class Workspace:
     ) -> PhasesAnswer:
         """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-        By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that
-        lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
+        By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that lacks
+        the precision uses the nearest that it has; a chip that cannot run the model is `unsupported`. Raise as `compare`
+        does.
         """
     @overload
     def serve_users(
@@ -1400,9 +1401,9 @@ class Workspace:
         serving: Serving = SERVING,
         **keywords: Unpack[SettingsKeywords],
     ) -> OffloadAnswer:
-        """Return the best numbers of layers on the GPU of a box, the rest on its processor, at each batch.
+        """Return how many layers run best on the GPU of a box, with the rest on its processor, at each batch size.
 
-        Raise UsageError for any other box and for server options, UnsupportedError if no division fits; otherwise raise as
+        Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
         `llm` does.
         """
     @overload

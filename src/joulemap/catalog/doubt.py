@@ -57,7 +57,7 @@ def load_doubt() -> Doubt:
 def list_measured() -> frozenset[str]:
     """Return the chips on which models were measured, without reading any hardware file."""
     models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL and int(row["level"]) == OWN_LEVEL]
-    return frozenset(models) | {row["hardware"] for row in read_rows(SERVED)}
+    return frozenset(models).union(*(row["chips"].split() for row in read_rows(SERVED)))
 
 
 def load_compilers() -> Mapping[str, str]:

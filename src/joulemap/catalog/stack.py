@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT: Final = "vllm"
-"""Default engine."""
+"""Inference engine that is used if none is named."""
 
 NORM: Final = 2.5
 """Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
@@ -79,7 +79,8 @@ class Stack:
     streams: bool
     """True if GEMMs with few rows use kernels that stream the weights without tiles."""
     rescales: bool
-    """True if int8 weights are used in int8 GEMMs alone, each rescaled to the 16 bits of all other operators."""
+    """True if int8 weights are used only in int8 GEMMs, whose outputs are rescaled to 16 bits for all other operators.
+    """
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]

@@ -46,7 +46,7 @@ One = TypeVar("One")
 
 @contextlib.contextmanager
 def capping(bounds: Bounds) -> Iterator[None]:
-    """Limit the memory of the process inside to twice the bounds: once for the engine, once for the rows.
+    """Limit the memory of the process in the block to twice the bounds: once for the engine, once for the rows.
 
     Raises SqlError if an allocation fails. Systems without such a limit rely on the engine.
     """

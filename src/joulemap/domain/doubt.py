@@ -69,19 +69,54 @@ DoubtQuantity = Literal["latency", "power", "energy"]
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
 """Quantities with separate error scales; the error of energy is their sum."""
 
-LOADED_FIRST: Final = "loaded_time_to_first_token_s"
-"""Quantity for the time to first token under a steady load. Its error scale is separate, because it depends on
-admission and on other prompts.
+SERVED_TIME: Final = "time"
+"""Error scale of all times and rates of served models."""
+
+SERVED_POWER: Final = "power"
+"""Error scale of the powers of served models."""
+
+SERVED_TIMES: Final = (
+    "time_to_first_token_s", "inter_token_latency_s", "request_latency_s", "output_tokens_per_s", "total_tokens_per_s",
+)  # fmt: skip
+"""Times and rates of served models, whose errors have one scale."""
+
+SERVED_ENERGIES: Final = ("energy_per_request_j", "energy_per_output_token_j")
+"""Energies of served models, whose errors combine those of a time and of the power."""
+
+NEW_SERVER: Final = 0.1
+"""Additional half-width of the times of an unmeasured server whose engine was measured on its chip.
+
+Source: with the source of such rows held out, covering 80 % of their times requires 0.1 to 0.15. Powers require none.
+"""
+
+NEW_CHIP: Final = 0.15
+"""Additional half-width of the times of a server whose engine was measured on other chips of the vendor only.
+
+Source: judged. With a board held out, covering 80 % of its times requires 0.05 to 0.1, but most such rows share their
+source with other boards.
+"""
+
+NEW_ENGINE: Final = 0.25
+"""Additional half-width of the times of a server whose engine was not measured on any chip of the vendor.
+
+Source: with the source of such rows held out, covering 80 % of their times requires 0.2 to 0.25; with an engine held
+out, 0 to 0.25.
+"""
+
+NEW_LOAD: Final = 0.3
+"""Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
+
+Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of its first tokens, although some waited
+nine times as long as predicted.
 """
 
 SERVED_OPPOSITION: Final = 0.4
 """Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
 energy.
 
-Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that takes
-longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the energies
-of each source with 30 rows.
-"""
+Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
+takes longer than predicted does the same work, at less power. With a source held out, this covers 77 to 98 % of the
+energies of five sources with 30 rows, and 58 % of a sixth (llama.cpp on an APU)."""
 
 Evidence = Literal["own", "class"]
 """Hardware on which power was measured: the predicted hardware itself, or other hardware of its class."""
@@ -122,28 +157,14 @@ def find_peak(architecture: str, precision: str) -> str | None:
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
 
 
-def find_served_time(quantity: str, scope: str) -> str | None:
-    """Return the time or rate whose error is part of the error of a served model's energy; None for other quantities.
-
-    For a prefill step this is the time to first token.
-    """
-    if quantity == "energy_per_request_j":
-        return "time_to_first_token_s" if scope == "prefill_step" else "request_latency_s"
-    return "output_tokens_per_s" if quantity == "energy_per_output_token_j" else None
-
-
 def join_served_energy(time: float, power: float) -> float:
     """Return the half-width of the energy of a served model from the half-widths of its time and power."""
     return math.sqrt(time**2 + power**2 - 2.0 * SERVED_OPPOSITION * time * power)
 
 
-def name_served_scale(quantity: str, scope: str) -> str:
-    """Return the quantity whose error scale applies to a measured quantity in a scope.
-
-    The SQL macro of this name computes the same.
-    """
-    is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
-    return LOADED_FIRST if is_loaded else quantity
+def name_served_scale(quantity: str) -> str:
+    """Return the error scale of a measured quantity of a served model; empty for an energy and any other quantity."""
+    return SERVED_TIME if quantity in SERVED_TIMES else SERVED_POWER if quantity == "power_w" else ""
 
 
 @frozen(kw_only=True)
@@ -194,20 +215,26 @@ class ServingScale:
     """
 
     quantity: str
-    """Measured quantity, one of `joulemap.domain.serving.QUANTITIES` or `LOADED_FIRST`."""
+    """`SERVED_TIME` or `SERVED_POWER`."""
     level: int = attrs.field(validator=attrs.validators.ge(0))
     """Level of the group; of all groups that contain a prediction, the one with the highest level applies."""
     vendor: str
     engine: str
-    """Name of the inference engine; groups of one release include the release."""
-    work: str
-    """`model`, or `experts` for mixtures of experts."""
-    hardware: str
+    """Name of the engine, without its release."""
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the 80 % interval of ln(measured / predicted)."""
+    """Half-width of the 80 % interval of ln(measured / predicted) of the measured servers."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Number of (source, board) pairs; 0 for an assumed half-width."""
+    """Number of (source, board) pairs."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
+    chips: str = ""
+    """Measured chips of the finest groups, separated by spaces; empty for other groups."""
+
+    def widen(self, hardware: str) -> float:
+        """Return the half-width for a server that nobody measured, with this chip."""
+        if self.quantity == SERVED_POWER:
+            return self.half_width
+        is_known = hardware in self.chips.split()
+        return math.hypot(self.half_width, NEW_SERVER if is_known else NEW_CHIP if self.engine else NEW_ENGINE)
 
 
 @frozen(kw_only=True)
@@ -244,27 +271,35 @@ class Doubt:
     served: tuple[ServingScale, ...] = ()
     floors: tuple[PowerFloor, ...] = ()
 
+    def find_serving_scale(self, quantity: str, *, vendor: str, engine: str) -> ServingScale | None:
+        """Return the finest group of measurements of `SERVED_TIME` or `SERVED_POWER` with a vendor and an engine.
+
+        None without measurements. `engine` is a name, with or without a release.
+        """
+        name = engine.partition(" ")[0]
+        found = (one for one in self.served if one.quantity == quantity)
+        alike = [one for one in found if one.vendor in ("", vendor) and one.engine in ("", name)]
+        return max(alike, key=lambda one: one.level, default=None)
+
     def serving_half_width(
-        self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
+        self, quantity: str, *, vendor: str, engine: str, hardware: str, scope: str = ""
     ) -> float | None:
         """Return the half-width of a prediction for a served model; None for a quantity without an error scale.
 
         `engine` is a name with its release, `hardware` an id without its operating point. The half-width of an energy
         is combined from those of a time and of the power. The SQL macro of this name computes the same.
         """
-        if (time := find_served_time(quantity, scope)) is not None:
-            like = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
-            seconds, watts = (self.serving_half_width(one, **like) for one in (time, "power_w"))
-            return None if seconds is None or watts is None else join_served_energy(seconds, watts)
-        scale = name_served_scale(quantity, scope)
-        asked = {"vendor": (vendor,), "engine": (engine, engine.partition(" ")[0]), "work": (work,)}
-        asked["hardware"] = (hardware,)
-        found = [
-            one
-            for one in self.served
-            if one.quantity == scale and all(getattr(one, name) in ("", *texts) for name, texts in asked.items())
-        ]
-        return max(found, key=lambda one: one.level).half_width if found else None
+        like = {"vendor": vendor, "engine": engine}
+        if quantity in SERVED_ENERGIES:
+            time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
+            if time is None or power is None:
+                return None
+            return join_served_energy(time.widen(hardware), power.widen(hardware))
+        scale = self.find_serving_scale(name_served_scale(quantity), **like)
+        if scale is None:
+            return None
+        is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+        return math.hypot(scale.widen(hardware), NEW_LOAD if is_loaded else 0.0)
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return two half-widths for each basis: of an energy per action, and of any other number of a hardware file.

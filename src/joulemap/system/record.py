@@ -157,7 +157,7 @@ def _add_comparison(kind: Any, *, is_hashable: bool) -> None:
 
 
 def _compare_by(kind: Any, compared: list[str], hashed: list[str], *, is_hashable: bool) -> None:
-    """Add `__eq__` over some fields, and `__hash__` over others."""
+    """Add `__eq__` over the fields in `compared`, and `__hash__` over the fields in `hashed`."""
     read, read_hashed = _read_all(compared), _read_all(hashed)
 
     def __eq__(record: object, other: object) -> Any:  # noqa: N807

@@ -42,7 +42,10 @@ def _load() -> tuple[Any, Any]:
 
 
 def lock(descriptor: int, start: int, length: int, *, is_shared: bool = False, is_waiting: bool = False) -> bool:
-    """Lock bytes of a file, a length of 0 up to the last; return False if one of them is locked, else raise OSError."""
+    """Lock a range of bytes, up to the last byte for a length of 0.
+
+    Return False if one of the bytes is locked. Raise OSError for any other failure.
+    """
     kernel, find_handle = _load()
     flags = (0 if is_shared else EXCLUSIVE) | (0 if is_waiting else FAIL_IMMEDIATELY)
     low, high = _divide(length or END - start)

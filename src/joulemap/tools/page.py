@@ -150,7 +150,7 @@ def list_scenarios() -> Iterator[str]:
 
 
 def list_spreads() -> Iterator[str]:
-    """Yield the table of bases, with the factor of one spread."""
+    """Yield the table of bases, with the factor that corresponds to one spread of each basis."""
     yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
 
 

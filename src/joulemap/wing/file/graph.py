@@ -292,7 +292,7 @@ class _Reader(Values):
             self.rename(outer, self.find(inner.name, proto))
 
     def add_loop(self, proto: NodeProto) -> None:
-        """Add the operators of each step of a loop; ModelError unless their number is known."""
+        """Add the operators of each step of a loop; ModelError if the number of steps is unknown."""
         import numpy as np
 
         body = next((one.g for one in proto.attribute if one.name == "body"), None)

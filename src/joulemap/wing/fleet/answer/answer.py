@@ -110,14 +110,14 @@ def _check_batched(models: Iterable[str]) -> None:
 
 
 def _read(
-    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = ""
 ) -> dict[str, Any]:
     """Return the runs that fleets are built from, and the assumptions of their costs, by field of the answer."""
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return {
-        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine),
         "assumptions": fetch(connection, AssumedNumber, **used),
     }
 
@@ -156,7 +156,7 @@ def _serve(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
-        found = _read(connection, decode, usage, prices, question.stack.name, question.work)
+        found = _read(connection, decode, usage, prices, question.stack.name)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
     servers, cases = [one.server for one in opened], [one.case for one in opened]

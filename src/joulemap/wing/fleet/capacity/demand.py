@@ -24,7 +24,7 @@ PARTS: Final = 24
 """Number of equal intervals in which arrivals are counted."""
 
 LEVELS: Final = 8
-"""Maximum number of levels per day; rates close to each other become one level at the highest of them."""
+"""Maximum number of levels per day; rates close to each other are merged into one level at the highest rate."""
 
 
 def read_levels(demand: Demand) -> tuple[Level, ...]:

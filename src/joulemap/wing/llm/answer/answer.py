@@ -26,6 +26,7 @@ from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
+from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def llm(
         stored=question.describe_stored(),
         wide_cache=describe_cache(served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
+        unmeasured=describe_unmeasured(question.stack, served),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
@@ -148,7 +150,6 @@ def read_tables(
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.release,
-        "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],

@@ -76,6 +76,8 @@ class LlmAnswer(RunAnswer):
     """Reasons why hardware of the default selection cannot run the model."""
     host_bound: str = ""
     """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
+    unmeasured: str = ""
+    """Sentence on chips without measurements of the engine; empty if there is none."""
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
@@ -163,7 +165,7 @@ class LlmAnswer(RunAnswer):
             self.loads if loaded else self.rows,
             answer=f"{self._find_headline()}.",
             insights=self._describe_hits() if loaded else self._list_insights(),
-            sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
+            sure="; ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
@@ -456,7 +458,7 @@ class LlmAnswer(RunAnswer):
             for quantity, name in text.DOUBTED.items()
             if has_gaps or name != "between_half_width"
         })  # fmt: skip
-        return [spread] if spread else []
+        return [one for one in (spread, self.unmeasured) if one]
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""

@@ -29,6 +29,7 @@ from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
+from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     LatencyTarget,
@@ -189,6 +190,8 @@ class UsersAnswer(RunAnswer):
     """Assumed numbers that cost and carbon depend on."""
     host_bound: str = ""
     """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
+    unmeasured: str = ""
+    """Sentence on chips without measurements of the engine; empty if there is none."""
     forms: str = ""
     """Comparison of chunked prefill with separate pools for the deployment of the first row; empty if only one was
     computed.
@@ -259,7 +262,7 @@ class UsersAnswer(RunAnswer):
             self.rows,
             answer=f"{self._describe_best()}.",
             insights=list(self._list_insights()),
-            sure=self._describe_widths(),
+            sure="; ".join(filter(None, [self._describe_widths(), self.unmeasured])),
             notes=[*NOTES, *filter(None, [self.wide_cache]), *self._describe_use(), *self.scope.describe()],
             steps=[self._continue(repeated)],
         )
@@ -494,6 +497,7 @@ def serve_users(
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
         wide_cache=describe_cache(one.case for one, *_ in found),
         host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
+        unmeasured=describe_unmeasured(question.stack, [one.case for one, *_ in found]),
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,

@@ -119,11 +119,6 @@ class Question:
         """Decode steps of a request; prefill yields the first token."""
         return max(self.serving.output - 1, 1)
 
-    @property
-    def work(self) -> str:
-        """Kind of model that interval widths depend on: `experts` for a mixture of experts, else `model`."""
-        return "experts" if self.decoder.is_routed else "model"
-
     def describe_stored(self) -> str:
         """Return a note on the checkpoint's published format, which follows the precision in a title; empty for 16
         bits.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
+from joulemap.domain.doubt import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -469,13 +470,14 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
         return Paid()
     rows = {row.phase: row for row, _ in known.phases}
     answer, prompt = rows.get("decode"), rows.get("prefill")
+    first = prompt.latency_half_width if prompt else None
     carbon = None
     if answer is not None and answer.gco2_per_million is not None:
         carbon = answer.gco2_per_million / answer.energy_per_token_j / 1e6
     return Paid(
         device_usd_per_s=None if known.usd_per_s is None else known.usd_per_s / case.world,
         gco2_per_j=carbon,
-        first_token_half_width=prompt.latency_half_width if prompt else None,
+        first_token_half_width=None if first is None else math.hypot(first, NEW_LOAD),
         between_half_width=answer.latency_half_width if answer else None,
     )
 

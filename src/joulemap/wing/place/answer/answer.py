@@ -384,7 +384,7 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
 
 
 def _read_stored(source: Source, found: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Return the ledger of the best placement and the energy differences of the best mixture, by field."""
+    """Return two fields of the answer: the ledger of the best placement and the best mixture's energy differences."""
     run = [one for one in found if one.run is not None]
     alone, mixed = (
         next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)

@@ -180,7 +180,9 @@ def _write_edge(
     own: Sequence[Mapping[int, float]],
     scale: float,
 ) -> None:
-    """Write the constraints of one reader: its flow, the flow's sums, and its end time."""
+    """Write the constraints on a value and one of its readers: the flow between devices, its sums, and the reader's end
+    time.
+    """
     flow = {
         (start, end): program.add_column(upper=1.0)
         for start in able[maker]

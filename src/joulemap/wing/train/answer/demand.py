@@ -137,7 +137,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
-    """Return (name of the model inside a step's name, whether it is a language model); the name states tokens."""
+    """Return the name of the model inside a step's name, with its tokens, and whether it is a language model."""
     from joulemap.wing.llm.decoder.name import find_decoder, is_pass, split_pass
 
     if not is_pass(model):

@@ -107,7 +107,7 @@ SEVERAL: Final = (
     "pipeline bubble is the time in which it fills and drains. Memory refers to the first stage, the fullest, with "
     "activations of one micro-batch per stage",
 )
-"""Notes for steps on several devices."""
+"""Notes that an answer shows if a step runs on several devices."""
 ADAPTERS: Final = (
     "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each GEMM dequantizes a quantized "
     "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "

@@ -98,7 +98,7 @@ class Exchange:
         self.tape.call(operator, reads, writes)
 
     def exchange(self, unit: Unit) -> None:
-        """Write the exchange of a bucket of gradients."""
+        """Write the collective that exchanges the gradients of a bucket between devices."""
         if self.recipe.devices == 1 or (self.recipe.adds and self.recipe.zero < 2):
             return
         used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]

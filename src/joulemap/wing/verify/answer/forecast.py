@@ -155,7 +155,6 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
     like = {
         "vendor": one.vendor,
         "engine": one.engine,
-        "work": one.work,
         "hardware": HardwareRef.read(row.hardware).label,
     }
     figures = {
