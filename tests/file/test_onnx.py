@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -95,9 +96,9 @@ def test_quantized_pairs_are_one_product(tmp_path: Path) -> None:
     assert (linear.operation, linear.mac_count, linear.elementwise_count) == ("linear", 2 * 64 * 80, 160)
 
 
-def _write_stored(folder: Path, kind: str) -> str:
-    """Write a product of 64 x 80 weights as a file stores them."""
-    scales = {"s": np.float32(0.1), "z": np.int8(0)}
+def _write_stored(folder: Path, kind: str, code: Any = np.int8) -> str:
+    """Write a product of 64 x 80 weights as a file stores them; codes of quantized ones are of type `code`."""
+    scales = {"s": np.float32(0.1), "z": np.asarray(0).astype(code)}
     pair = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
@@ -107,12 +108,13 @@ def _write_stored(folder: Path, kind: str) -> str:
         helper.make_node("Cast", ["x"], ["c"], to=10),
     )
     nodes, weight = {
-        "coded": ([*pair, widen, helper.make_node("MatMul", ["d", "v"], ["y"])], np.int8),
-        "weights": ([widen, helper.make_node("MatMul", ["x", "v"], ["y"])], np.int8),
+        "coded": ([*pair, widen, helper.make_node("MatMul", ["d", "v"], ["y"])], code),
+        "weights": ([widen, helper.make_node("MatMul", ["x", "v"], ["y"])], code),
         "half": ([cast, helper.make_node("MatMul", ["c", "w"], ["y"])], np.float16),
         "plain": ([helper.make_node("MatMul", ["x", "w"], ["y"])], np.float32),
     }[kind]  # fmt: skip
-    return str(write(folder / f"{kind}.onnx", nodes, {**scales, "w": np.ones((64, 80), weight)}, [2, 64]))
+    stored = {**scales, "w": np.ones((64, 80)).astype(weight)}
+    return str(write(folder / f"{kind}.onnx", nodes, stored, [2, 64], opset=21))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,23 @@ def test_a_file_runs_at_its_stored_precision_unless_one_is_stated(
     rows = workspace.sql("SELECT precision, weight_precision FROM runs ORDER BY run_id").rows
     usual = stored[0] or "fp32"
     assert [*dict.fromkeys(rows)] == [*dict.fromkeys([(usual, stored[1] or usual), ("fp32", "fp32")])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "stored"),
+    [
+        ("weights", ml_dtypes.int4, ("", "int4")),
+        ("coded", ml_dtypes.uint4, ("int8", "int4")),
+        ("weights", ml_dtypes.float8_e4m3fn, ("", "fp8")),
+        ("coded", ml_dtypes.float8_e5m2, ("fp8", "")),
+    ],
+)
+def test_narrow_codes_are_a_precision(kind: str, code: Any, stored: tuple[str, str], tmp_path: Path) -> None:
+    name = _write_stored(tmp_path, kind, code)
+    assert find_precision(name) == stored
+    both = stored[0] or "fp32", stored[1] or stored[0]
+    assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == (both,)
+    assert read(Path(name)).mac_count == 2 * 64 * 80
 
 
 def test_a_pipeline_runs_at_the_precision_of_its_file(tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "At
 """Substrings of the names of operators that perform multiply-accumulates."""
 
 WIDE: Final = ("fp16", "bf16")
-STORED: Final[Mapping[str, str]] = {**dict(zip(WIDE, WIDE, strict=True)), "int8": "int8", "uint8": "int8"}
+STORED: Final[Mapping[str, str]] = {
+    **dict(zip(WIDE, WIDE, strict=True)), "int8": "int8", "uint8": "int8", "int4": "int4", "uint4": "int4",
+    "fp8_e4m3fn": "fp8", "fp8_e5m2": "fp8",
+}  # fmt: skip
 """Dtype of stored weights -> precision; weights of any other dtype count as fp32."""
 
 CARRIED: Final = frozenset(
@@ -128,7 +131,7 @@ def _take(node: NodeProto, place: int) -> str:
 def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
     """Return the precision of a model's activations, and of its weights if that is narrower; empty for fp32.
 
-    Activations count as quantized if most matrix products read quantized ones.
+    Activations count as quantized if most matrix products read quantized ones: in fp8 with weights in fp8, else int8.
     """
     makers = {name: one for one in model.graph.node for name in one.output}
     weights = {one.name: one for one in model.graph.initializer}
@@ -144,7 +147,7 @@ def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
             sizes[precision] = sizes.get(precision, 0) + math.prod(one.dims)
     stored = max(sizes, key=lambda name: sizes[name], default="")
     if 2 * coded > len(products):
-        return "int8", ""
+        return ("fp8", "") if stored == "fp8" else ("int8", stored if stored == "int4" else "")
     return (stored, "") if stored in WIDE else ("", stored)
 
 

@@ -223,8 +223,10 @@ def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ..
 
 def describe_reading(program: Program) -> tuple[str, ...]:
     """Return notes on what an ONNX file does not state."""
+    from joulemap.wing.file.graph import STORED
+
     made_by = f" by {program.producer}" if program.producer else ""
-    stored = sorted({one.dtype for one in program.weights if one.dtype in ("fp16", "bf16", "int8", "uint8")})
+    stored = sorted({one.dtype for one in program.weights if one.dtype in STORED})
     notes = [
         f"read from an ONNX graph of operator set {program.opset}{made_by}: batch norms may be folded, and eager "
         "execution of the original model may run other operators"
