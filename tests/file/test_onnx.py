@@ -19,6 +19,7 @@ from joulemap.answer.candidate import plan_candidates
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.fuse import fuse
+from joulemap.model.workload import columns_of
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError
@@ -149,6 +150,20 @@ def test_narrow_codes_are_a_precision(kind: str, code: Any, stored: tuple[str, s
     both = stored[0] or "fp32", stored[1] or stored[0]
     assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == (both,)
     assert read(Path(name)).mac_count == 2 * 64 * 80
+
+
+@pytest.mark.parametrize(("bits", "scale", "activations"), [(4, np.float16, "fp16"), (8, np.float32, "")])
+def test_packed_weights_have_their_bits(bits: int, scale: Any, activations: str, tmp_path: Path) -> None:
+    """64 x 80 codes in groups of 32, each group with a scale of 16 bits."""
+    packed: dict[str, Any] = {"N": 80, "K": 64, "bits": bits, "block_size": 32}
+    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **packed)
+    weights = {"w": np.ones((80, 2, 32 * bits // 8), np.uint8), "s": np.ones(160, scale)}
+    name = write(tmp_path / "m.onnx", [node], weights, ["batch", 64])
+    assert find_precision(str(name)) == (activations, f"int{bits}:32")
+    work = read(name, batch=2)
+    assert (work.mac_count, work.parameter_count) == (2 * 64 * 80, 64 * 80 + 160)
+    held = columns_of(work).weight_bytes_at(activations or "fp32", f"int{bits}:32")
+    assert held == 64 * 80 * (bits / 8 + 2 / 32)
 
 
 def test_a_pipeline_runs_at_the_precision_of_its_file(tmp_path: Path) -> None:

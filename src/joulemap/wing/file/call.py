@@ -84,9 +84,8 @@ def _matmul(node: Node) -> AtenCall:
 
 
 def _packed_product(node: Node) -> AtenCall:
-    """Return the call of MatMulNBits of ONNX Runtime, a GEMM with quantized weights."""
-    shape = int(node.attributes["N"]), int(node.attributes["K"])
-    return AtenCall("linear", (node.given(0), Turned(node.given(1), shape=shape), node.value(5)))
+    """Return the call of MatMulNBits of ONNX Runtime, a GEMM whose weights are read unpacked (`graph.find_packed`)."""
+    return AtenCall("linear", (node.given(0), node.given(1), node.value(5)))
 
 
 def _einsum(node: Node) -> AtenCall:

@@ -6,17 +6,18 @@ message ─► sizes of inputs ─► node by node: all inputs known? compute it
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.weight import read_weight_format
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
-from joulemap.wing.file.value import DTYPES, Node, Value
+from joulemap.wing.file.value import DTYPES, FLOATS, Node, Value
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
     from joulemap.trace.source import InputSpec
 
@@ -45,6 +46,9 @@ STORED: Final[Mapping[str, str]] = {
     "fp8_e4m3fn": "fp8", "fp8_e5m2": "fp8",
 }  # fmt: skip
 """Dtype of stored weights -> precision; weights of any other dtype count as fp32."""
+
+PACKED: Final = "MatMulNBits"
+"""Product of ONNX Runtime whose weights are integer codes of 2 to 8 bits, packed in bytes."""
 
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
@@ -141,14 +145,32 @@ def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
         for one in products
     )
     sizes: dict[str, int] = {}
+    for name, shape, stored in find_packed(products):
+        sizes[stored] = sizes.get(stored, 0) + math.prod(shape)
+        weights.pop(name, None)
+    floats: dict[str, int] = {}
     for one in weights.values():
+        dtype = DTYPES.get(one.data_type, ("", 0))[0]
         if len(one.dims) > 1:
-            precision = STORED.get(DTYPES.get(one.data_type, ("", 0))[0], "")
+            precision = STORED.get(dtype, "")
             sizes[precision] = sizes.get(precision, 0) + math.prod(one.dims)
+        if dtype in FLOATS:  # biases and scales have the type of activations
+            floats[dtype] = floats.get(dtype, 0) + math.prod(one.dims)
     stored = max(sizes, key=lambda name: sizes[name], default="")
+    beside = max(floats, key=lambda name: floats[name], default="")
     if 2 * coded > len(products):
         return ("fp8", "") if stored == "fp8" else ("int8", stored if stored == "int4" else "")
-    return (stored, "") if stored in WIDE else ("", stored)
+    return (stored, "") if stored in WIDE else (beside if stored and beside in WIDE else "", stored)
+
+
+def find_packed(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, tuple[int, int], str]]:
+    """Yield (name, shape, weight format) of the weights that are packed in bytes, for each product that reads some."""
+    for node in nodes:
+        if node.op_type == PACKED:
+            own = read_attributes(node)
+            kind = "uint" if _take(node, 3) else "int"  # uint has zero points
+            stored = read_weight_format(f"{kind}{own.get('bits', 4)}:{own['block_size']}").name
+            yield _take(node, 1), (int(own["N"]), int(own["K"])), stored
 
 
 def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Collection[str]) -> bool:
@@ -187,7 +209,8 @@ class _Reader(Values):
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = model.graph
-        weights = [self.add_weight(one) for one in graph.initializer]
+        packed = {name: shape for name, shape, _ in find_packed(graph.node)}
+        weights = [self.add_stored(one, packed.get(one.name)) for one in graph.initializer]
         free = _list_free(model)
         self.axes = find_batch_axes(model)
         self.fixed = find_fixed_batch(model) or 1
@@ -208,6 +231,15 @@ class _Reader(Values):
             assumed=tuple(dict.fromkeys(self.assumed)),
             branch_count=self.branch_count,
         )
+
+    def add_stored(self, tensor: TensorProto, shape: tuple[int, int] | None) -> Value:
+        """Register a stored tensor and return it. Packed codes get the shape of their weights, and count as real
+        numbers like those behind a DequantizeLinear: the precision of a run sets their width.
+        """
+        value = self.add_weight(tensor)
+        if shape is None:
+            return value
+        return self.keep(attrs.evolve(value, shape=shape, dtype="fp32", item_size=4, known=None), 1)
 
     def name_sizes(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
         """Store the values of an input's named dynamic sizes, which other inputs may share."""

@@ -168,7 +168,7 @@ class FileNames(ModelNames):
         if activations in shared:
             settings = attrs.evolve(settings, precision=(cast("Precision", activations),))
         elif activations:
-            weights = activations
+            weights = weights or activations
         return models, attrs.evolve(settings, weight_precision=(weights,) if weights else ())
 
 
