@@ -124,6 +124,14 @@ def test_layers_of_published_hybrids_are_those_that_they_list() -> None:
     assert [isinstance(one, Attention) for one in mixers] == [False, True]
 
 
+def test_a_recurrence_without_a_convolution_is_counted_by_hand() -> None:
+    """Queries, keys, values and a gate of 256 elements, and two rates per head; a state is updated without GEMMs."""
+    config = {"model_type": "minimax_text_01", "attn_type_list": [0], "num_local_experts": 1, "num_experts_per_tok": 1}
+    projections = WIDTH * (3 * 256 + 256 + 2 * HEADS) + 256 * WIDTH
+    assert macs(config, Step(cached=9)) == projections + WIDTH + NETWORK
+    assert macs(config, Step(tokens=4)) > 4 * projections
+
+
 def test_a_layer_with_the_keys_of_the_layer_before_caches_none() -> None:
     config = {"model_type": "hunyuan", **SPARSE, "use_cla": True, "cla_share_factor": 2, "num_hidden_layers": 2}
     assert read_config({**BASE, **config}, "own").cache_bytes(1) == 2 * 2 * HEAD * 2
