@@ -122,7 +122,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 
 
 def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
-    """Return the row of the fastest chip with the most precise weights that reach `ENOUGH` of the highest speed.
+    """Return the fastest row with the most precise weights at which the fastest chip reaches `ENOUGH` of its speed.
 
     Return None if nothing runs.
 
@@ -132,7 +132,8 @@ def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
     if fastest is None or not fastest.tokens_per_s:
         return None
     least = ENOUGH * fastest.tokens_per_s
-    return next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+    own = next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+    return next(row for row in rows if row.weights == own.weights)  # the first is the fastest with these weights
 
 
 def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
