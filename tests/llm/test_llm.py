@@ -406,6 +406,15 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+def test_a_request_that_percentiles_exclude_is_in_the_headline(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("prompt_tokens,output_tokens\n512,8\n200000,8\n")
+    answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=Serving(requests=str(tmp_path / "two.csv")))
+    (load,) = answer.loads
+    assert load.refused_count == 1
+    assert text.REFUSED(load, where=None) in answer.document().answer
+
+
+@pytest.mark.slow
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
         serving = Serving(prompt=512, output=32, in_flight=1)
