@@ -82,6 +82,18 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
 
 
 @pytest.mark.slow
+def test_two_unequal_cards_share_a_model_that_neither_holds(tmp_path: Path) -> None:
+    """42.5 GB on 48 GB at some 970 GB/s are read in 44 ms at best."""
+    recorded = json.loads((MACHINES / "gaming_pc.json").read_text(encoding="utf-8"))
+    recorded["nvidia-smi"] += "NVIDIA GeForce RTX 4090, 24564 MiB, 450.00 W, 3120 MHz, 10501 MHz, 8.9\n"
+    answer = Workspace(tmp_path / "here.duckdb").here("llama-3.1-70b", recorded=recorded, asked=Asked(weights="q4_k_m"))
+    best = choose_row(answer.served.rows)
+    assert best is not None
+    assert (set(best.label.split(" + ")), best.fits) == ({"rtx_3090", "rtx_4090"}, text.FITS)
+    assert 0.044 < 1.0 / (best.tokens_per_s or 1.0) < 0.08
+
+
+@pytest.mark.slow
 def test_a_popular_model_larger_than_a_card_runs_on_both(tmp_path: Path) -> None:
     workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "server_two_cards.json"
     (popular,) = [
