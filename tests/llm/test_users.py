@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -25,7 +26,7 @@ from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
-from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, Search, UserRow, list_options, rank_rows
+from joulemap.wing.llm.capacity.users import TOO_MANY, Deployed, LatencyTarget, Search, UserRow, list_options, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
@@ -315,3 +316,13 @@ def test_a_batch_for_users_is_refused(joulemap: Run) -> None:
     refused = joulemap("llm", MODEL, "l4", "--users", 5, "--first-token", "1s", "--batch", 8)
     assert refused.returncode == ExitCode.USAGE
     assert "--batch" in refused.stderr
+
+
+def test_a_request_for_one_token_ends_with_it() -> None:
+    question: Any = SimpleNamespace(serving=Serving(prompt=100, output=1))
+    target = LatencyTarget(users=2, first_token_s=1.0)
+    one = Deployed(
+        question=question, case=cast("Any", None), target=target, servers=1, first_token_s=0.5, between_s=0.1,
+        request_j=1.0,
+    )  # fmt: skip
+    assert (one.request_s, one.per_s) == (0.5, 4.0)

@@ -97,8 +97,8 @@ class Deployed:
 
     @property
     def request_s(self) -> float:
-        """Time of a request."""
-        return self.first_token_s + self.question.steps * self.between_s
+        """Time of a request: no step follows the first token if it is the only one."""
+        return self.first_token_s + (self.question.serving.output - 1) * self.between_s
 
     @property
     def device_s(self) -> float:
