@@ -227,7 +227,7 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
             for one in scored
         ),
     )  # fmt: skip
-    yield "Measured energies of each class, and those held out:"
+    yield "Measured and held-out energies of each class:"
     yield ""
     yield from _rows(
         ("class", "boundary", "energies", "held out", "chips"),
@@ -394,7 +394,7 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield textwrap.fill(
         "`joulemap measurements tables` lists the tables to import; `joulemap measurements list --format json` cites "
         "all other sources. `joulemap validate --source NAME` scores the rows of a source; `--by split` separates "
-        "fitted ones.",
+        "fitted rows.",
         WIDTH,
     )
     yield ""
