@@ -127,7 +127,7 @@ coefficient:
   so neither clock nor memory is the cause. GEMMs on H200 show no such bias.
 - **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows reach 2.5 to 2.9 TB/s on this board
-  (peak 4.0 TB/s); 3.0 to 3.2 TB/s are predicted. This explains a quarter of the difference.
+  (peak 4.0 TB/s); 3.0 to 3.2 TB/s are predicted. This lower bandwidth explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
   same die with 92 of 142 units reaches 103 to 109 TFLOP/s. Decode is predicted correctly. On the L40, a long GEMM (0.46
   s) runs slower, at 54 TFLOP/s, although the power cap allows 135.
@@ -139,8 +139,8 @@ coefficient:
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it
-ranks the chips as the measurements do. The two rates of a pair may be at different batch sizes.
+Both chips of a pair were measured with the same model, precision and runtime, and at the same batch except in rows of
+rates. A prediction is correct if it ranks the chips as the measurements do.
 """
 
 EFFICIENCY_TEXT: Final = """\

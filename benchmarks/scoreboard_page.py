@@ -210,8 +210,8 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     yield textwrap.fill(
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
         f"**No measured energies of {', '.join(none)} are known**: predictions for these classes are untested. "
-        "Power is scored where no time was measured. Intervals are computed without the board, or without the source for "
-        "served rows. `joulemap validate --evidence` lists all measured energies. [Other "
+        "Power is scored where no time was measured. Intervals are computed without the board, or without the source "
+        "for served rows. `joulemap validate --evidence` lists all measured energies. [Other "
         "tools](#errors-that-other-tools-report) report their errors on other rows.",
         WIDTH,
         break_on_hyphens=False,

@@ -34,9 +34,9 @@ without its own measurements. Half-widths refer to ln(measured / predicted).
 
 PAIR_TEXT: Final = """\
 ### Confidence and correctness
-The faster of two chips is named with a [confidence](glossary.md#statistics-and-evidence). It comes from intervals with
-both boards held out (a calibrated board has its own interval). About 90 % of the pairs with 90 % confidence should be
-correct.
+The faster of two chips is named with a [confidence](glossary.md#statistics-and-evidence). The confidence comes from
+intervals with both boards held out (a calibrated board has its own interval). About 90 % of the pairs with 90 %
+confidence should be correct.
 """
 
 
