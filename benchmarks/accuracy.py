@@ -103,7 +103,7 @@ looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
 `joulemap measurements tables` lists published tables, and `joulemap measurements import public:NAME` adds one to a
-database. `joulemap validate --by kind` then scores it, unless the list calls it doubtful.
+database. `joulemap validate --by kind` then scores the table, unless the list calls it doubtful.
 """
 
 LADDER_TEXT: Final = """\
@@ -322,7 +322,7 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
         f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
         f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "
-        "`joulemap validate --by scope` prints each chip.",
+        "`joulemap validate --by scope` prints the errors of each chip.",
         WIDTH,
     )
     yield ""
