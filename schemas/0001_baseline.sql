@@ -1386,23 +1386,21 @@ CREATE TABLE internal.serving_scale (
     level INTEGER NOT NULL CHECK (level >= 0),
     vendor VARCHAR NOT NULL,
     engine VARCHAR NOT NULL,
-    work VARCHAR NOT NULL,
-    hardware VARCHAR NOT NULL,
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
     group_count INTEGER NOT NULL CHECK (group_count >= 0),
-    row_count INTEGER NOT NULL CHECK (row_count >= 0)
+    row_count INTEGER NOT NULL CHECK (row_count >= 0),
+    chips VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.serving_scale IS 'Errors of predictions for served models by group of measurements, from the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
-COMMENT ON COLUMN internal.serving_scale.quantity IS 'Quantity as in serving_predictions';
-COMMENT ON COLUMN internal.serving_scale.level IS 'Fineness of the group: 0 all, then vendor, engine, its release, work and hardware';
+COMMENT ON COLUMN internal.serving_scale.quantity IS 'Quantity of the scale: time, for all times and rates, or power';
+COMMENT ON COLUMN internal.serving_scale.level IS 'Fineness of the group: 0 all, 1 vendor, 2 engine on the vendor''s boards';
 COMMENT ON COLUMN internal.serving_scale.vendor IS 'Vendor of the hardware';
-COMMENT ON COLUMN internal.serving_scale.engine IS 'Serving engine, with its release in finer groups';
-COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts for a mixture of experts';
-COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
-COMMENT ON COLUMN internal.serving_scale.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN internal.serving_scale.group_count IS 'Number of pairs of model and board with measurements; 0 if assumed';
-COMMENT ON COLUMN internal.serving_scale.row_count IS 'Number of measurements; 0 if assumed';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'Name of the engine, without its release';
+COMMENT ON COLUMN internal.serving_scale.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted) of the measured servers';
+COMMENT ON COLUMN internal.serving_scale.group_count IS 'Number of pairs of source and board with measurements';
+COMMENT ON COLUMN internal.serving_scale.row_count IS 'Number of measurements';
+COMMENT ON COLUMN internal.serving_scale.chips IS 'Measured chips of an engine on a vendor''s boards, separated by spaces';
 
 CREATE TABLE internal.power_floor (
     architecture VARCHAR NOT NULL,

@@ -12,7 +12,6 @@ prefill_passes = { type = "INTEGER[]", meaning = "prefill passes that the prompt
 prompt = { type = "INTEGER", meaning = "tokens per prompt" }
 steps = { type = "INTEGER", meaning = "decode steps per request: output tokens except the first, which ends the prefill; at least 1" }
 engine = { type = "VARCHAR", meaning = "engine, as serving_predictions names it" }
-work = { type = "VARCHAR", meaning = "kind of model: `experts` for a mixture of experts, else `model`" }
 prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, including the engine's own time" }
 decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps together, of each configuration's batch" }
 prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill of each configuration's batch, of all devices together" }
@@ -120,8 +119,7 @@ powered AS (
         e.each * e.batch AS token_count,
         e.each * e.batch / e.phase_s AS tokens_per_s,
         e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
-        e.phase_j / (e.each * e.batch) AS energy_per_inference_j,
-        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity
+        e.phase_j / (e.each * e.batch) AS energy_per_inference_j
     FROM served AS e
     JOIN cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
@@ -133,13 +131,13 @@ doubted AS (
     SELECT
         p.*,
         sqrt(
-            pow(serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
             + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
         sqrt(
             pow(served_energy_half_width(
-                serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware),
-                serving_scale_of('power_w', v.vendor, $engine, $work, v.hardware)
+                serving_scale_of('time', v.vendor, $engine, v.hardware),
+                serving_scale_of('power', v.vendor, $engine, v.hardware)
             ), 2)
             + pow(t.energy_own_half_width, 2)
         ) AS energy_half_width

@@ -165,7 +165,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ModelsAnswer:
-        """Compare several models on each chip, with the chips of a model and the models of a chip ranked by a metric.
+        """Compare several models on each chip by a metric: rank the chips for each model, and the models on each chip.
 
         Raises like `compare`.
         """
@@ -244,7 +244,8 @@ class Workspace:
     ) -> ContestAnswer:
         """Compare each subgraph or operator of the models on each chip by a metric.
 
-        The edp of a part is its share of the run's edp, its memory the bytes moved off chip. Raises like `compare`.
+        The EDP of a part is its share of the run's EDP. The memory of a part is its off-chip traffic in bytes. Raises like
+        `compare`.
         """
     @overload
     def compare_parts(
@@ -300,8 +301,8 @@ class Workspace:
     ) -> RankingAnswer:
         """Rank hardware by a metric of deployment; raises like `compare`.
 
-        `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
-        subgraph with the units that it is placed on and its bottleneck.
+        `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds the
+        placement and the bottleneck of every subgraph.
         """
     @overload
     def rank_hardware(
@@ -358,8 +359,8 @@ class Workspace:
     ) -> PartAnswer:
         """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-        Categories are the architecture's own. `subgraph` restricts the answer to one subgraph or its operators. Raises like
-        `analyze`; UnknownNameError for a subgraph that the model does not have.
+        Categories are those of the chip's architecture. `subgraph` restricts the answer to one subgraph or its operators.
+        Raises like `analyze`; UnknownNameError for a subgraph that the model does not have.
         """
     @overload
     def break_down(
@@ -389,9 +390,9 @@ class Workspace:
     ) -> ExplainAnswer:
         """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
-        the whole runs. Raises like `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
-        folder of several chips.
+        `subgraph` restricts the terms to one subgraph; its EDP is its own energy times its own time. Memory is the peak of
+        the whole runs. Raises like `compare`; UnsupportedError if either chip cannot run the configuration; UsageError for
+        a folder of several chips.
         """
     @overload
     def explain(
@@ -419,7 +420,7 @@ class Workspace:
     ) -> SensitivityAnswer:
         """Compute the effect of each constant of each chip on a metric of the model.
 
-        Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises like
+        Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
         `compare`; UsageError if no hardware is named.
         """
     @overload
@@ -528,10 +529,10 @@ class Workspace:
     ) -> Figure:
         """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
-        Asks the question that draws it, with the question's defaults if no settings are given. `waterfall` and `flip` take
-        two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a tornado, a
-        flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for another
-        number of chips, UnsupportedError if there is nothing to draw.
+        Asks the question that draws the figure, with the question's defaults if no settings are given. `waterfall` and
+        `flip` take two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a
+        tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
+        a wrong number of chips, UnsupportedError if there is nothing to draw.
         """
     @overload
     def plot(
@@ -558,8 +559,8 @@ class Workspace:
     ) -> RecommendAnswer:
         """Return the configurations that meet the limits, best first, and the violations of the others.
 
-        Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the configuration with the
-        smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
+        The configurations are the same as in `pareto`. If none meets the limits, `nearest_miss` is the configuration with
+        the smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
         """
     @overload
     def recommend(
@@ -588,10 +589,10 @@ class Workspace:
     ) -> CostAnswer:
         """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
-        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
-        `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
-        are excluded; `prices` replace those of the catalogue. Raises like `compare`; UsageError for an option without a
-        price, UnsupportedError if no configuration meets the limits.
+        The configurations are the same as in `pareto`. `between` names the two options of the break-even (`l4`,
+        `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond
+        the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
+        a price, UnsupportedError if no configuration meets the limits.
         """
     @overload
     def cost(
@@ -620,10 +621,10 @@ class Workspace:
     ) -> MeasureAnswer:
         """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
-        `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
-        and units, else the detected description. The timed window lasts `seconds`. Raises like `compare`; UsageError for a
-        device, runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware
-        cannot run the configuration, the prediction is omitted with the reason.
+        `hardware` describes this machine: an id, alias, file or record. None selects the matching catalogue entry, else the
+        detected description. The timed window lasts `seconds`. Raises like `compare`; UsageError for a device, runtime or
+        precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run the
+        configuration, the prediction is omitted with the reason.
         """
     def measure_host(
         self,
@@ -746,10 +747,10 @@ class Workspace:
         against: Iterable[str | Hardware] = (),
         **keywords: Unpack[RunKeywords],
     ) -> EdpAnswer:
-        """Break down a run's energy-delay product by subgraph, operator, pattern and part.
+        """Break down a run's energy-delay product by subgraph, operator, fusion pattern and part of the energy.
 
-        `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
-        its reason. Raises like `analyze`.
+        `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
+        reason. Raises like `analyze`.
         """
     @overload
     def edp(
@@ -773,8 +774,8 @@ class Workspace:
     ) -> FusionAnswer:
         """Compute the savings of fusion in a run, by pattern, subgraph and operator; each division sums to the run.
 
-        The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
-        graph or eager, that run is compared with the same model in `fused`. Raises like `analyze`.
+        The run is compared with its operators as separate kernels on the same hardware, without host cost. If `runtime` is
+        `graph` or `eager`, the run in that runtime is compared with the run in `fused`. Raises like `analyze`.
         """
     @overload
     def fusion(
@@ -806,8 +807,8 @@ class Workspace:
         class sustains, and above `max_idle_fraction` of the units idle. `grades` are the minimum shares of a peak for
         excellent, good, fair and poor. With `has_advice`, the model is evaluated at other batches, precisions and power
         modes and on other hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models
-        of each size. It then finds the best hardware for each size in the stored runs on these chips, or on all if there is
-        only one. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
+        of each size class. It then finds the best chip per size among these chips, or on all stored hardware if there is
+        only one chip. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
         """
     @overload
     def utilization(
@@ -834,7 +835,7 @@ class Workspace:
         max_latency_s: float = 0.0,
         **keywords: Unpack[SettingsKeywords],
     ) -> SweepAnswer:
-        """Return the best batch size of each chip; runs that are not stored are evaluated, as by `evaluate`.
+        """Sweep batch sizes of the models on each chip. Runs that are not stored are evaluated, as by `evaluate`.
 
         Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises like
         `evaluate`; UnsupportedError if no hardware can run any of the configurations.
@@ -858,7 +859,7 @@ class Workspace:
         queries: str | Path | None = None,
         bounds: Bounds = BOUNDS,
     ) -> Rows:
-        """Run a query read-only: a shipped one, or one of the folder `queries`, whose files are checked first.
+        """Run a shipped query, or one of the user's folder `queries`, read-only. Files of the folder are checked first.
 
         Raises UnknownNameError, UsageError, DatabaseError, or SqlError, also for a query that exceeds `bounds`.
         """
@@ -866,10 +867,10 @@ class Workspace:
         self,
         queries: str | Path | None = None,
     ) -> Rows:
-        """Return the shipped queries, and those of a user's own folder after a check of every file.
+        """Return the shipped queries, and the queries of a user's own folder after a check of every file.
 
-        Needs no database. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that does
-        not exist.
+        No database is needed. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that
+        does not exist.
         """
     def sql(
         self,
@@ -878,11 +879,11 @@ class Workspace:
         *,
         bounds: Bounds = BOUNDS,
     ) -> Rows:
-        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+        """Run one SELECT statement read-only, without access to files or settings; `parameters` fill its `$name` places.
 
         Values that Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes
         them. Raises SqlError, also for a statement that exceeds the time, rows or memory of `bounds`; UsageError if the
-        parameters do not match those of the statement; or DatabaseError.
+        parameters do not match the statement; or DatabaseError.
         """
     def stream(
         self,
@@ -892,10 +893,10 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Yield an open statement that streams any number of rows; arguments as for `sql`.
+        """Yield an open statement that streams any number of rows; arguments are those of `sql`.
 
-        Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
-        limit applies to the wait for each row. Raises like `sql`.
+        Rows come in batches, as Arrow without a copy, or as Parquet in the file `output`; the statement can write no other
+        file. The time limit applies to the wait for each row. Raises like `sql`.
         """
     def stream_query(
         self,
@@ -906,7 +907,7 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Yield a query's statement, with arguments as for `query` and rows as for `stream`."""
+        """Run a query like `query`, but yield an open statement that streams any number of rows, as `stream` does."""
     def describe(
         self,
         name: str,
@@ -927,10 +928,10 @@ class Workspace:
         max_price_usd: float | None = None,
         family: str = "",
     ) -> Table[ListedHardware]:
-        """Return the hardware of the catalogue, or of a family (`all` for every one), that passes every filter.
+        """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
 
-        None or "" disables a filter. Raises UnknownNameError for a family, class or deployment, UsageError for an unknown
-        precision.
+        `family` selects the members of a family instead, `all` those of every family. Raises UnknownNameError for an
+        unknown family, class or deployment, UsageError for an unknown precision.
         """
     def hardware(
         self,
@@ -940,8 +941,8 @@ class Workspace:
     ) -> HardwareAnswer:
         """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
-        Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
-        breaks a rule.
+        Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
+        an invalid file.
         """
     def box_list(
         self,
@@ -959,7 +960,7 @@ class Workspace:
         calibration: str | Calibration = "auto",
         boundary: Boundary = "board",
     ) -> Table[ActionPrice]:
-        """Return the energy reference table of one chip, as runs at this boundary use it.
+        """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
         Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
         hardware lacks.
@@ -968,10 +969,10 @@ class Workspace:
         self,
         hardware: Iterable[str | Hardware] = (),
     ) -> SanityAnswer:
-        """Probe the power of a large matrix multiplication at each precision and of a stream copy, on these chips or on
-        all.
+        """Probe the power of chips at their limits: of a large matrix multiplication at each precision, and of a stream
+        copy.
 
-        Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
+        Empty `hardware` means all chips. Runs in a temporary database. Raises UnknownNameError or CatalogueError.
         """
     def measurements(
         self,
@@ -994,11 +995,11 @@ class Workspace:
         self,
         path: str | Path,
     ) -> tuple[int, int]:
-        """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored ones.
+        """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored measurements.
 
         Rows are single runs, or served language models with the columns of `served_measurements`. `public:NAME` selects a
-        shipped public table. Raises CatalogueError naming the invalid lines, and then stores none; UnknownNameError for an
-        unknown public table.
+        shipped public table. If lines are invalid, nothing is stored and CatalogueError names them. Raises UnknownNameError
+        for an unknown public table.
         """
     def validate(
         self,
@@ -1013,12 +1014,12 @@ class Workspace:
     ) -> Table[PredictionScore]:
         """Score predictions against measurements, with one row for each value of `by`.
 
-        `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
-        rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-        kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the sources of
-        measurements. Measured configurations that are not stored are evaluated first; the table's notes count measurements
-        of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows run only
-        with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
+        `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split: how new the
+        measurements are to the fitted coefficients. Source and quantity divide the rows of all hardware together. `model`
+        may be a kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the
+        sources of measurements. Measured configurations that are not stored are evaluated first; the table's notes count
+        measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
+        run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
         """
     def serving_refusals(
         self,
@@ -1038,7 +1039,7 @@ class Workspace:
     ) -> Table[OperatorScore]:
         """Score predicted device times inside models against measured ones, by kind of operator.
 
-        Runs and errors are those of `validate`.
+        Missing runs are evaluated as in `validate`; raises like `validate`.
         """
     def energy_evidence(
         self,
@@ -1050,8 +1051,8 @@ class Workspace:
     ) -> Table[EnergyEvidence]:
         """Return the number of measured energies and powers, their sources and the errors of their predictions.
 
-        One row is a hardware at one boundary; classes without measurements have a row each, unless `hardware` or `source`
-        selects some. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
+        One row covers one hardware at one boundary. Without `hardware` and `source`, each class without measurements also
+        has a row. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
         energies that the database does not hold. Raises NoMeasurementError if nothing matches.
         """
     def calibrate(
@@ -1068,14 +1069,15 @@ class Workspace:
         force: bool = False,
         beside: Sequence[Measurement] = (),
     ) -> CalibrateAnswer:
-        """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
+        """Fit the coefficients of a chip to its measurements.
 
-        `operators` adds single operators and blocks to whole models; without it they count only if no whole model was
-        measured. `beside` holds measurements that are not stored and count like stored ones. The calibration is written to
-        `output`, or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial
-        values: `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
-        `trust`. A file other than a calibration is replaced only with `force`. Raises NoMeasurementError if nothing
-        matches, UnknownNameError, UsageError, or CatalogueError for a file.
+        `precisions` and `models` restrict the measurements; empty means all. `operators` adds single operators and blocks
+        to whole models; without it they count only if no whole model was measured. `beside` holds additional measurements
+        that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
+        `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
+        `compare`. Model files that measurements name run only with `trust`. An existing file that is not a calibration is
+        replaced only with `force`. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
+        CatalogueError for an invalid file.
         """
     def difference(
         self,
@@ -1097,8 +1099,8 @@ class Workspace:
     ) -> DiffAnswer:
         """Compare two versions of a model on several chips: named chips, or four typical chips by default.
 
-        A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
-        repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its
+        A version is a model name as in `compare`, or `REV:path/to/file.py:NAME`: the file at a commit of the repository in
+        the working directory. Code files are traced each time. `fail_above` maps latency, energy, memory or cost to the
         largest relative increase that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
         commit.
         """
@@ -1121,8 +1123,8 @@ class Workspace:
     ) -> tuple[int, int]:
         """Import the runs of a folder written by `export_runs`; return the numbers of new and of already stored runs.
 
-        Runs with equal keys are the same. Raises CatalogueError for a folder that is not an export, is damaged, or whose
-        parts do not add up, and DatabaseError; then nothing is stored.
+        Runs with equal keys are the same. Raises CatalogueError if the folder is no export or is damaged, or if parts of a
+        run do not sum to it. Raises DatabaseError. After an error, nothing is stored.
         """
     @overload
     def export(
@@ -1136,7 +1138,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[RunKeywords],
     ) -> AbstractContextManager[Iterator[bytes]]:
-        """Yield the chunks of a file with one run in the format of another program; read them while it is open.
+        """Yield an iterator over the bytes of a file with one run; it is valid only inside the context.
 
         `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
         `explorer` is the node data of a saved program in one metric. Raises like `analyze`; UsageError for node data of
@@ -1207,11 +1209,11 @@ class Workspace:
 
         `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
         dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
-        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
-        `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
-        chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
-        are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-        if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
+        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants, and `target` states
+        as many goals, such as "latency = 10ms". Without `vary` and `solve`, units, clock and memory bandwidth are varied
+        around the chip's values. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`;
+        stored designs are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied;
+        MissingPackageError without pyarrow; UnsupportedError if no design meets the limits, with the smallest excess.
         """
     @overload
     def explore(
@@ -1248,11 +1250,11 @@ class Workspace:
         limits: Limits = LIMITS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RegretAnswer:
-        """Return the best configuration of each model, and the regret of each chip as the only one.
+        """Return the best configuration of each model, and the regret of each chip if it runs all models.
 
-        Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-        without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
-        runs.
+        Evaluates every chip of the settings, or of the catalogue, at every power mode, precision, batch and runtime.
+        Without `models`, all built-in models are used. Energies are per inference. Raises like `compare`, and
+        UnsupportedError if no configuration runs.
         """
     def shards(
         self,
@@ -1288,10 +1290,10 @@ class Workspace:
     ) -> FleetAnswer:
         """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-        `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
-        takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
-        served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
-        the nearest hardware, if none meets the target.
+        `model` gets all requests that are not for the models of `demand.beside`. Devices are identical and share one queue.
+        A free device takes a batch of the waiting requests. A language model with a target for its first token or between
+        tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
+        UnsupportedError, with the nearest hardware, if no fleet meets the target.
         """
     def here(
         self,
@@ -1355,8 +1357,9 @@ class Workspace:
     ) -> PhasesAnswer:
         """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-        By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that
-        lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
+        By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that lacks
+        the precision uses the nearest that it has; a chip that cannot run the model is `unsupported`. Raise as `compare`
+        does.
         """
     @overload
     def serve_users(
@@ -1398,9 +1401,9 @@ class Workspace:
         serving: Serving = SERVING,
         **keywords: Unpack[SettingsKeywords],
     ) -> OffloadAnswer:
-        """Return the best numbers of layers on the GPU of a box, the rest on its processor, at each batch.
+        """Return how many layers run best on the GPU of a box, with the rest on its processor, at each batch size.
 
-        Raise UsageError for any other box and for server options, UnsupportedError if no division fits; otherwise raise as
+        Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
         `llm` does.
         """
     @overload
@@ -1444,10 +1447,10 @@ class Workspace:
         """Return time, energy, memory and sample cost of a model's training step on each chip.
 
         The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
-        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
-        of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
-        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
-        nothing trains it.
+        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box stands for
+        all of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError if no
+        hardware trains it.
         """
     @overload
     def train(
@@ -1490,7 +1493,7 @@ class Workspace:
         Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
         of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
         share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
-        `calibrate` fits the hardware, or an engine's passes there, to these and all stored measurements, and writes the
+        `calibrate` fits the hardware, or a serving engine on it, to these and all stored measurements, and writes the
         result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
         for a value that is missing or unknown.
         """
@@ -1508,6 +1511,6 @@ class Workspace:
         `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
         itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
         With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
-        UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
-        states the reason.
+        UnknownNameError for unknown hardware. A module that cannot be traced or run has no prediction; the answer states
+        the reason.
         """

@@ -67,6 +67,9 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
         assert_close(row.request_usd, row.total_device_count * 0.001 * row.request_s / 8, rel=1e-9)
         assert row.users_per_server * row.server_count >= 8
         assert row.met_probability is not None and 0.5 <= row.met_probability <= 1.0
+        # one scale for both times; admission adds 0.3 to a first token under load
+        first, between = row.first_token_half_width or 0.0, row.between_half_width or 0.0
+        assert_close(first**2 - between**2, 0.3**2, rel=1e-9)
     # 16 GB of weights at 300 GB/s take 54 ms on one board, and more than 60 ms with the cache; narrower ones fit
     assert rows["fp8"].total_device_count == rows["bf16/int4"].total_device_count == 1 < rows["bf16"].total_device_count
     assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]

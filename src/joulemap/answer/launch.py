@@ -32,12 +32,12 @@ SCALED_NOTE: Final = Template(
 SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
 STEP: Final = Template("joulemap compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}")
 EXAMPLE: Final = "l4"
-"""GPU of the next command, if this machine has none that the catalogue knows."""
+"""GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
 
 @frozen(kw_only=True)
 class HostPace:
-    """Launch times of a machine's thread in an eager framework."""
+    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
 
     device: str = described("processor that ran the timed calls")
     call_s: float = described("median time of one call", "s")
@@ -48,7 +48,7 @@ class HostPace:
 
 @frozen(kw_only=True)
 class HostAnswer(Answer):
-    """Launch times of this machine as a host."""
+    """Measured kernel launch times of this machine as a host."""
 
     paces: Table[HostPace]
     """Measured times; one row."""

@@ -1,4 +1,4 @@
-"""Measurement of a model on a device under a runtime."""
+"""Measurement of a model on a device of this machine, with one runtime."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PRECISIONS: Final = ("fp32", "bf16", "fp16")
 
 @frozen(kw_only=True)
 class Subject:
-    """Callable model with its inputs."""
+    """Model that is ready to run, with its inputs."""
 
     module: Any
     positional: Sequence[Any]
@@ -45,7 +45,7 @@ class Subject:
     batch: int
 
     def call(self) -> Any:
-        """Run the model once."""
+        """Run the model once on its inputs."""
         return self.module(*self.positional, **self.named)
 
 
@@ -86,7 +86,9 @@ def _refuse_missing_weights(request: ModelRequest, built: BuiltModel) -> None:
 
 
 def _fill(value: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return an input with storage on a device."""
+    """Return an input on the device: random if it is floating-point, else its example values, or 0 or true without
+    any.
+    """
     if value.is_floating_point():
         return torch.rand(value.shape, dtype=torch.float32).to(device=device, dtype=dtype)
     if not value.is_meta:
@@ -127,7 +129,7 @@ CAPTURE_WARM_UP: Final = 3
 semantics."""
 
 STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
-"""Runtime -> CUDA streams of a measurement; a graph warms up on one and is captured on another."""
+"""Runtime -> number of CUDA streams that a measurement uses. A graph warms up on one and is captured on another."""
 
 
 def check_device(device: str, runtime: str) -> None:
@@ -208,7 +210,7 @@ def _nothing() -> None:
 
 
 def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
-    """Return a function that runs the subject once under a runtime."""
+    """Return a function that runs the model once with a runtime."""
     if runtime == "graph":
         return _capture(subject)
     if runtime == "fused":
@@ -217,7 +219,7 @@ def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
 
 
 def _capture(subject: Subject) -> Callable[[], object]:
-    """Return the replay function of a CUDA graph of the eager kernels."""
+    """Capture the eager kernels in a CUDA graph, and return the function that replays it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -231,7 +233,9 @@ def _capture(subject: Subject) -> Callable[[], object]:
 
 
 def _compile(subject: Subject) -> Callable[[], object]:
-    """Return the compiled model, after the call that compiles it; ModelError if that fails."""
+    """Compile the model with torch.compile, run it once, and return a function that runs it; ModelError if this
+    fails.
+    """
     for name in ("torch._inductor", "torch._dynamo", "torch.utils.cpp_extension"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     compiled: Any = torch.compile(subject.module)

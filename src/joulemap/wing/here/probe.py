@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 ARRAY_BYTES: Final = 256 * 2**20
-"""Size of each array of the stream; beyond every cache."""
+"""Size in bytes of each array in the bandwidth test; larger than any cache."""
 
 STREAM_S: Final = 4.0
 PRODUCT_S: Final = 3.0
 IDLE_S: Final = 2.0
 EDGE: Final = 2048
-"""Rows and columns of the matrices of the GEMM."""
+"""Rows and columns of the square matrices that are multiplied."""
 
 STREAM_SHARE: Final = 0.85
 """Stream bandwidth over peak bandwidth. Source: assumed; STREAM reaches 80 to 90 % of the peak on two channels."""
@@ -38,7 +38,7 @@ ENERGY: Final = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
 
 
 def apply_probe(machine: Machine) -> tuple[Machine, str]:
-    """Return the machine with the measured memory bandwidth, and a line on the measurement."""
+    """Return the machine with its memory bandwidth as measured, and a note with all measured values."""
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
@@ -100,6 +100,6 @@ def measure_idle() -> float | None:
 
 
 def check_probe(recorded: object) -> None:
-    """Raise UsageError for a probe of a recorded machine."""
+    """Raise UsageError if the machine is a recorded one, which cannot be measured."""
     if recorded:
         raise UsageError("--probe measures this machine, --from names a recorded one: leave one out")

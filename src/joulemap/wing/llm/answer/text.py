@@ -39,7 +39,7 @@ LEADS: Final[Mapping[str, Template]] = {
         "({chance:chance} confidence[ of being the best of {count}])"
     ),
 }
-"""Goal -> lead over the next hardware."""
+"""Goal -> phrase for a winner's lead over the next hardware."""
 EQUAL: Final = Template(", the same as {other}")
 TIED: Final = Template("statistically tied with {rivals:few}")
 ONE: Final = Template(
@@ -164,7 +164,7 @@ LIMITED_ALIKE: Final = Template(
     "prefill and decode are[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]"
 )
 LIMITED_DECODE: Final = Template("decode is[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]")
-"""Sentence without prefill, where no prompt fits in memory as one stored pass."""
+"""Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
 MOSTLY: Final = "mostly"
 OTHERS: Final = "exceptions: --details"
 BOUNDS: Final[Mapping[str, str]] = {
@@ -174,7 +174,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "communication": "communication between devices",
     "engine": "engine overhead",
 }
-"""Limit of a phase -> its words in a sentence, if they differ."""
+"""Limit of a phase -> its name in a sentence, if that differs."""
 EXCEPTION: Final = Template("{phase} on {labels:and}[ at batch {batches:and}] ({bound})")
 CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
 ONLY_PRICED: Final = Template("only {label} has a comparable price: {cost}")
@@ -193,7 +193,7 @@ DOUBTED: Final[Mapping[str, str]] = {
     "TPOT": "between_half_width",
     "J/token": "output_token_half_width",
 }
-"""Quantity -> field of its half-width."""
+"""Heading of a quantity -> field with the half-width of its interval."""
 
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "

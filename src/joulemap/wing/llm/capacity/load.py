@@ -128,7 +128,7 @@ def read_load(question: Question) -> Load | None:
 
 
 def find_cached(serving: Serving) -> int:
-    """Return the prompt tokens that a prefix cache with a given share of hits supplies."""
+    """Return the number of prompt tokens that a prefix cache supplies at the hit share of `--prefix-hit`."""
     return min(serving.prompt - 1, round((serving.prefix_hit or 0.0) * serving.prompt))
 
 
@@ -142,11 +142,10 @@ def read_tiers(serving: Serving) -> tuple[Tier, ...]:
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
-    """Return the results of each configuration under the load, and the reasons for missing ones; empty without a load.
+    """Return a row for each configuration under the load, and the reasons for configurations without a row.
 
-    `cases` includes refused ones.
-
-    Raise UnsupportedError if no configuration fits any request.
+    `cases` includes refused configurations. Both results are empty without a load. Raise UnsupportedError if no
+    configuration fits any request.
     """
     load = read_load(question)
     if load is None:
@@ -182,7 +181,8 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 
 def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
-    """Return the hits of a prefix cache, and the parts of a request's energy; empty without one.
+    """Return the fields of `LoadRow` for prefix-cache hits and for the parts of a request's energy; empty without a
+    cache.
 
     `before` is the result of the same load without reuse.
     """
@@ -235,9 +235,9 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
 
 
 def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
-    """Return the fastest configuration and the one with the least energy, of those that keep up with the load.
+    """Return two of the rows that keep up with the load: the lowest p99 TTFT, and the least energy per token.
 
-    If none keeps up, both are the one that serves the most requests.
+    If none keeps up, both are the row that serves the most requests per second.
     """
     all_rows = list(rows)
     kept = [row for row in all_rows if not row.is_growing]

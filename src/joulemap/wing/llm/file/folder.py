@@ -41,13 +41,13 @@ from joulemap.wing.llm.file.safetensors import (
 CONFIGURATION: Final = "config.json"
 
 METHOD: Final = "safetensors"
-"""Method of quantized weights that no configuration describes."""
+"""Quantization method of weights that only the files describe, without a configuration."""
 
 SAME: Final = 0.01
-"""Maximum relative difference of the bytes of a weight between two descriptions of one format."""
+"""Maximum relative difference in bytes at which two descriptions of a weight's format count as the same."""
 
 NAMED: Final = 3
-"""Maximum groups of tensors that a note names."""
+"""Maximum groups of tensors that a note lists."""
 
 _STACK: Final = re.compile(
     r"(?P<before>(?:[^.]+\.)*?)(?P<word>layers|layer|blocks|block|h)\.(?P<index>\d+)\.(?P<rest>.+)"
@@ -69,7 +69,9 @@ _EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),
     "down": ("down_proj", "0.down_proj", "0.w2"),
 }
-"""Weight of experts in this package -> its names in files: for all experts, else for the first."""
+"""Weight of experts in this package -> its names in files, as one tensor for all experts or as that of the first
+expert.
+"""
 
 
 @frozen(kw_only=True)
@@ -80,7 +82,7 @@ class Contents:
     """Layer -> path in the layer -> weight."""
     outside: Mapping[str, StoredTensor]
     others: Counter[str]
-    """Beginning of names -> elements of models in addition to the language model."""
+    """Prefix of tensor names -> number of elements, for weights outside the language model."""
 
     @property
     def element_count(self) -> int:
@@ -96,7 +98,8 @@ class Contents:
 
 
 def read_folder(path: Path, name: str) -> Decoder:
-    """Return the decoder of the configuration next to a safetensors file or its index, with its weights as stored.
+    """Return the decoder of the configuration next to a safetensors file or its index, in the formats of the files'
+    weights.
 
     Raise ModelError for an unreadable file, a missing part, and sizes that do not match the weights; UnknownFamilyError
     for an architecture that can be traced.
@@ -139,7 +142,7 @@ def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Dec
 
 
 def _find_packed_bits(decoder: Decoder) -> int:
-    """Return the bits of integer codes in words, according to the configuration."""
+    """Return the bits of an integer code that is packed in words, from the configuration; 4 if it states none."""
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
     found = [read_weight_format(one).bits for one in names if one.removeprefix("u").startswith("int")]
@@ -147,7 +150,7 @@ def _find_packed_bits(decoder: Decoder) -> int:
 
 
 def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
-    """Return the weights by layer; the language model has the largest stack of layers."""
+    """Return the weights by layer; the module with the most weights in layers is the language model."""
     placed = [(_STACK.fullmatch(one.name), one) for one in weights]
     stacks = Counter[str]()
     for found, one in placed:
@@ -171,7 +174,7 @@ def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
 
 
 def _is_outside(name: str, before: str) -> bool:
-    """Return True for a table, norm or head of the language model."""
+    """Return True for a weight of the language model outside its layers: a table, norm or head."""
     if _OTHER.search(name):
         return False
     return name.startswith(before) or any(part in _HEADS for part in name.split("."))
@@ -187,7 +190,7 @@ def _name_group(name: str, before: str, *, is_own: bool) -> str:
 
 
 def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder with notes on weights that it does not count; ModelError if the counts differ by much."""
+    """Return a decoder with notes on weights that it does not count; ModelError above `LARGEST_GAP`."""
     notes = []
     if contents.others:
         total = sum(contents.others.values())
@@ -214,7 +217,7 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
 
 
 def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder whose weights are stored according to its files, if these differ from the configuration."""
+    """Return a decoder whose weights have the formats of its files, where these differ from the configuration."""
     layers, head = list_weights(decoder)
     sizes = [*layers, head]
     published = decoder.published
@@ -256,7 +259,7 @@ def _choose_format(stated: str, held: StoredTensor | None) -> str:
 
 
 def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor | None:
-    """Return the weight, in a layer or outside layers, that a file contains under one of its names."""
+    """Return the tensor of a weight under any of the names that files give it; None if there is none."""
     path, _, leaf = weight.rpartition(".")
     inner = _EXPERT_NAMES.get(leaf, ()) if path.endswith("experts") else ()
     names = [f"{one}.{product}" for one in name_parts(path) for product in inner] or name_parts(path)

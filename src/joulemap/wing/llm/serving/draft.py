@@ -32,7 +32,7 @@ class Draft:
     later: tuple[float, ...] = ()
     """Acceptance of the second and later guesses; empty if it is `acceptance` for all."""
     deployment: Deployment | None = None
-    """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
+    """Deployment of the draft model; None if guesses cost nothing, such as guesses that are looked up in the prompt."""
 
     @property
     def accepted_tokens(self) -> float:
@@ -74,5 +74,5 @@ class Guessing:
 
 
 def guess(surface: Surface, draft: Draft | None) -> Surface:
-    """Return a surface with speculative decoding if there is a draft."""
+    """Return a surface with speculative decoding; `surface` itself without a draft."""
     return surface if draft is None else Guessing(surface=surface, draft=draft)

@@ -118,6 +118,6 @@ class Offload:
         return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.idle_w * seconds)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return the seconds and joules of passes."""
+        """Return the seconds and joules of passes on device and host."""
         found = self.divide(passes)
         return Cost(seconds=found.device_s + found.host_s + found.copy_s, joules=found.joules)

@@ -58,7 +58,7 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "output_tokens_per_s": "output token throughput",
     "throughput_per_s": "throughput",
 }
-"""Quantity -> displayed name, if it differs from the name without the unit."""
+"""Quantity -> displayed name, where it differs from the column's name without its unit."""
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 EFFECT: Final = Template(
@@ -96,7 +96,7 @@ CAUSE_COLUMNS: Final = (
 )
 EXPLAINED: Final = Template("{inside_count} of {judged_count}")
 STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
-"""Rank of a cause -> its displayed name."""
+"""Standing of a cause -> displayed name."""
 
 VARIED: Final[Mapping[str, Template]] = {
     "weight_precision": Template("weights in {new} instead of {old}"),
@@ -106,7 +106,7 @@ VARIED: Final[Mapping[str, Template]] = {
     "precision": Template("{new} instead of {old}"),
     "runtime": Template("runtime {new} instead of {old}"),
 }
-"""Varied column -> supposed change."""
+"""Column that a cause changes -> description of the change."""
 DEFAULT_MODE: Final = Template("the default power mode instead of {mode}")
 OTHER_MODE: Final = Template("power mode {mode}")
 CLOCK: Final = Template("{share:set %} of the clock")
