@@ -88,7 +88,7 @@ def llm(
         stored=question.describe_stored(),
         wide_cache=describe_cache(served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
-        unmeasured=describe_unmeasured(question.stack, served),
+        unmeasured=describe_unmeasured(question.stack.label, found["phases"]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
