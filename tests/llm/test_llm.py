@@ -438,7 +438,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
     # passes between knots of a table are straight: a few percent
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
-    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.between_s or 0.0, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
     # a tenth of a cent per second, for the hours of the load alone
     assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)

@@ -284,7 +284,7 @@ def list_vendors(engine: str) -> tuple[str, ...]:
 
 
 def find_engine(text: str) -> Stack:
-    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 
     Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
     """

@@ -80,7 +80,7 @@ def _read_auto_round(settings: Settings) -> Checkpoint:
 
 
 def _read_awq(settings: Settings) -> Checkpoint:
-    bits = settings.read_bits(default=4)
+    bits = settings.read_bits("bits" if "bits" in settings.values else "w_bit", default=4)
     has_zeros = settings.values.get("zero_point", True)
     return Checkpoint(
         method="awq",

@@ -55,7 +55,7 @@ class ServerOptions:
     prompt: int = option(2048, "Prompt length in tokens.", metavar="TOKENS", min=1)
     output_tokens: str = option("256", "Output length in tokens.", "--output", metavar="TOKENS")
     engine: str = option(
-        ENGINE,
+        "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
         shown=f"{ENGINE}; llamacpp for GGUF, or if all hardware is local CPUs",

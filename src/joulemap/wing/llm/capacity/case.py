@@ -26,7 +26,6 @@ from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
     HARDWARE,
-    SERVING,
     SIXTEEN_BITS,
     WIDE,
     Question,
@@ -333,7 +332,7 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
     GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
     """
-    if serving.engine != SERVING.engine or serving.prefill_on:
+    if serving.engine or serving.prefill_on:
         return settings, serving
     if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
