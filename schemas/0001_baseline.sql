@@ -28,31 +28,31 @@ CREATE TABLE internal.hardware_version (
     changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
-COMMENT ON COLUMN internal.hardware_version.hardware_digest IS 'Of every byte that the description was made from: data file and class file';
+COMMENT ON TABLE internal.hardware_version IS 'One description of a hardware target; rows never change, because a changed description has another digest';
+COMMENT ON COLUMN internal.hardware_version.hardware_digest IS 'Digest of the bytes of the data file and the class file';
 COMMENT ON COLUMN internal.hardware_version.hardware IS 'Catalogue id, e.g. h100_sxm5';
-COMMENT ON COLUMN internal.hardware_version.name IS 'Name for people';
-COMMENT ON COLUMN internal.hardware_version.vendor IS 'Who makes it';
+COMMENT ON COLUMN internal.hardware_version.name IS 'Display name';
+COMMENT ON COLUMN internal.hardware_version.vendor IS 'Manufacturer';
 COMMENT ON COLUMN internal.hardware_version.architecture IS 'Architecture class: cpu, gpu, tpu, kpu, dsp, dpu, cgra or npu';
-COMMENT ON COLUMN internal.hardware_version.deployment IS 'Where it is used: datacenter, edge, embedded';
-COMMENT ON COLUMN internal.hardware_version.microarchitecture IS 'The vendor''s name of the design';
-COMMENT ON COLUMN internal.hardware_version.unit_name IS 'What one unit is called: core, SM, MXU, tile';
-COMMENT ON COLUMN internal.hardware_version.memory_type IS 'Off-chip memory';
-COMMENT ON COLUMN internal.hardware_version.projection IS 'Why the key numbers are projections; empty for a chip that exists';
-COMMENT ON COLUMN internal.hardware_version.unavailable IS 'Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can';
+COMMENT ON COLUMN internal.hardware_version.deployment IS 'Place of use: datacenter, edge or embedded';
+COMMENT ON COLUMN internal.hardware_version.microarchitecture IS 'Vendor''s name of the design';
+COMMENT ON COLUMN internal.hardware_version.unit_name IS 'Vendor''s name of one unit: core, SM, MXU, tile';
+COMMENT ON COLUMN internal.hardware_version.memory_type IS 'Type of the off-chip memory';
+COMMENT ON COLUMN internal.hardware_version.projection IS 'Reason why the key numbers are projections; empty for a chip that exists';
+COMMENT ON COLUMN internal.hardware_version.unavailable IS 'Reason why it cannot be bought or rented, or has only a guessed price; empty if it can';
 COMMENT ON COLUMN internal.hardware_version.package_version IS 'joulemap version that wrote the row';
-COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Operating point that the numbers are of';
-COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other names that it is asked for by';
-COMMENT ON COLUMN internal.hardware_version.doubts IS 'What the sources disagree about';
-COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
-COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its runs contains: board, chip without what the board takes, or system with host, chassis and power supply: what the wall plug reads';
-COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
-COMMENT ON COLUMN internal.hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
-COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where one was named: its pace launches kernels, and energies contain it where needs_host is not empty';
-COMMENT ON COLUMN internal.hardware_version.tf32 IS 'allowed where libraries may compute fp32 products of its runs in TF32; empty elsewhere';
-COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that computes what its compiler does not run; empty for none';
-COMMENT ON COLUMN internal.hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
-COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Power mode that the numbers refer to';
+COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other accepted names';
+COMMENT ON COLUMN internal.hardware_version.doubts IS 'Disagreements between sources';
+COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Boundary of the measurements that its energies per action were fitted to: board, or chip for circuit energies';
+COMMENT ON COLUMN internal.hardware_version.boundary IS 'Parts included in the energy of its runs: chip; board; or system, with host, chassis and power supply';
+COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version without this boundary or these changes; empty if there is none';
+COMMENT ON COLUMN internal.hardware_version.needs_host IS 'Slot or port of a computer that it needs, and whose power is not included; empty if it works by itself';
+COMMENT ON COLUMN internal.hardware_version.host IS 'Host named in the question: it launches kernels, and its energy is included if needs_host is not empty';
+COMMENT ON COLUMN internal.hardware_version.tf32 IS 'allowed if libraries may compute fp32 GEMMs in TF32; else empty';
+COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that runs the operators which its compiler leaves out; empty if there is none';
+COMMENT ON COLUMN internal.hardware_version.changes IS 'Numbers that a question changed with --set, which are facts and energies with the source --set; empty if none';
+COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Digests of this row and of its facts, precisions, levels, links, power modes and energies, eight digits each; checked by `joulemap db check`';
 
 CREATE TABLE internal.hardware_fact (
     hardware_digest VARCHAR NOT NULL,
@@ -64,15 +64,15 @@ CREATE TABLE internal.hardware_fact (
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.hardware_fact IS 'Every number of a hardware version except its energy reference table';
+COMMENT ON TABLE internal.hardware_fact IS 'Numbers of a hardware version, except energies per action';
 COMMENT ON COLUMN internal.hardware_fact.hardware_digest IS 'hardware_version that the number belongs to';
 COMMENT ON COLUMN internal.hardware_fact.fact_index IS 'Order in the description';
 COMMENT ON COLUMN internal.hardware_fact.quantity IS 'Dotted name, e.g. memory.l2.capacity';
-COMMENT ON COLUMN internal.hardware_fact.value IS 'In unit';
+COMMENT ON COLUMN internal.hardware_fact.value IS 'Value in this unit';
 COMMENT ON COLUMN internal.hardware_fact.unit IS 'SI unit; 1 for a count or ratio';
-COMMENT ON COLUMN internal.hardware_fact.basis IS 'Where the number comes from: measured, published, derived, scaled, recalled, assumed';
+COMMENT ON COLUMN internal.hardware_fact.basis IS 'Kind of origin: measured, published, derived, scaled, recalled or assumed';
 COMMENT ON COLUMN internal.hardware_fact.source IS 'Document, measurement or arithmetic';
-COMMENT ON COLUMN internal.hardware_fact.note IS 'What a reader must know to use it well';
+COMMENT ON COLUMN internal.hardware_fact.note IS 'Condition or limit of the number';
 
 CREATE TABLE internal.hardware_precision (
     hardware_digest VARCHAR NOT NULL,
@@ -88,13 +88,13 @@ CREATE TABLE internal.hardware_precision (
 COMMENT ON TABLE internal.hardware_precision IS 'Precisions that a hardware version runs';
 COMMENT ON COLUMN internal.hardware_precision.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_precision.precision_index IS 'Order in the description';
-COMMENT ON COLUMN internal.hardware_precision.precision IS 'fp32, bf16, int8 ...';
-COMMENT ON COLUMN internal.hardware_precision.peak_ops_per_s IS 'Dense peak; one MAC is two operations';
-COMMENT ON COLUMN internal.hardware_precision.units_count IS 'Units that have this precision';
-COMMENT ON COLUMN internal.hardware_precision.clock_hz IS 'Clock that the peak is quoted at';
-COMMENT ON COLUMN internal.hardware_precision.operations_per_clock IS 'Of one unit';
-COMMENT ON COLUMN internal.hardware_precision.engine IS 'Component that gives the peak where a unit has several, e.g. tensor_core; empty if unknown';
-COMMENT ON COLUMN internal.hardware_precision.explanation IS 'Why units x operations per clock x clock is not the peak, where it is not';
+COMMENT ON COLUMN internal.hardware_precision.precision IS 'Precision, such as fp32, bf16 or int8';
+COMMENT ON COLUMN internal.hardware_precision.peak_ops_per_s IS 'Dense peak; one MAC counts as two operations';
+COMMENT ON COLUMN internal.hardware_precision.units_count IS 'Number of units with this precision';
+COMMENT ON COLUMN internal.hardware_precision.clock_hz IS 'Clock of the published peak';
+COMMENT ON COLUMN internal.hardware_precision.operations_per_clock IS 'Operations per unit and clock';
+COMMENT ON COLUMN internal.hardware_precision.engine IS 'Component that reaches the peak if a unit has several, such as tensor_core; empty if unknown';
+COMMENT ON COLUMN internal.hardware_precision.explanation IS 'Reason why the peak differs from units x operations per clock x clock; empty if it does not';
 
 CREATE TABLE internal.action (
     action_id USMALLINT PRIMARY KEY,
@@ -112,15 +112,15 @@ CREATE TABLE internal.action (
     per VARCHAR NOT NULL,
     UNIQUE (architecture, category, common_category, component, action, part, per)
 );
-COMMENT ON TABLE internal.action IS 'Vocabulary of the ledger: what can happen on an architecture';
+COMMENT ON TABLE internal.action IS 'Actions of the ledger: the events that cost energy on an architecture';
 COMMENT ON COLUMN internal.action.action_id IS 'Number used in ledger_line';
 COMMENT ON COLUMN internal.action.architecture IS 'Architecture class';
-COMMENT ON COLUMN internal.action.category IS 'The architecture''s own grouping';
-COMMENT ON COLUMN internal.action.common_category IS 'Grouping that all architectures share: unit_memory belongs to one unit, chip_memory to all of them';
-COMMENT ON COLUMN internal.action.component IS 'What acts; equal (component, action) on two architectures is the same physical act';
-COMMENT ON COLUMN internal.action.action IS 'What it does';
-COMMENT ON COLUMN internal.action.part IS 'compute, memory, control or static';
-COMMENT ON COLUMN internal.action.per IS 'What one count is: MAC, B, instruction, s';
+COMMENT ON COLUMN internal.action.category IS 'Category within the architecture';
+COMMENT ON COLUMN internal.action.common_category IS 'Category shared by all architectures: unit_memory is inside one unit, chip_memory is shared by all units';
+COMMENT ON COLUMN internal.action.component IS 'Component that acts; equal (component, action) pairs of two architectures are the same physical action';
+COMMENT ON COLUMN internal.action.action IS 'Name of the action';
+COMMENT ON COLUMN internal.action.part IS 'Part of the ledger: compute, memory, control or static';
+COMMENT ON COLUMN internal.action.per IS 'Unit of the count: MAC, B, instruction or s';
 
 CREATE TABLE internal.action_role (
     architecture VARCHAR NOT NULL,
@@ -132,14 +132,14 @@ CREATE TABLE internal.action_role (
     step VARCHAR NOT NULL,
     PRIMARY KEY (architecture, component, action)
 );
-COMMENT ON TABLE internal.action_role IS 'What each action is for, in roles that all classes of hardware share; replaced when the catalogue changes';
+COMMENT ON TABLE internal.action_role IS 'Role of each action, comparable across hardware classes; replaced when the catalogue changes';
 COMMENT ON COLUMN internal.action_role.architecture IS 'Architecture class';
-COMMENT ON COLUMN internal.action_role.component IS 'Of the action';
-COMMENT ON COLUMN internal.action_role.action IS 'What the component does';
-COMMENT ON COLUMN internal.action_role.role IS 'What it is for: mac, operand, memory_read, instruction ...';
-COMMENT ON COLUMN internal.action_role.amount IS 'How much of the role''s unit one count is; 0 of what comes with an act that is counted';
-COMMENT ON COLUMN internal.action_role.step IS 'Name of one count of an action that tells a unit what to do, such as an instruction or a token; empty for all others';
-COMMENT ON COLUMN internal.action_role.way IS 'How the class does what the role is for; empty where it does as all do';
+COMMENT ON COLUMN internal.action_role.component IS 'Component that acts';
+COMMENT ON COLUMN internal.action_role.action IS 'Name of the action';
+COMMENT ON COLUMN internal.action_role.role IS 'Role: mac, operand, memory_read, instruction ...';
+COMMENT ON COLUMN internal.action_role.amount IS 'Units of the role per count of the action; 0 if a related action is counted instead';
+COMMENT ON COLUMN internal.action_role.step IS 'Name of one count of a control action, such as an instruction or a token; empty for other actions';
+COMMENT ON COLUMN internal.action_role.way IS 'Mechanism by which the class fulfils the role; empty for the usual one';
 
 CREATE TABLE internal.event (
     event_index USMALLINT PRIMARY KEY,
@@ -154,17 +154,17 @@ CREATE TABLE internal.event (
     is_priced BOOLEAN NOT NULL,
     UNIQUE (architecture, component, event)
 );
-COMMENT ON TABLE internal.event IS 'What a class of hardware does in the words of those who ask; replaced when the catalogue changes';
-COMMENT ON COLUMN internal.event.event_index IS 'Order in the files of the classes';
+COMMENT ON TABLE internal.event IS 'Architectural events of a hardware class, such as instructions or cache lines; replaced when the catalogue changes';
+COMMENT ON COLUMN internal.event.event_index IS 'Order in the class files';
 COMMENT ON COLUMN internal.event.architecture IS 'Architecture class';
-COMMENT ON COLUMN internal.event.component IS 'Where it happens';
-COMMENT ON COLUMN internal.event.event IS 'What happens';
-COMMENT ON COLUMN internal.event.per IS 'What one is: instruction, line, warp, token ...';
-COMMENT ON COLUMN internal.event.part_of IS 'Event of the same component that it is a share of; empty for none';
-COMMENT ON COLUMN internal.event.meaning IS 'In words';
-COMMENT ON COLUMN internal.event.formula IS 'How its count follows from actions of the ledger';
-COMMENT ON COLUMN internal.event.divisor IS 'Quantity of the hardware that the sum is divided by; empty for none';
-COMMENT ON COLUMN internal.event.is_priced IS 'Whether actions pay for it';
+COMMENT ON COLUMN internal.event.component IS 'Component in which the event occurs';
+COMMENT ON COLUMN internal.event.event IS 'Name of the event';
+COMMENT ON COLUMN internal.event.per IS 'Unit of the count: instruction, line, warp, token ...';
+COMMENT ON COLUMN internal.event.part_of IS 'Event of the same component that includes this one; empty if there is none';
+COMMENT ON COLUMN internal.event.meaning IS 'Description';
+COMMENT ON COLUMN internal.event.formula IS 'Formula of the count from actions of the ledger';
+COMMENT ON COLUMN internal.event.divisor IS 'Hardware quantity that divides the sum; empty if there is none';
+COMMENT ON COLUMN internal.event.is_priced IS 'Whether the ledger has energy for it';
 
 CREATE TABLE internal.event_term (
     event_index USMALLINT NOT NULL,
@@ -175,14 +175,14 @@ CREATE TABLE internal.event_term (
     floor DOUBLE NOT NULL,
     is_cost BOOLEAN NOT NULL
 );
-COMMENT ON TABLE internal.event_term IS 'Actions that events are counted and paid by';
+COMMENT ON TABLE internal.event_term IS 'Actions from which the count and the energy of an event are computed';
 COMMENT ON COLUMN internal.event_term.event_index IS 'event';
 COMMENT ON COLUMN internal.event_term.architecture IS 'Architecture class';
-COMMENT ON COLUMN internal.event_term.component IS 'Of the action';
-COMMENT ON COLUMN internal.event_term.action IS 'What the component does';
-COMMENT ON COLUMN internal.event_term.factor IS 'What one action adds to the count, before the divisor';
-COMMENT ON COLUMN internal.event_term.floor IS 'What one action adds to the least that the count is, before the divisor';
-COMMENT ON COLUMN internal.event_term.is_cost IS 'Whether its energy is the event''s';
+COMMENT ON COLUMN internal.event_term.component IS 'Component that acts';
+COMMENT ON COLUMN internal.event_term.action IS 'Name of the action';
+COMMENT ON COLUMN internal.event_term.factor IS 'Contribution of one action to the count, before the divisor';
+COMMENT ON COLUMN internal.event_term.floor IS 'Contribution of one action to the minimum of the count, before the divisor';
+COMMENT ON COLUMN internal.event_term.is_cost IS 'Whether the energy of the action belongs to the event';
 
 CREATE TABLE internal.energy_per_action (
     hardware_digest VARCHAR NOT NULL,
@@ -195,15 +195,15 @@ CREATE TABLE internal.energy_per_action (
     count_formula VARCHAR NOT NULL,
     action_index INTEGER NOT NULL CHECK (action_index >= 0)
 );
-COMMENT ON TABLE internal.energy_per_action IS 'Energy reference table of each hardware version, at its process node and the highest voltage of its die';
+COMMENT ON TABLE internal.energy_per_action IS 'Energies per action of each hardware version, at its process node and highest voltage';
 COMMENT ON COLUMN internal.energy_per_action.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.energy_per_action.action_id IS 'action';
-COMMENT ON COLUMN internal.energy_per_action.energy_per_action_fj IS 'Femtojoules of one count';
-COMMENT ON COLUMN internal.energy_per_action.low_fj IS 'Lower end of the plausible range; null where none is known';
+COMMENT ON COLUMN internal.energy_per_action.energy_per_action_fj IS 'Energy of one count in femtojoules';
+COMMENT ON COLUMN internal.energy_per_action.low_fj IS 'Lower end of the plausible range; null if unknown';
 COMMENT ON COLUMN internal.energy_per_action.high_fj IS 'Upper end of the plausible range';
-COMMENT ON COLUMN internal.energy_per_action.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.energy_per_action.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.energy_per_action.source IS 'Document, measurement or arithmetic';
-COMMENT ON COLUMN internal.energy_per_action.count_formula IS 'How the count follows from an operator, in words';
+COMMENT ON COLUMN internal.energy_per_action.count_formula IS 'Description of how the count is computed for an operator';
 COMMENT ON COLUMN internal.energy_per_action.action_index IS 'Order in the description';
 
 CREATE TABLE internal.catalogue_entry (
@@ -213,12 +213,12 @@ CREATE TABLE internal.catalogue_entry (
     hardware_digest VARCHAR NOT NULL,
     usual_digest VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.catalogue_entry IS 'Which hardware version each id means now; replaced when the catalogue changes';
-COMMENT ON COLUMN internal.catalogue_entry.catalogue_digest IS 'Of all data files of the catalogue';
+COMMENT ON TABLE internal.catalogue_entry IS 'Current hardware version of each id; replaced when the catalogue changes';
+COMMENT ON COLUMN internal.catalogue_entry.catalogue_digest IS 'Digest of all data files of the catalogue';
 COMMENT ON COLUMN internal.catalogue_entry.hardware_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.catalogue_entry.hardware IS 'Catalogue id';
-COMMENT ON COLUMN internal.catalogue_entry.hardware_digest IS 'hardware_version as it is described';
-COMMENT ON COLUMN internal.catalogue_entry.usual_digest IS 'hardware_version that its runs use where nothing else is asked, which need not be stored yet: at its default mode and its board, under the calibration that ships';
+COMMENT ON COLUMN internal.catalogue_entry.hardware_digest IS 'hardware_version of the description';
+COMMENT ON COLUMN internal.catalogue_entry.usual_digest IS 'hardware_version that runs use by default: default mode, board, shipped calibration; possibly not stored yet';
 
 CREATE TABLE internal.model_entry (
     model VARCHAR PRIMARY KEY,
@@ -234,19 +234,19 @@ CREATE TABLE internal.model_entry (
     reason VARCHAR NOT NULL,
     aliases VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.model_entry IS 'Models that can be asked for by name';
+COMMENT ON TABLE internal.model_entry IS 'Built-in models';
 COMMENT ON COLUMN internal.model_entry.model IS 'Name';
-COMMENT ON COLUMN internal.model_entry.family IS 'Family of architectures, e.g. resnet';
-COMMENT ON COLUMN internal.model_entry.task IS 'classification, segmentation, video ...';
-COMMENT ON COLUMN internal.model_entry.input_shape IS 'Of one sample, without the batch';
-COMMENT ON COLUMN internal.model_entry.input_layout IS 'How inputs are handed over: tensors, a list of images, a pair of tensors';
-COMMENT ON COLUMN internal.model_entry.parameter_count IS 'As published with the default weights';
-COMMENT ON COLUMN internal.model_entry.traced_parameter_count IS 'Elements of all parameters, as the package traced it';
-COMMENT ON COLUMN internal.model_entry.mac_count IS 'Multiply-accumulates at batch 1, as the package traced it';
-COMMENT ON COLUMN internal.model_entry.published_mac_count IS 'As published with the default weights, batch 1';
-COMMENT ON COLUMN internal.model_entry.is_traceable IS 'Whether joulemap traces it';
-COMMENT ON COLUMN internal.model_entry.reason IS 'Why not, if not';
-COMMENT ON COLUMN internal.model_entry.aliases IS 'Other names, and models of equal sizes; separated by spaces';
+COMMENT ON COLUMN internal.model_entry.family IS 'Model family, such as resnet';
+COMMENT ON COLUMN internal.model_entry.task IS 'Task: classification, segmentation, video ...';
+COMMENT ON COLUMN internal.model_entry.input_shape IS 'Shape of one sample, without the batch';
+COMMENT ON COLUMN internal.model_entry.input_layout IS 'Form of the inputs: tensors, a list of images or a pair of tensors';
+COMMENT ON COLUMN internal.model_entry.parameter_count IS 'Published number of parameters of the default weights';
+COMMENT ON COLUMN internal.model_entry.traced_parameter_count IS 'Number of elements of all parameters in the trace';
+COMMENT ON COLUMN internal.model_entry.mac_count IS 'Multiply-accumulates of the trace at batch 1';
+COMMENT ON COLUMN internal.model_entry.published_mac_count IS 'Published multiply-accumulates of the default weights at batch 1';
+COMMENT ON COLUMN internal.model_entry.is_traceable IS 'Whether joulemap can trace it';
+COMMENT ON COLUMN internal.model_entry.reason IS 'Reason why it cannot be traced; empty if it can';
+COMMENT ON COLUMN internal.model_entry.aliases IS 'Other names, and models of equal sizes, separated by spaces';
 
 CREATE TABLE internal.workload (
     workload_id INTEGER PRIMARY KEY,
@@ -268,25 +268,25 @@ CREATE TABLE internal.workload (
     content_digest VARCHAR NOT NULL DEFAULT '',
     dimensions MAP(VARCHAR, VARCHAR) NOT NULL DEFAULT MAP {}
 );
-COMMENT ON TABLE internal.workload IS 'A traced model at one input shape';
+COMMENT ON TABLE internal.workload IS 'One model traced at one input shape';
 COMMENT ON COLUMN internal.workload.workload_id IS 'Number used in the tables of its parts';
-COMMENT ON COLUMN internal.workload.workload_key IS 'Digest of all that a trace depends on';
-COMMENT ON COLUMN internal.workload.model IS 'The name that it was asked for by';
-COMMENT ON COLUMN internal.workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:PATH:FACTORY, exported:DIGEST:PATH, timm:NAME or hf:NAME, with the arguments that it was built with in brackets';
+COMMENT ON COLUMN internal.workload.workload_key IS 'Digest of everything that the trace depends on';
+COMMENT ON COLUMN internal.workload.model IS 'Requested name';
+COMMENT ON COLUMN internal.workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:PATH:FACTORY, exported:DIGEST:PATH, timm:NAME or hf:NAME, with its arguments in brackets';
 COMMENT ON COLUMN internal.workload.input_spec IS 'Input shapes and dtypes';
-COMMENT ON COLUMN internal.workload.input_shape IS 'Of one sample of each input, without the batch, e.g. 3x224x224';
+COMMENT ON COLUMN internal.workload.input_shape IS 'Shape of one sample of each input, without the batch, such as 3x224x224';
 COMMENT ON COLUMN internal.workload.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.workload.inner_batch IS 'Samples in each of those: the batch that a single operator states of itself, else 1';
-COMMENT ON COLUMN internal.workload.parameter_count IS 'Elements of all parameters, shared ones once';
-COMMENT ON COLUMN internal.workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
-COMMENT ON COLUMN internal.workload.work IS 'Sort of work, by which errors of predictions are told apart: decode, a few tokens behind a cache; experts, tokens that choose among weights; training, what changes weights; decomposition, mostly steps of factorizations and solvers; model, all else';
-COMMENT ON COLUMN internal.workload.torch_version IS 'torch that traced it';
-COMMENT ON COLUMN internal.workload.torchvision_version IS 'torchvision that built it';
-COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
-COMMENT ON COLUMN internal.workload.notes IS 'What the trace had to assume';
-COMMENT ON COLUMN internal.workload.dimensions IS 'Value of each dimension that a wing declares, such as the phase of a pass; none where it is the default';
-COMMENT ON COLUMN internal.workload.created_at IS 'When it was stored, UTC';
-COMMENT ON COLUMN internal.workload.content_digest IS 'Of this row and those of its operators, tensors, accesses, edges, buffers and subgraphs, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.workload.inner_batch IS 'Batch that a single operator states itself, multiplied by batch; else 1';
+COMMENT ON COLUMN internal.workload.parameter_count IS 'Number of elements of all parameters; shared ones count once';
+COMMENT ON COLUMN internal.workload.weight_bytes IS 'Bytes of parameters and buffers that the forward pass reads, at the traced dtype';
+COMMENT ON COLUMN internal.workload.work IS 'Kind of work, which selects the errors of predictions: decode (few tokens after a cache), experts (tokens routed to experts), training, decomposition (mostly steps of factorizations and solvers), or model (the rest)';
+COMMENT ON COLUMN internal.workload.torch_version IS 'Version of torch that traced it';
+COMMENT ON COLUMN internal.workload.torchvision_version IS 'Version of torchvision that built it';
+COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the code that traced and fused it';
+COMMENT ON COLUMN internal.workload.notes IS 'Assumptions of the trace';
+COMMENT ON COLUMN internal.workload.dimensions IS 'Values of dimensions that a wing declares, such as the phase of a pass; without those at their default';
+COMMENT ON COLUMN internal.workload.created_at IS 'Time of storing, UTC';
+COMMENT ON COLUMN internal.workload.content_digest IS 'Digests of this row and of its operators, tensors, accesses, edges, buffers and subgraphs, eight digits each; checked by `joulemap db check`';
 
 CREATE TABLE internal.workload_subgraph (
     workload_id INTEGER NOT NULL,
@@ -295,12 +295,12 @@ CREATE TABLE internal.workload_subgraph (
     pattern VARCHAR NOT NULL,
     step_count BIGINT NOT NULL CHECK (step_count >= 1)
 );
-COMMENT ON TABLE internal.workload_subgraph IS 'Operators fused together; independent of hardware';
+COMMENT ON TABLE internal.workload_subgraph IS 'Groups of fused operators; independent of the hardware';
 COMMENT ON COLUMN internal.workload_subgraph.workload_id IS 'workload';
-COMMENT ON COLUMN internal.workload_subgraph.subgraph_index IS 'Order of first operators';
-COMMENT ON COLUMN internal.workload_subgraph.name IS 'Of the operator that leads it';
+COMMENT ON COLUMN internal.workload_subgraph.subgraph_index IS 'Order by first operator';
+COMMENT ON COLUMN internal.workload_subgraph.name IS 'Name of the leading operator';
 COMMENT ON COLUMN internal.workload_subgraph.pattern IS 'Operations in order, e.g. conv2d+batch_norm+relu';
-COMMENT ON COLUMN internal.workload_subgraph.step_count IS 'Steps of a recurrence, a decomposition or a loop that wait for one another inside its one kernel; 1 for all else';
+COMMENT ON COLUMN internal.workload_subgraph.step_count IS 'Dependent steps of a recurrence, decomposition or loop within its one kernel; else 1';
 
 CREATE TABLE internal.workload_operator (
     workload_id INTEGER NOT NULL,
@@ -328,31 +328,31 @@ CREATE TABLE internal.workload_operator (
     step_count BIGINT NOT NULL CHECK (step_count >= 1),
     run_count BIGINT NOT NULL CHECK (run_count >= 1)
 );
-COMMENT ON TABLE internal.workload_operator IS 'ATen-level operators in execution order; counts are for the whole batch';
+COMMENT ON TABLE internal.workload_operator IS 'ATen operators in execution order; counts cover the whole batch';
 COMMENT ON COLUMN internal.workload_operator.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_operator.operator_index IS 'Execution order';
-COMMENT ON COLUMN internal.workload_operator.subgraph_index IS 'The one subgraph that holds it';
-COMMENT ON COLUMN internal.workload_operator.name IS 'Unique: module path, with the operation where the module holds several';
-COMMENT ON COLUMN internal.workload_operator.module_path IS 'e.g. layer4.0.conv2';
-COMMENT ON COLUMN internal.workload_operator.operation IS 'conv2d, relu, add ...';
-COMMENT ON COLUMN internal.workload_operator.kind IS 'What it is to a mapping model; uncounted where no formula is known';
+COMMENT ON COLUMN internal.workload_operator.subgraph_index IS 'Subgraph that contains it';
+COMMENT ON COLUMN internal.workload_operator.name IS 'Unique name: module path, with the operation if the module has several';
+COMMENT ON COLUMN internal.workload_operator.module_path IS 'Module path, such as layer4.0.conv2';
+COMMENT ON COLUMN internal.workload_operator.operation IS 'Operation, such as conv2d, relu or add';
+COMMENT ON COLUMN internal.workload_operator.kind IS 'Kind of operator for the mapping models; uncounted if no formula is known';
 COMMENT ON COLUMN internal.workload_operator.aten IS 'Dispatched ATen operator';
-COMMENT ON COLUMN internal.workload_operator.output_shape IS 'e.g. 1x64x56x56';
-COMMENT ON COLUMN internal.workload_operator.dtype IS 'Of the output, as traced';
+COMMENT ON COLUMN internal.workload_operator.output_shape IS 'Shape of the first output, such as 1x64x56x56';
+COMMENT ON COLUMN internal.workload_operator.dtype IS 'Traced dtype of the output';
 COMMENT ON COLUMN internal.workload_operator.mac_count IS 'Multiply-accumulates';
 COMMENT ON COLUMN internal.workload_operator.elementwise_count IS 'Additions, multiplications, comparisons';
-COMMENT ON COLUMN internal.workload_operator.special_count IS 'exp, tanh, erf, rsqrt ...';
-COMMENT ON COLUMN internal.workload_operator.output_element_count IS 'Elements of the first output';
-COMMENT ON COLUMN internal.workload_operator.gemm_m IS 'Rows of the GEMM view; 0 where there are no MACs';
+COMMENT ON COLUMN internal.workload_operator.special_count IS 'Special functions: exp, tanh, erf, rsqrt ...';
+COMMENT ON COLUMN internal.workload_operator.output_element_count IS 'Number of elements of the first output';
+COMMENT ON COLUMN internal.workload_operator.gemm_m IS 'Rows of the GEMM view; 0 without MACs';
 COMMENT ON COLUMN internal.workload_operator.gemm_n IS 'Columns of the GEMM view';
 COMMENT ON COLUMN internal.workload_operator.gemm_k IS 'Inner dimension of the GEMM view';
-COMMENT ON COLUMN internal.workload_operator.gemm_groups IS 'Independent GEMMs; matrices of a decomposition';
+COMMENT ON COLUMN internal.workload_operator.gemm_groups IS 'Number of independent GEMMs, or of matrices of a decomposition';
 COMMENT ON COLUMN internal.workload_operator.tap_count IS 'Taps of a convolution or pooling window';
-COMMENT ON COLUMN internal.workload_operator.is_foldable IS 'Depends on no model input';
-COMMENT ON COLUMN internal.workload_operator.scalars IS 'Scalar arguments that matter';
-COMMENT ON COLUMN internal.workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; decomposition of factorizations and solvers; empty for any other';
-COMMENT ON COLUMN internal.workload_operator.step_count IS 'Steps of a recurrence or decomposition that wait for one another inside the one call; 1 for all else';
-COMMENT ON COLUMN internal.workload_operator.run_count IS 'Sequential runs per inference, of a repeated stage of a pipeline; counts cover all runs; 1 for all else';
+COMMENT ON COLUMN internal.workload_operator.is_foldable IS 'Whether it depends on no model input';
+COMMENT ON COLUMN internal.workload_operator.scalars IS 'Scalar arguments that affect the cost';
+COMMENT ON COLUMN internal.workload_operator.variant IS 'For attention: causal, its kernel family, or both; dequantize for an operator that widens the weights of a GEMM; decomposition for factorizations and solvers; else empty';
+COMMENT ON COLUMN internal.workload_operator.step_count IS 'Dependent steps of a recurrence or decomposition within one call; else 1';
+COMMENT ON COLUMN internal.workload_operator.run_count IS 'Sequential runs per inference of a repeated pipeline stage, all included in the counts; else 1';
 
 CREATE TABLE internal.workload_tensor (
     workload_id INTEGER NOT NULL,
@@ -366,17 +366,17 @@ CREATE TABLE internal.workload_tensor (
     buffer_index INTEGER,
     is_output BOOLEAN NOT NULL
 );
-COMMENT ON TABLE internal.workload_tensor IS 'Values between operators, parameters and inputs';
+COMMENT ON TABLE internal.workload_tensor IS 'Tensors: model inputs, parameters, constants and results of operators';
 COMMENT ON COLUMN internal.workload_tensor.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_tensor.tensor_index IS 'Order of appearance';
-COMMENT ON COLUMN internal.workload_tensor.shape IS 'e.g. 64x3x7x7';
-COMMENT ON COLUMN internal.workload_tensor.dtype IS 'As traced';
-COMMENT ON COLUMN internal.workload_tensor.byte_count IS 'Of the storage that it owns; 0 for a view';
+COMMENT ON COLUMN internal.workload_tensor.shape IS 'Shape, such as 64x3x7x7';
+COMMENT ON COLUMN internal.workload_tensor.dtype IS 'Traced dtype';
+COMMENT ON COLUMN internal.workload_tensor.byte_count IS 'Bytes of its own storage; 0 for a view';
 COMMENT ON COLUMN internal.workload_tensor.role IS 'activation, parameter, input or constant';
-COMMENT ON COLUMN internal.workload_tensor.name IS 'Of a parameter or buffer';
-COMMENT ON COLUMN internal.workload_tensor.producer_index IS 'Operator that made it';
-COMMENT ON COLUMN internal.workload_tensor.buffer_index IS 'Activation storage that holds it';
-COMMENT ON COLUMN internal.workload_tensor.is_output IS 'Returned by the model';
+COMMENT ON COLUMN internal.workload_tensor.name IS 'Name of a parameter or buffer';
+COMMENT ON COLUMN internal.workload_tensor.producer_index IS 'Operator that produces it';
+COMMENT ON COLUMN internal.workload_tensor.buffer_index IS 'Activation buffer that stores it';
+COMMENT ON COLUMN internal.workload_tensor.is_output IS 'Whether the model returns it';
 
 CREATE TABLE internal.workload_access (
     workload_id INTEGER NOT NULL,
@@ -389,16 +389,16 @@ CREATE TABLE internal.workload_access (
     item_bytes UTINYINT NOT NULL,
     is_boundary BOOLEAN NOT NULL
 );
-COMMENT ON TABLE internal.workload_access IS 'Traffic of one operator on one tensor';
+COMMENT ON TABLE internal.workload_access IS 'Reads and writes of tensors by operators';
 COMMENT ON COLUMN internal.workload_access.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_access.access_index IS 'Execution order; an operator may read several parts of one tensor';
-COMMENT ON COLUMN internal.workload_access.operator_index IS 'Who reads or writes';
-COMMENT ON COLUMN internal.workload_access.tensor_index IS 'What';
+COMMENT ON COLUMN internal.workload_access.operator_index IS 'Operator that reads or writes';
+COMMENT ON COLUMN internal.workload_access.tensor_index IS 'Tensor that is read or written';
 COMMENT ON COLUMN internal.workload_access.role IS 'input, weight or output';
-COMMENT ON COLUMN internal.workload_access.byte_count IS 'When the operator is a kernel of its own, at the traced dtype';
-COMMENT ON COLUMN internal.workload_access.fused_byte_count IS 'When its subgraph is one kernel';
-COMMENT ON COLUMN internal.workload_access.item_bytes IS 'Of one element if floating point of 16 bits or more, else 0';
-COMMENT ON COLUMN internal.workload_access.is_boundary IS 'Enters or leaves the model';
+COMMENT ON COLUMN internal.workload_access.byte_count IS 'Bytes at the traced dtype, if the operator is a separate kernel';
+COMMENT ON COLUMN internal.workload_access.fused_byte_count IS 'Bytes at the traced dtype, if its subgraph is one kernel';
+COMMENT ON COLUMN internal.workload_access.item_bytes IS 'Bytes of one element if floating point of 16 bits or more; else 0';
+COMMENT ON COLUMN internal.workload_access.is_boundary IS 'Whether the tensor is an input or output of the model';
 
 CREATE TABLE internal.workload_edge (
     workload_id INTEGER NOT NULL,
@@ -408,12 +408,12 @@ CREATE TABLE internal.workload_edge (
     tensor_index INTEGER NOT NULL,
     CHECK (producer_index < consumer_index)
 );
-COMMENT ON TABLE internal.workload_edge IS 'Data dependences between operators';
+COMMENT ON TABLE internal.workload_edge IS 'Data dependencies between operators';
 COMMENT ON COLUMN internal.workload_edge.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_edge.edge_index IS 'Execution order; an operator may read one result twice';
-COMMENT ON COLUMN internal.workload_edge.producer_index IS 'Operator that writes';
-COMMENT ON COLUMN internal.workload_edge.consumer_index IS 'Operator that reads';
-COMMENT ON COLUMN internal.workload_edge.tensor_index IS 'What flows';
+COMMENT ON COLUMN internal.workload_edge.producer_index IS 'Operator that writes the tensor';
+COMMENT ON COLUMN internal.workload_edge.consumer_index IS 'Operator that reads the tensor';
+COMMENT ON COLUMN internal.workload_edge.tensor_index IS 'Tensor';
 
 CREATE TABLE internal.workload_buffer (
     workload_id INTEGER NOT NULL,
@@ -426,15 +426,15 @@ CREATE TABLE internal.workload_buffer (
     release_index INTEGER NOT NULL,
     CHECK (birth_index <= death_index)
 );
-COMMENT ON TABLE internal.workload_buffer IS 'Activation storage with its lifetime';
+COMMENT ON TABLE internal.workload_buffer IS 'Activation buffers with their lifetimes';
 COMMENT ON COLUMN internal.workload_buffer.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_buffer.buffer_index IS 'Number used in workload_tensor';
 COMMENT ON COLUMN internal.workload_buffer.birth_index IS 'Operator that allocates it';
 COMMENT ON COLUMN internal.workload_buffer.death_index IS 'Last operator that reads it';
-COMMENT ON COLUMN internal.workload_buffer.byte_count IS 'At the traced dtype';
-COMMENT ON COLUMN internal.workload_buffer.item_bytes IS 'Of one element if floating point of 16 bits or more, else 0';
-COMMENT ON COLUMN internal.workload_buffer.is_hidden IS 'Never leaves its subgraph, so a fused kernel does not allocate it';
-COMMENT ON COLUMN internal.workload_buffer.release_index IS 'Last operator during which a program that runs operator by operator holds it';
+COMMENT ON COLUMN internal.workload_buffer.byte_count IS 'Bytes at the traced dtype';
+COMMENT ON COLUMN internal.workload_buffer.item_bytes IS 'Bytes of one element if floating point of 16 bits or more; else 0';
+COMMENT ON COLUMN internal.workload_buffer.is_hidden IS 'Whether it stays within its subgraph, so that a fused kernel does not allocate it';
+COMMENT ON COLUMN internal.workload_buffer.release_index IS 'Last operator during which an eager program still has it allocated';
 
 CREATE TABLE internal.run (
     run_id INTEGER PRIMARY KEY,
@@ -471,37 +471,37 @@ CREATE TABLE internal.run (
     content_digest VARCHAR NOT NULL DEFAULT '',
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );
-COMMENT ON TABLE internal.run IS 'One workload on one configuration: evaluated, or refused with the reason';
+COMMENT ON TABLE internal.run IS 'One workload on one configuration: evaluated, or refused with a reason';
 COMMENT ON COLUMN internal.run.run_id IS 'Number used in the tables of its parts';
-COMMENT ON COLUMN internal.run.run_key IS 'Digest of all that the answer depends on; the same question is stored once';
+COMMENT ON COLUMN internal.run.run_key IS 'Digest of everything that the result depends on; equal configurations are stored once';
 COMMENT ON COLUMN internal.run.workload_id IS 'workload';
 COMMENT ON COLUMN internal.run.hardware_digest IS 'hardware_version';
-COMMENT ON COLUMN internal.run.power_mode IS 'Operating point';
-COMMENT ON COLUMN internal.run.precision IS 'Of activations and products';
-COMMENT ON COLUMN internal.run.weight_precision IS 'That weights of products are stored at, as int4 or int4:64 (groups of 64); precision where no other was asked for';
+COMMENT ON COLUMN internal.run.power_mode IS 'Power mode';
+COMMENT ON COLUMN internal.run.precision IS 'Precision of activations and GEMMs';
+COMMENT ON COLUMN internal.run.weight_precision IS 'Storage format of the weights of GEMMs, such as int4 or int4:64 (groups of 64); by default the precision';
 COMMENT ON COLUMN internal.run.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.run.runtime IS 'How the software stack launches work';
-COMMENT ON COLUMN internal.run.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
-COMMENT ON COLUMN internal.run.refusal IS 'Why the hardware cannot run it; null for an evaluated run';
-COMMENT ON COLUMN internal.run.units_total_count IS 'Units that have this precision';
+COMMENT ON COLUMN internal.run.runtime IS 'Execution mode: eager, graph, fused or engine';
+COMMENT ON COLUMN internal.run.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
+COMMENT ON COLUMN internal.run.refusal IS 'Reason why the hardware cannot run it; null for an evaluated run';
+COMMENT ON COLUMN internal.run.units_total_count IS 'Number of units with this precision';
 COMMENT ON COLUMN internal.run.peak_ops_per_s IS 'Dense peak at this precision';
-COMMENT ON COLUMN internal.run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, as published';
-COMMENT ON COLUMN internal.run.weight_bytes IS 'Parameters and buffers read, as they are stored';
-COMMENT ON COLUMN internal.run.activation_bytes IS 'Peak of live activations over the execution order';
-COMMENT ON COLUMN internal.run.clock_fraction IS 'Of the full clock; below 1 where the power cap gives way';
-COMMENT ON COLUMN internal.run.clock_hz IS 'Clock that the power cap leaves, in steady state';
-COMMENT ON COLUMN internal.run.voltage_factor IS 'What an action on the chip costs at that clock, relative to the highest voltage of the die: the voltage squared';
-COMMENT ON COLUMN internal.run.uncapped_power_w IS 'What it would draw at the full clock of its power mode';
-COMMENT ON COLUMN internal.run.placement IS 'Of a box: how the model is placed and the devices with a part, as split cpu+npu; empty for a chip';
-COMMENT ON COLUMN internal.run.throughput_limit IS 'What limits batches in a time: latency where one starts after another has ended, power cap where it lowers the clock';
-COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own; null without a ledger';
-COMMENT ON COLUMN internal.run.has_ledger IS 'Whether its subgraphs, operators and ledger are stored; false of a refused run and of one evaluated to totals only, whose sums point_total and point_action hold';
-COMMENT ON COLUMN internal.run.formula_version IS 'Digest of the formulas of its class';
+COMMENT ON COLUMN internal.run.memory_bandwidth_bytes_per_s IS 'Published bandwidth of the off-chip memory';
+COMMENT ON COLUMN internal.run.weight_bytes IS 'Bytes of parameters and buffers read, in their storage format';
+COMMENT ON COLUMN internal.run.activation_bytes IS 'Peak bytes of live activations in execution order';
+COMMENT ON COLUMN internal.run.clock_fraction IS 'Clock as a fraction of the full clock; below 1 if the power cap lowers it';
+COMMENT ON COLUMN internal.run.clock_hz IS 'Clock under the power cap in steady state';
+COMMENT ON COLUMN internal.run.voltage_factor IS 'Energy of an on-chip action at this clock, relative to the highest voltage: the square of the voltage ratio';
+COMMENT ON COLUMN internal.run.uncapped_power_w IS 'Power at the full clock of the power mode';
+COMMENT ON COLUMN internal.run.placement IS 'For a box: form of the placement and its devices, such as split cpu+npu; empty for a chip';
+COMMENT ON COLUMN internal.run.throughput_limit IS 'Limit of the batch rate, such as memory bandwidth; latency if batches do not overlap, power cap if it lowers the clock';
+COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'clock_fraction if every ATen call is a separate kernel; null without a ledger';
+COMMENT ON COLUMN internal.run.has_ledger IS 'Whether subgraphs, operators and ledger are stored; false for a refused run and for one with only totals, in point_total and point_action';
+COMMENT ON COLUMN internal.run.formula_version IS 'Digest of the formulas of its hardware class';
 COMMENT ON COLUMN internal.run.package_version IS 'joulemap version that evaluated it';
-COMMENT ON COLUMN internal.run.created_at IS 'When it was stored, UTC';
-COMMENT ON COLUMN internal.run.calibration_digest IS 'calibration; empty for none';
-COMMENT ON COLUMN internal.run.is_newest IS 'Whether it is one of newest_runs; kept, because to find out takes all runs';
-COMMENT ON COLUMN internal.run.content_digest IS 'Of this row and those of its subgraphs, operators, ledger and sums, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.run.created_at IS 'Time of storing, UTC';
+COMMENT ON COLUMN internal.run.calibration_digest IS 'Digest of the calibration; empty if there is none';
+COMMENT ON COLUMN internal.run.is_newest IS 'Whether it is in newest_runs; stored because finding it would read all runs';
+COMMENT ON COLUMN internal.run.content_digest IS 'Digests of this row and of its subgraphs, operators, ledger and sums, eight digits each; checked by `joulemap db check`';
 
 CREATE TABLE internal.run_subgraph (
     run_id INTEGER NOT NULL,
@@ -522,24 +522,24 @@ CREATE TABLE internal.run_subgraph (
     pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0),
     computed_mac_count BIGINT NOT NULL CHECK (computed_mac_count >= 0)
 );
-COMMENT ON TABLE internal.run_subgraph IS 'Allocation: a subgraph placed on the hardware of a run';
+COMMENT ON TABLE internal.run_subgraph IS 'Allocation: one subgraph placed on the hardware of a run';
 COMMENT ON COLUMN internal.run_subgraph.run_id IS 'run';
-COMMENT ON COLUMN internal.run_subgraph.subgraph_index IS 'workload_subgraph of the run''s workload';
-COMMENT ON COLUMN internal.run_subgraph.latency_fs IS 'Femtoseconds; subgraphs sum to the run';
-COMMENT ON COLUMN internal.run_subgraph.compute_s IS 'Time of the units, padded tiles and partial waves included';
+COMMENT ON COLUMN internal.run_subgraph.subgraph_index IS 'Subgraph of the run''s workload';
+COMMENT ON COLUMN internal.run_subgraph.latency_fs IS 'Latency in femtoseconds; subgraphs sum to the run';
+COMMENT ON COLUMN internal.run_subgraph.compute_s IS 'Busy time of the units, including padded tiles and partial waves';
 COMMENT ON COLUMN internal.run_subgraph.memory_s IS 'Time of the slowest memory level';
-COMMENT ON COLUMN internal.run_subgraph.launch_s IS 'Fixed cost of its kernels';
-COMMENT ON COLUMN internal.run_subgraph.pass_s IS 'Memory time of passes that the runtime adds; it belongs to the memory time, but is not overlapped';
-COMMENT ON COLUMN internal.run_subgraph.dram_bytes IS 'Read and written off chip';
-COMMENT ON COLUMN internal.run_subgraph.moved_bytes IS 'Crossing kernel boundaries at any level';
-COMMENT ON COLUMN internal.run_subgraph.tile_count IS 'Tiles of work';
-COMMENT ON COLUMN internal.run_subgraph.wave_count IS 'Rounds of tiles over the units';
-COMMENT ON COLUMN internal.run_subgraph.units_used_count IS 'Units with work in the fullest wave';
-COMMENT ON COLUMN internal.run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise; none where an engine computes it in that of another';
-COMMENT ON COLUMN internal.run_subgraph.bottleneck IS 'The largest of compute, memory (passes included) and launch time';
-COMMENT ON COLUMN internal.run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
-COMMENT ON COLUMN internal.run_subgraph.computed_mac_count IS 'MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask leaves some out';
-COMMENT ON COLUMN internal.run_subgraph.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';
+COMMENT ON COLUMN internal.run_subgraph.launch_s IS 'Launch time of its kernels';
+COMMENT ON COLUMN internal.run_subgraph.pass_s IS 'Memory time of extra passes of the runtime; part of the memory time, but not overlapped';
+COMMENT ON COLUMN internal.run_subgraph.dram_bytes IS 'Bytes read from and written to off-chip memory';
+COMMENT ON COLUMN internal.run_subgraph.moved_bytes IS 'Bytes across kernel boundaries, at any memory level';
+COMMENT ON COLUMN internal.run_subgraph.tile_count IS 'Number of tiles';
+COMMENT ON COLUMN internal.run_subgraph.wave_count IS 'Number of waves of tiles over the units';
+COMMENT ON COLUMN internal.run_subgraph.units_used_count IS 'Units with work in the largest wave';
+COMMENT ON COLUMN internal.run_subgraph.kernel_count IS 'Kernels launched: one in fused, else one per operator; 0 if an engine computes it in another kernel';
+COMMENT ON COLUMN internal.run_subgraph.bottleneck IS 'Largest of compute, memory (with extra passes) and launch time';
+COMMENT ON COLUMN internal.run_subgraph.executed_mac_count IS 'MAC slots of its tiles, including padding; at least its MACs';
+COMMENT ON COLUMN internal.run_subgraph.computed_mac_count IS 'MACs computed; fewer than those of the operators if an algorithm or a mask saves some';
+COMMENT ON COLUMN internal.run_subgraph.pass_bytes IS 'Bytes that extra passes of the runtime read and write again, at any memory level';
 
 CREATE TABLE internal.run_operator (
     run_id INTEGER NOT NULL,
@@ -558,22 +558,22 @@ CREATE TABLE internal.run_operator (
     separate_pass_bytes DOUBLE NOT NULL CHECK (separate_pass_bytes >= 0),
     interval_fs BIGINT NOT NULL CHECK (interval_fs >= 0)
 );
-COMMENT ON TABLE internal.run_operator IS 'An operator''s exact share of its subgraph, and what it would cost alone';
+COMMENT ON TABLE internal.run_operator IS 'Exact share of an operator in its subgraph, and its cost as a separate kernel';
 COMMENT ON COLUMN internal.run_operator.run_id IS 'run';
-COMMENT ON COLUMN internal.run_operator.subgraph_index IS 'The subgraph that holds it';
-COMMENT ON COLUMN internal.run_operator.operator_index IS 'workload_operator of the run''s workload';
-COMMENT ON COLUMN internal.run_operator.latency_fs IS 'Femtoseconds; operators sum to their subgraph';
-COMMENT ON COLUMN internal.run_operator.moved_bytes IS 'Its part of what crosses the kernel''s boundary';
-COMMENT ON COLUMN internal.run_operator.separate_latency_fs IS 'As a kernel of its own';
-COMMENT ON COLUMN internal.run_operator.separate_energy_fj IS 'As a kernel of its own, static energy included';
-COMMENT ON COLUMN internal.run_operator.kernel_count IS '1 where it leads a kernel, else 0';
-COMMENT ON COLUMN internal.run_operator.dram_bytes IS 'Read and written off chip; operators sum to their subgraph';
-COMMENT ON COLUMN internal.run_operator.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';
-COMMENT ON COLUMN internal.run_operator.separate_kernel_count IS '1 where it leads a kernel of one call, else 0';
-COMMENT ON COLUMN internal.run_operator.separate_dram_bytes IS 'As a kernel of its own';
-COMMENT ON COLUMN internal.run_operator.separate_moved_bytes IS 'As a kernel of its own';
-COMMENT ON COLUMN internal.run_operator.separate_pass_bytes IS 'As a kernel of its own';
-COMMENT ON COLUMN internal.run_operator.interval_fs IS 'Femtoseconds of the time from one batch to the next, which operators sum to: static power is drawn for it';
+COMMENT ON COLUMN internal.run_operator.subgraph_index IS 'Subgraph that contains it';
+COMMENT ON COLUMN internal.run_operator.operator_index IS 'Operator of the run''s workload';
+COMMENT ON COLUMN internal.run_operator.latency_fs IS 'Latency in femtoseconds; operators sum to their subgraph';
+COMMENT ON COLUMN internal.run_operator.moved_bytes IS 'Its share of the bytes across the kernel''s boundary';
+COMMENT ON COLUMN internal.run_operator.separate_latency_fs IS 'Latency as a separate kernel, in femtoseconds';
+COMMENT ON COLUMN internal.run_operator.separate_energy_fj IS 'Energy as a separate kernel, including static energy, in femtojoules';
+COMMENT ON COLUMN internal.run_operator.kernel_count IS '1 if it leads a kernel, else 0';
+COMMENT ON COLUMN internal.run_operator.dram_bytes IS 'Bytes read from and written to off-chip memory; operators sum to their subgraph';
+COMMENT ON COLUMN internal.run_operator.pass_bytes IS 'Bytes that extra passes of the runtime read and write again, at any memory level';
+COMMENT ON COLUMN internal.run_operator.separate_kernel_count IS '1 if it leads a kernel when each call is a separate kernel, else 0';
+COMMENT ON COLUMN internal.run_operator.separate_dram_bytes IS 'dram_bytes as a separate kernel';
+COMMENT ON COLUMN internal.run_operator.separate_moved_bytes IS 'moved_bytes as a separate kernel';
+COMMENT ON COLUMN internal.run_operator.separate_pass_bytes IS 'pass_bytes as a separate kernel';
+COMMENT ON COLUMN internal.run_operator.interval_fs IS 'Share of the time between batches, in femtoseconds; operators sum to it, and static power is drawn for it';
 
 CREATE TABLE internal.ledger_line (
     run_id INTEGER NOT NULL,
@@ -583,13 +583,13 @@ CREATE TABLE internal.ledger_line (
     action_count DOUBLE NOT NULL CHECK (action_count >= 0),
     energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0)
 );
-COMMENT ON TABLE internal.ledger_line IS 'The ledger: the only stored energy. Every energy total is a sum of these lines';
+COMMENT ON TABLE internal.ledger_line IS 'The ledger, the only stored energy: every energy total is a sum of these lines';
 COMMENT ON COLUMN internal.ledger_line.run_id IS 'run';
-COMMENT ON COLUMN internal.ledger_line.subgraph_index IS 'Where: subgraph';
-COMMENT ON COLUMN internal.ledger_line.operator_index IS 'Where: operator';
-COMMENT ON COLUMN internal.ledger_line.action_id IS 'What: action';
-COMMENT ON COLUMN internal.ledger_line.action_count IS 'How often';
-COMMENT ON COLUMN internal.ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x voltage factor): that of the run for what happens on the chip, else 1';
+COMMENT ON COLUMN internal.ledger_line.subgraph_index IS 'Subgraph';
+COMMENT ON COLUMN internal.ledger_line.operator_index IS 'Operator';
+COMMENT ON COLUMN internal.ledger_line.action_id IS 'Action';
+COMMENT ON COLUMN internal.ledger_line.action_count IS 'Count of the action';
+COMMENT ON COLUMN internal.ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x factor), with the run''s voltage_factor for on-chip actions, else 1';
 
 CREATE TABLE internal.point_total (
     run_id INTEGER NOT NULL,
@@ -610,24 +610,24 @@ CREATE TABLE internal.point_total (
     dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
     moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0)
 );
-COMMENT ON TABLE internal.point_total IS 'Sums over the parts of a run that is stored without its ledger: what an evaluation of these parts adds up to';
+COMMENT ON TABLE internal.point_total IS 'Sums over the parts of a run that is stored without its ledger';
 COMMENT ON COLUMN internal.point_total.run_id IS 'run';
-COMMENT ON COLUMN internal.point_total.latency_fs IS 'Femtoseconds, over subgraphs';
+COMMENT ON COLUMN internal.point_total.latency_fs IS 'Latency in femtoseconds, over subgraphs';
 COMMENT ON COLUMN internal.point_total.interval_fs IS 'Femtoseconds from one batch to the next, over operators';
-COMMENT ON COLUMN internal.point_total.compute_fs IS 'Latency, launches left out, of subgraphs that compute bounds';
-COMMENT ON COLUMN internal.point_total.memory_fs IS 'Latency, launches left out, of subgraphs that memory bounds';
+COMMENT ON COLUMN internal.point_total.compute_fs IS 'Latency without launches of compute-bound subgraphs';
+COMMENT ON COLUMN internal.point_total.memory_fs IS 'Latency without launches of memory-bound subgraphs';
 COMMENT ON COLUMN internal.point_total.launch_fs IS 'Latency of launches';
-COMMENT ON COLUMN internal.point_total.compute_bound_fs IS 'Latency of subgraphs that the units bound';
-COMMENT ON COLUMN internal.point_total.operands_bound_fs IS 'Latency of subgraphs that units whose MACs take less than a tenth of their time bound';
-COMMENT ON COLUMN internal.point_total.memory_bound_fs IS 'Latency of subgraphs that the slowest memory level bounds';
-COMMENT ON COLUMN internal.point_total.launch_bound_fs IS 'Latency of subgraphs that launches bound';
-COMMENT ON COLUMN internal.point_total.communication_bound_fs IS 'Latency of subgraphs that exchanges between devices bound';
-COMMENT ON COLUMN internal.point_total.unit_high IS 'Units used x latency, over subgraphs: multiples of 2^26 fs';
-COMMENT ON COLUMN internal.point_total.unit_low IS 'The rest of it, in femtoseconds';
-COMMENT ON COLUMN internal.point_total.mac_count IS 'Over operators';
-COMMENT ON COLUMN internal.point_total.computed_mac_count IS 'Over subgraphs';
-COMMENT ON COLUMN internal.point_total.dram_bytes IS 'Over subgraphs';
-COMMENT ON COLUMN internal.point_total.moved_bytes IS 'Over subgraphs';
+COMMENT ON COLUMN internal.point_total.compute_bound_fs IS 'Latency of subgraphs bound by the units';
+COMMENT ON COLUMN internal.point_total.operands_bound_fs IS 'Latency of subgraphs bound by units whose MACs take less than a tenth of the time';
+COMMENT ON COLUMN internal.point_total.memory_bound_fs IS 'Latency of subgraphs bound by the slowest memory level';
+COMMENT ON COLUMN internal.point_total.launch_bound_fs IS 'Latency of subgraphs bound by launches';
+COMMENT ON COLUMN internal.point_total.communication_bound_fs IS 'Latency of subgraphs bound by exchanges between devices';
+COMMENT ON COLUMN internal.point_total.unit_high IS 'Sum of units used x latency over subgraphs, in multiples of 2^26 fs';
+COMMENT ON COLUMN internal.point_total.unit_low IS 'Remainder of unit_high, in femtoseconds';
+COMMENT ON COLUMN internal.point_total.mac_count IS 'Multiply-accumulates, over operators';
+COMMENT ON COLUMN internal.point_total.computed_mac_count IS 'Computed MACs, over subgraphs';
+COMMENT ON COLUMN internal.point_total.dram_bytes IS 'Off-chip bytes, over subgraphs';
+COMMENT ON COLUMN internal.point_total.moved_bytes IS 'Bytes across kernel boundaries, over subgraphs';
 
 CREATE TABLE internal.point_action (
     run_id INTEGER NOT NULL,
@@ -635,11 +635,11 @@ CREATE TABLE internal.point_action (
     action_count DOUBLE NOT NULL CHECK (action_count >= 0),
     energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0)
 );
-COMMENT ON TABLE internal.point_action IS 'Energy by action of a run that is stored without its ledger: what its ledger adds up to';
+COMMENT ON TABLE internal.point_action IS 'Energy by action of a run that is stored without its ledger';
 COMMENT ON COLUMN internal.point_action.run_id IS 'run';
-COMMENT ON COLUMN internal.point_action.action_id IS 'action';
-COMMENT ON COLUMN internal.point_action.action_count IS 'How often';
-COMMENT ON COLUMN internal.point_action.energy_fj IS 'Over operators, exact';
+COMMENT ON COLUMN internal.point_action.action_id IS 'Action';
+COMMENT ON COLUMN internal.point_action.action_count IS 'Count of the action';
+COMMENT ON COLUMN internal.point_action.energy_fj IS 'Exact sum over operators, in femtojoules';
 
 CREATE TABLE internal.run_action (
     run_id INTEGER NOT NULL,
@@ -647,11 +647,11 @@ CREATE TABLE internal.run_action (
     action_count DOUBLE NOT NULL CHECK (action_count >= 0),
     energy_fj HUGEINT NOT NULL CHECK (energy_fj >= 0)
 );
-COMMENT ON TABLE internal.run_action IS 'The ledger of a run, operators added up: stored in the transaction that writes the run, audited against the ledger, never a second source';
+COMMENT ON TABLE internal.run_action IS 'Ledger of a run, summed over operators; written in the run''s transaction and checked against the ledger';
 COMMENT ON COLUMN internal.run_action.run_id IS 'run';
-COMMENT ON COLUMN internal.run_action.action_id IS 'action';
-COMMENT ON COLUMN internal.run_action.action_count IS 'How often, added in the order of operators';
-COMMENT ON COLUMN internal.run_action.energy_fj IS 'Over operators, exact';
+COMMENT ON COLUMN internal.run_action.action_id IS 'Action';
+COMMENT ON COLUMN internal.run_action.action_count IS 'Count of the action, added in operator order';
+COMMENT ON COLUMN internal.run_action.energy_fj IS 'Exact sum over operators, in femtojoules';
 
 CREATE TABLE internal.run_total (
     run_id INTEGER PRIMARY KEY,
@@ -675,27 +675,27 @@ CREATE TABLE internal.run_total (
     latency_group_count INTEGER,
     energy_group_count INTEGER
 );
-COMMENT ON TABLE internal.run_total IS 'Sums over the parts of an evaluated run, and how far they may be off: stored in the transaction that writes the run, audited against its parts, never a second source';
+COMMENT ON TABLE internal.run_total IS 'Sums over the parts of an evaluated run, with their intervals; written in the run''s transaction and checked against the parts';
 COMMENT ON COLUMN internal.run_total.run_id IS 'run';
-COMMENT ON COLUMN internal.run_total.latency_fs IS 'Femtoseconds, over subgraphs';
+COMMENT ON COLUMN internal.run_total.latency_fs IS 'Latency in femtoseconds, over subgraphs';
 COMMENT ON COLUMN internal.run_total.interval_fs IS 'Femtoseconds from one batch to the next, over operators';
-COMMENT ON COLUMN internal.run_total.energy_fj IS 'Over ledger lines';
-COMMENT ON COLUMN internal.run_total.mac_count IS 'Over operators';
-COMMENT ON COLUMN internal.run_total.computed_mac_count IS 'Over subgraphs';
-COMMENT ON COLUMN internal.run_total.unit_fs IS 'Units used x latency, over subgraphs';
-COMMENT ON COLUMN internal.run_total.dram_bytes IS 'Over subgraphs';
-COMMENT ON COLUMN internal.run_total.moved_bytes IS 'Over subgraphs';
-COMMENT ON COLUMN internal.run_total.latency_half_width IS 'Of an 80 % interval of the logarithm of measured over predicted; null where no table of errors is stored';
-COMMENT ON COLUMN internal.run_total.energy_half_width IS 'The same of energy';
-COMMENT ON COLUMN internal.run_total.edp_half_width IS 'The same of energy x latency, in which the error of the latency counts twice';
-COMMENT ON COLUMN internal.run_total.power_half_width IS 'The same of energy / latency';
-COMMENT ON COLUMN internal.run_total.price_half_width IS 'What the bases of its prices leave open of the power';
-COMMENT ON COLUMN internal.run_total.latency_own_half_width IS 'The part of latency_half_width that the hardware''s own numbers leave open, which errors of other hardware do not know; 0 where they are no less sure than those of hardware that was scored';
-COMMENT ON COLUMN internal.run_total.energy_own_half_width IS 'The same of energy';
-COMMENT ON COLUMN internal.run_total.latency_basis IS 'Whose errors the interval of the latency is made of';
-COMMENT ON COLUMN internal.run_total.energy_basis IS 'The same of energy';
-COMMENT ON COLUMN internal.run_total.latency_group_count IS 'Groups of measurements behind it; null for a calibration''s own';
-COMMENT ON COLUMN internal.run_total.energy_group_count IS 'The same of energy';
+COMMENT ON COLUMN internal.run_total.energy_fj IS 'Energy in femtojoules, over ledger lines';
+COMMENT ON COLUMN internal.run_total.mac_count IS 'Multiply-accumulates, over operators';
+COMMENT ON COLUMN internal.run_total.computed_mac_count IS 'Computed MACs, over subgraphs';
+COMMENT ON COLUMN internal.run_total.unit_fs IS 'Sum of units used x latency over subgraphs';
+COMMENT ON COLUMN internal.run_total.dram_bytes IS 'Off-chip bytes, over subgraphs';
+COMMENT ON COLUMN internal.run_total.moved_bytes IS 'Bytes across kernel boundaries, over subgraphs';
+COMMENT ON COLUMN internal.run_total.latency_half_width IS 'Half-width of the 80 % interval of ln(measured / predicted) of the latency; null without a table of errors';
+COMMENT ON COLUMN internal.run_total.energy_half_width IS 'Half-width of the interval of the energy';
+COMMENT ON COLUMN internal.run_total.edp_half_width IS 'Half-width of the interval of energy x latency, in which the error of the latency counts twice';
+COMMENT ON COLUMN internal.run_total.power_half_width IS 'Half-width of the interval of energy / latency';
+COMMENT ON COLUMN internal.run_total.price_half_width IS 'Part of power_half_width that follows from the basis of the energies per action';
+COMMENT ON COLUMN internal.run_total.latency_own_half_width IS 'Part of latency_half_width that follows from uncertain numbers of this hardware, which errors of other hardware do not include; 0 if its numbers are as certain as theirs';
+COMMENT ON COLUMN internal.run_total.energy_own_half_width IS 'Part of energy_half_width that follows from uncertain numbers of this hardware';
+COMMENT ON COLUMN internal.run_total.latency_basis IS 'Measurements behind the interval of the latency';
+COMMENT ON COLUMN internal.run_total.energy_basis IS 'Measurements behind the interval of the energy';
+COMMENT ON COLUMN internal.run_total.latency_group_count IS 'Groups of measurements behind the interval of the latency; null for a calibration''s own errors';
+COMMENT ON COLUMN internal.run_total.energy_group_count IS 'Groups of measurements behind the interval of the energy; null for a calibration''s own errors';
 
 CREATE TABLE internal.measurement (
     measurement_id INTEGER PRIMARY KEY,
@@ -720,28 +720,28 @@ CREATE TABLE internal.measurement (
     stream_count INTEGER,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.measurement IS 'What somebody measured, to score predictions against';
+COMMENT ON TABLE internal.measurement IS 'Measured runs, against which predictions are scored';
 COMMENT ON COLUMN internal.measurement.measurement_id IS 'Number of the row';
 COMMENT ON COLUMN internal.measurement.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.measurement.model IS 'Model name';
-COMMENT ON COLUMN internal.measurement.precision IS 'As measured';
+COMMENT ON COLUMN internal.measurement.precision IS 'Measured precision';
 COMMENT ON COLUMN internal.measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.measurement.runtime IS 'eager, graph or fused';
 COMMENT ON COLUMN internal.measurement.scope IS 'What the measurement covers, e.g. whole board';
-COMMENT ON COLUMN internal.measurement.boundary IS 'What energy_j and power_w contain: chip or board; empty without them';
-COMMENT ON COLUMN internal.measurement.idle_power_w IS 'Idle power that was subtracted from energy_j; null for an energy that contains it';
-COMMENT ON COLUMN internal.measurement.latency_s IS 'Per batch';
-COMMENT ON COLUMN internal.measurement.throughput_per_s IS 'Inferences per second of one device, one batch after another without a pause';
-COMMENT ON COLUMN internal.measurement.energy_j IS 'Per batch';
-COMMENT ON COLUMN internal.measurement.power_w IS 'Average';
-COMMENT ON COLUMN internal.measurement.wall_power_w IS 'Average at the wall plug of the whole system, over its devices: a board draws less';
-COMMENT ON COLUMN internal.measurement.device_count IS 'Devices of the system at the wall plug; null where not known';
-COMMENT ON COLUMN internal.measurement.peak_memory_bytes IS 'As the framework reports it';
-COMMENT ON COLUMN internal.measurement.source IS 'Where the row comes from';
-COMMENT ON COLUMN internal.measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';
-COMMENT ON COLUMN internal.measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
-COMMENT ON COLUMN internal.measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
-COMMENT ON COLUMN internal.measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.measurement.boundary IS 'Boundary of energy_j and power_w: chip or board; empty without them';
+COMMENT ON COLUMN internal.measurement.idle_power_w IS 'Idle power that was subtracted from energy_j; null if energy_j includes it';
+COMMENT ON COLUMN internal.measurement.latency_s IS 'Latency per batch';
+COMMENT ON COLUMN internal.measurement.throughput_per_s IS 'Inferences per second of one device, in back-to-back batches';
+COMMENT ON COLUMN internal.measurement.energy_j IS 'Energy per batch';
+COMMENT ON COLUMN internal.measurement.power_w IS 'Mean power';
+COMMENT ON COLUMN internal.measurement.wall_power_w IS 'Mean power of the whole system at the wall plug, divided by its devices';
+COMMENT ON COLUMN internal.measurement.device_count IS 'Devices of the system at the wall plug; null if unknown';
+COMMENT ON COLUMN internal.measurement.peak_memory_bytes IS 'Peak memory that the framework reports';
+COMMENT ON COLUMN internal.measurement.source IS 'Origin of the row';
+COMMENT ON COLUMN internal.measurement.conditions IS 'Software versions, clocks, cooling and other conditions';
+COMMENT ON COLUMN internal.measurement.seen IS 'Coefficients that were chosen with this row in view; empty if there are none';
+COMMENT ON COLUMN internal.measurement.stream_count IS 'Streams of the measuring process that had run a GEMM; null if unknown';
+COMMENT ON COLUMN internal.measurement.content_digest IS 'Digest of this row, eight digits; checked by `joulemap db check`';
 
 CREATE TABLE internal.serving_measurement (
     serving_measurement_id INTEGER PRIMARY KEY,
@@ -785,47 +785,47 @@ CREATE TABLE internal.serving_measurement (
     seen VARCHAR NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.serving_measurement IS 'What somebody measured of a language model that is served, to score predictions against';
+COMMENT ON TABLE internal.serving_measurement IS 'Measurements of served language models, against which predictions are scored';
 COMMENT ON COLUMN internal.serving_measurement.serving_measurement_id IS 'Number of the row';
-COMMENT ON COLUMN internal.serving_measurement.source IS 'Where the row comes from';
-COMMENT ON COLUMN internal.serving_measurement.hardware IS 'Catalogue id, or the name of hardware that the catalogue does not have';
-COMMENT ON COLUMN internal.serving_measurement.model IS 'As its source names it';
+COMMENT ON COLUMN internal.serving_measurement.source IS 'Origin of the row';
+COMMENT ON COLUMN internal.serving_measurement.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
+COMMENT ON COLUMN internal.serving_measurement.model IS 'Model name in the source';
 COMMENT ON COLUMN internal.serving_measurement.scope IS 'prefill_step (a pass over prompts), decode_step (one token of each sequence), request (a call of equal sequences), offline (a whole batch, first prompt token to last output token) or steady_serving (requests always in flight)';
-COMMENT ON COLUMN internal.serving_measurement.engine IS 'What serves; empty where not told';
-COMMENT ON COLUMN internal.serving_measurement.engine_version IS 'As told; empty where not told';
-COMMENT ON COLUMN internal.serving_measurement.date IS 'Of the measurement: software of one engine differs from month to month';
+COMMENT ON COLUMN internal.serving_measurement.engine IS 'Serving engine; empty if not stated';
+COMMENT ON COLUMN internal.serving_measurement.engine_version IS 'Stated version; empty if not stated';
+COMMENT ON COLUMN internal.serving_measurement.date IS 'Date of the measurement, because engines change from month to month';
 COMMENT ON COLUMN internal.serving_measurement.commit IS 'Repository and commit of the source';
-COMMENT ON COLUMN internal.serving_measurement.device_count IS 'Devices in use; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.tensor_parallel IS 'Devices that share each layer; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.pipeline_parallel IS 'Groups of layers one after another; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.expert_parallel IS 'Devices that share the experts; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.data_parallel IS 'Copies that share the requests; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.weight_precision IS 'As told';
-COMMENT ON COLUMN internal.serving_measurement.activation_precision IS 'As told; empty where that of the weights or not told';
-COMMENT ON COLUMN internal.serving_measurement.cache_precision IS 'As told; empty where that of the activations or not told';
-COMMENT ON COLUMN internal.serving_measurement.prompt_tokens IS 'Of a sequence; what lies in its cache before a decode_step; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.output_tokens IS 'Of a sequence; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.batch IS 'Sequences of a call, or the mean of requests in flight';
-COMMENT ON COLUMN internal.serving_measurement.time_to_first_token_s IS 'Of the whole batch';
-COMMENT ON COLUMN internal.serving_measurement.inter_token_latency_s IS 'One step of the whole batch';
-COMMENT ON COLUMN internal.serving_measurement.request_latency_s IS 'From first prompt token to last output token';
-COMMENT ON COLUMN internal.serving_measurement.output_tokens_per_s IS 'Of all devices';
-COMMENT ON COLUMN internal.serving_measurement.total_tokens_per_s IS 'Prompt and output, of all devices';
-COMMENT ON COLUMN internal.serving_measurement.energy_per_output_token_j IS 'Of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_measurement.energy_per_request_j IS 'Of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_measurement.power_w IS 'Average, of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_measurement.power_boundary IS 'What joules and watts contain: device, board, module, wall';
-COMMENT ON COLUMN internal.serving_measurement.idle_power_w IS 'Idle power of all devices that was subtracted from the energies; null for energies that contain it';
-COMMENT ON COLUMN internal.serving_measurement.speculative IS 'How tokens are guessed ahead; empty or none where they are not';
-COMMENT ON COLUMN internal.serving_measurement.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
-COMMENT ON COLUMN internal.serving_measurement.uses_cache IS 'Whether keys and values are kept from step to step';
-COMMENT ON COLUMN internal.serving_measurement.context_tokens IS 'Of a sequence, that passes were compiled for; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.file_bytes IS 'Of the weights as they are stored; null where not told';
-COMMENT ON COLUMN internal.serving_measurement.statistic IS 'Of times between tokens: mean or median';
-COMMENT ON COLUMN internal.serving_measurement.prompt_kind IS 'What is told of a prompt whose length is not: short, or empty';
-COMMENT ON COLUMN internal.serving_measurement.notes IS 'What else the numbers depend on';
-COMMENT ON COLUMN internal.serving_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
-COMMENT ON COLUMN internal.serving_measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.serving_measurement.device_count IS 'Devices in use; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.tensor_parallel IS 'Devices that share each layer; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.pipeline_parallel IS 'Pipeline stages; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.expert_parallel IS 'Devices that share the experts; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.data_parallel IS 'Replicas that share the requests; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.weight_precision IS 'Stated weight format';
+COMMENT ON COLUMN internal.serving_measurement.activation_precision IS 'Stated precision of activations; empty if equal to that of the weights or not stated';
+COMMENT ON COLUMN internal.serving_measurement.cache_precision IS 'Stated precision of the KV cache; empty if equal to that of the activations or not stated';
+COMMENT ON COLUMN internal.serving_measurement.prompt_tokens IS 'Prompt tokens per sequence, or cached tokens before a decode_step; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.output_tokens IS 'Output tokens per sequence; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.batch IS 'Sequences of a call, or the mean number of requests in flight';
+COMMENT ON COLUMN internal.serving_measurement.time_to_first_token_s IS 'Time to first token of the whole batch';
+COMMENT ON COLUMN internal.serving_measurement.inter_token_latency_s IS 'Duration of one step of the whole batch';
+COMMENT ON COLUMN internal.serving_measurement.request_latency_s IS 'Time from first prompt token to last output token';
+COMMENT ON COLUMN internal.serving_measurement.output_tokens_per_s IS 'Output tokens per second of all devices';
+COMMENT ON COLUMN internal.serving_measurement.total_tokens_per_s IS 'Prompt and output tokens per second of all devices';
+COMMENT ON COLUMN internal.serving_measurement.energy_per_output_token_j IS 'Energy of all devices within power_boundary per output token';
+COMMENT ON COLUMN internal.serving_measurement.energy_per_request_j IS 'Energy of all devices within power_boundary per request';
+COMMENT ON COLUMN internal.serving_measurement.power_w IS 'Mean power of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_measurement.power_boundary IS 'Boundary of energies and powers: device, board, module or wall';
+COMMENT ON COLUMN internal.serving_measurement.idle_power_w IS 'Idle power of all devices that was subtracted from the energies; null if the energies include it';
+COMMENT ON COLUMN internal.serving_measurement.speculative IS 'Method of speculative decoding; empty or none without it';
+COMMENT ON COLUMN internal.serving_measurement.cached_tokens IS 'Prompt tokens per sequence that were already cached; null if none or not stated';
+COMMENT ON COLUMN internal.serving_measurement.uses_cache IS 'Whether keys and values are cached between steps';
+COMMENT ON COLUMN internal.serving_measurement.context_tokens IS 'Context length per sequence that passes were compiled for; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.file_bytes IS 'Bytes of the stored weights; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.statistic IS 'Statistic of the time between tokens: mean or median';
+COMMENT ON COLUMN internal.serving_measurement.prompt_kind IS 'short for a short prompt of unstated length; else empty';
+COMMENT ON COLUMN internal.serving_measurement.notes IS 'Other conditions';
+COMMENT ON COLUMN internal.serving_measurement.seen IS 'Coefficients that were chosen with this row in view; empty if there are none';
+COMMENT ON COLUMN internal.serving_measurement.content_digest IS 'Digest of this row, eight digits; checked by `joulemap db check`';
 
 CREATE TABLE internal.serving_prediction (
     serving_measurement_id INTEGER PRIMARY KEY,
@@ -849,27 +849,27 @@ CREATE TABLE internal.serving_prediction (
     created_at TIMESTAMP NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.serving_prediction IS 'What is predicted of a served configuration that somebody measured, or why nothing is: the newest of each measurement';
+COMMENT ON TABLE internal.serving_prediction IS 'Newest prediction for each serving_measurement, or the reason for its absence';
 COMMENT ON COLUMN internal.serving_prediction.serving_measurement_id IS 'serving_measurement';
-COMMENT ON COLUMN internal.serving_prediction.prediction_key IS 'Digest of all that it depends on';
-COMMENT ON COLUMN internal.serving_prediction.architecture IS 'Architecture class; empty where the hardware is not known';
-COMMENT ON COLUMN internal.serving_prediction.vendor IS 'Of the hardware; empty where it is not known';
-COMMENT ON COLUMN internal.serving_prediction.engine IS 'That is taken, with its release; empty where none is';
-COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts where tokens choose among weights; empty where the model is not known';
-COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
-COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Why there is no prediction; null where there is one';
-COMMENT ON COLUMN internal.serving_prediction.time_to_first_token_s IS 'Of the whole batch';
-COMMENT ON COLUMN internal.serving_prediction.inter_token_latency_s IS 'One step of the whole batch';
-COMMENT ON COLUMN internal.serving_prediction.request_latency_s IS 'From first prompt token to last output token';
-COMMENT ON COLUMN internal.serving_prediction.output_tokens_per_s IS 'Of all devices';
-COMMENT ON COLUMN internal.serving_prediction.total_tokens_per_s IS 'Prompt and output, of all devices';
-COMMENT ON COLUMN internal.serving_prediction.energy_per_output_token_j IS 'Of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_prediction.energy_per_request_j IS 'Of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_prediction.power_w IS 'Average, of all devices within power_boundary';
-COMMENT ON COLUMN internal.serving_prediction.formula_version IS 'Of the code of the class and of serving';
-COMMENT ON COLUMN internal.serving_prediction.package_version IS 'joulemap';
-COMMENT ON COLUMN internal.serving_prediction.created_at IS 'UTC';
-COMMENT ON COLUMN internal.serving_prediction.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.serving_prediction.prediction_key IS 'Digest of everything that it depends on';
+COMMENT ON COLUMN internal.serving_prediction.architecture IS 'Architecture class; empty for unknown hardware';
+COMMENT ON COLUMN internal.serving_prediction.vendor IS 'Vendor of the hardware; empty for unknown hardware';
+COMMENT ON COLUMN internal.serving_prediction.engine IS 'Modelled engine with its release; empty if there is none';
+COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts for a mixture of experts; empty for an unknown model';
+COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
+COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Reason for a missing prediction; else null';
+COMMENT ON COLUMN internal.serving_prediction.time_to_first_token_s IS 'Time to first token of the whole batch';
+COMMENT ON COLUMN internal.serving_prediction.inter_token_latency_s IS 'Duration of one step of the whole batch';
+COMMENT ON COLUMN internal.serving_prediction.request_latency_s IS 'Time from first prompt token to last output token';
+COMMENT ON COLUMN internal.serving_prediction.output_tokens_per_s IS 'Output tokens per second of all devices';
+COMMENT ON COLUMN internal.serving_prediction.total_tokens_per_s IS 'Prompt and output tokens per second of all devices';
+COMMENT ON COLUMN internal.serving_prediction.energy_per_output_token_j IS 'Energy of all devices within power_boundary per output token';
+COMMENT ON COLUMN internal.serving_prediction.energy_per_request_j IS 'Energy of all devices within power_boundary per request';
+COMMENT ON COLUMN internal.serving_prediction.power_w IS 'Mean power of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_prediction.formula_version IS 'Digest of the formulas of the hardware class and of serving';
+COMMENT ON COLUMN internal.serving_prediction.package_version IS 'joulemap version that predicted it';
+COMMENT ON COLUMN internal.serving_prediction.created_at IS 'Time of storing, UTC';
+COMMENT ON COLUMN internal.serving_prediction.content_digest IS 'Digest of this row, eight digits; checked by `joulemap db check`';
 
 CREATE TABLE internal.estimate (
     estimate_id INTEGER PRIMARY KEY,
@@ -897,30 +897,30 @@ CREATE TABLE internal.estimate (
     content_digest VARCHAR NOT NULL DEFAULT '',
     CHECK (refusal IS NOT NULL OR (latency_fs IS NOT NULL AND interval_fs IS NOT NULL AND energy_fj IS NOT NULL))
 );
-COMMENT ON TABLE internal.estimate IS 'What a single operator takes in all on one configuration: evaluated in bulk, without a ledger; the newest of each configuration under each calibration';
+COMMENT ON TABLE internal.estimate IS 'Totals of a single operator on one configuration, evaluated in bulk without a ledger; the newest per configuration and calibration';
 COMMENT ON COLUMN internal.estimate.estimate_id IS 'Number of the row';
-COMMENT ON COLUMN internal.estimate.estimate_key IS 'Digest of all that it depends on';
-COMMENT ON COLUMN internal.estimate.model IS 'The operator with its sizes, e.g. gemm(m=128,n=4096,k=4096)';
+COMMENT ON COLUMN internal.estimate.estimate_key IS 'Digest of everything that it depends on';
+COMMENT ON COLUMN internal.estimate.model IS 'Operator with its sizes, such as gemm(m=128,n=4096,k=4096)';
 COMMENT ON COLUMN internal.estimate.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.estimate.hardware_digest IS 'hardware_version';
-COMMENT ON COLUMN internal.estimate.power_mode IS 'Operating point';
-COMMENT ON COLUMN internal.estimate.precision IS 'Of weights, activations and products';
+COMMENT ON COLUMN internal.estimate.power_mode IS 'Power mode';
+COMMENT ON COLUMN internal.estimate.precision IS 'Precision of weights, activations and GEMMs';
 COMMENT ON COLUMN internal.estimate.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.estimate.runtime IS 'How the software stack launches work';
-COMMENT ON COLUMN internal.estimate.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
-COMMENT ON COLUMN internal.estimate.calibration_digest IS 'calibration; empty for none';
-COMMENT ON COLUMN internal.estimate.refusal IS 'Why the hardware cannot run it; null where it can';
-COMMENT ON COLUMN internal.estimate.latency_fs IS 'Femtoseconds, per batch';
+COMMENT ON COLUMN internal.estimate.runtime IS 'Execution mode: eager, graph, fused or engine';
+COMMENT ON COLUMN internal.estimate.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
+COMMENT ON COLUMN internal.estimate.calibration_digest IS 'Digest of the calibration; empty if there is none';
+COMMENT ON COLUMN internal.estimate.refusal IS 'Reason why the hardware cannot run it; else null';
+COMMENT ON COLUMN internal.estimate.latency_fs IS 'Latency per batch in femtoseconds';
 COMMENT ON COLUMN internal.estimate.interval_fs IS 'Femtoseconds from one batch to the next';
-COMMENT ON COLUMN internal.estimate.energy_fj IS 'Femtojoules, per batch, static energy included';
-COMMENT ON COLUMN internal.estimate.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
-COMMENT ON COLUMN internal.estimate.weight_bytes IS 'Weights read, at this precision';
-COMMENT ON COLUMN internal.estimate.activation_bytes IS 'Peak of live activations';
+COMMENT ON COLUMN internal.estimate.energy_fj IS 'Energy per batch in femtojoules, including static energy';
+COMMENT ON COLUMN internal.estimate.clock_fraction IS 'Clock as a fraction of the full clock; below 1 if the power cap lowers it';
+COMMENT ON COLUMN internal.estimate.weight_bytes IS 'Bytes of the weights read, at this precision';
+COMMENT ON COLUMN internal.estimate.activation_bytes IS 'Peak bytes of live activations';
 COMMENT ON COLUMN internal.estimate.mac_count IS 'Multiply-accumulates of the whole batch';
-COMMENT ON COLUMN internal.estimate.formula_version IS 'Digest of the formulas of its class';
+COMMENT ON COLUMN internal.estimate.formula_version IS 'Digest of the formulas of its hardware class';
 COMMENT ON COLUMN internal.estimate.package_version IS 'joulemap version that evaluated it';
-COMMENT ON COLUMN internal.estimate.created_at IS 'When it was stored, UTC';
-COMMENT ON COLUMN internal.estimate.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.estimate.created_at IS 'Time of storing, UTC';
+COMMENT ON COLUMN internal.estimate.content_digest IS 'Digest of this row, eight digits; checked by `joulemap db check`';
 
 CREATE TABLE internal.placement (
     placement_id INTEGER PRIMARY KEY,
@@ -945,28 +945,28 @@ CREATE TABLE internal.placement (
     created_at TIMESTAMP NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.placement IS 'A model on devices of a box that work on it together; the newest of each question';
+COMMENT ON TABLE internal.placement IS 'A model placed on the devices of a box; the newest of each question';
 COMMENT ON COLUMN internal.placement.placement_id IS 'Number of the row';
-COMMENT ON COLUMN internal.placement.question_key IS 'Digest of workload, box, hardware and goal: placements of one question have it alike';
-COMMENT ON COLUMN internal.placement.model IS 'As it is asked for by';
-COMMENT ON COLUMN internal.placement.box IS 'Catalogue id, or the devices that were named, joined by a plus';
-COMMENT ON COLUMN internal.placement.goal IS 'What it is best at: latency, throughput or energy';
-COMMENT ON COLUMN internal.placement.precision IS 'That was asked for; devices without it have another';
+COMMENT ON COLUMN internal.placement.question_key IS 'Digest of workload, box, hardware and goal, equal for all placements of a question';
+COMMENT ON COLUMN internal.placement.model IS 'Requested model';
+COMMENT ON COLUMN internal.placement.box IS 'Catalogue id, or the named devices, joined by a plus';
+COMMENT ON COLUMN internal.placement.goal IS 'Quantity that it minimizes or maximizes: latency, throughput or energy';
+COMMENT ON COLUMN internal.placement.precision IS 'Requested precision; devices without it use another';
 COMMENT ON COLUMN internal.placement.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.placement.runtime IS 'How the software stack launches work';
-COMMENT ON COLUMN internal.placement.devices IS 'Those with a part of the model, joined by a plus';
-COMMENT ON COLUMN internal.placement.form IS 'alone; split: subgraphs on several, in turn or branches at once; pipeline: batches follow each other through them';
-COMMENT ON COLUMN internal.placement.latency_fs IS 'Femtoseconds, per batch, copies included';
-COMMENT ON COLUMN internal.placement.copy_fs IS 'Femtoseconds, per batch, of copies between devices';
-COMMENT ON COLUMN internal.placement.period_fs IS 'Femtoseconds for which the box draws static power for a batch';
-COMMENT ON COLUMN internal.placement.energy_fj IS 'Femtojoules of the whole box, per batch: the sum of its lines';
-COMMENT ON COLUMN internal.placement.latency_half_width IS 'Of the 80 % interval of the logarithm of the latency';
-COMMENT ON COLUMN internal.placement.interval_half_width IS 'Of the 80 % interval of the logarithm of the period';
-COMMENT ON COLUMN internal.placement.energy_half_width IS 'Of the 80 % interval of the logarithm of the energy';
-COMMENT ON COLUMN internal.placement.formula_version IS 'Digest of the formulas of all classes of its devices';
+COMMENT ON COLUMN internal.placement.runtime IS 'Execution mode: eager, graph, fused or engine';
+COMMENT ON COLUMN internal.placement.devices IS 'Devices with a part of the model, joined by a plus';
+COMMENT ON COLUMN internal.placement.form IS 'alone; split (subgraphs on several devices, in sequence or in parallel branches); pipeline (several batches in flight)';
+COMMENT ON COLUMN internal.placement.latency_fs IS 'Latency per batch in femtoseconds, including copies';
+COMMENT ON COLUMN internal.placement.copy_fs IS 'Time of copies between devices per batch, in femtoseconds';
+COMMENT ON COLUMN internal.placement.period_fs IS 'Time per batch for which the box draws static power, in femtoseconds';
+COMMENT ON COLUMN internal.placement.energy_fj IS 'Energy of the whole box per batch in femtojoules: the sum of its lines';
+COMMENT ON COLUMN internal.placement.latency_half_width IS 'Half-width of the 80 % interval of the logarithm of the latency';
+COMMENT ON COLUMN internal.placement.interval_half_width IS 'Half-width of the 80 % interval of the logarithm of the period';
+COMMENT ON COLUMN internal.placement.energy_half_width IS 'Half-width of the 80 % interval of the logarithm of the energy';
+COMMENT ON COLUMN internal.placement.formula_version IS 'Digest of the formulas of the classes of its devices';
 COMMENT ON COLUMN internal.placement.package_version IS 'joulemap version that evaluated it';
-COMMENT ON COLUMN internal.placement.created_at IS 'When it was stored, UTC';
-COMMENT ON COLUMN internal.placement.content_digest IS 'Of this row and its lines, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.placement.created_at IS 'Time of storing, UTC';
+COMMENT ON COLUMN internal.placement.content_digest IS 'Digests of this row and of its lines, eight digits each; checked by `joulemap db check`';
 
 CREATE TABLE internal.placement_line (
     placement_id INTEGER NOT NULL,
@@ -982,19 +982,19 @@ CREATE TABLE internal.placement_line (
     basis VARCHAR NOT NULL,
     source VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.placement_line IS 'A line of the ledger of a placement, per batch';
+COMMENT ON TABLE internal.placement_line IS 'Ledger lines of a placement, per batch';
 COMMENT ON COLUMN internal.placement_line.placement_id IS 'placement';
 COMMENT ON COLUMN internal.placement_line.line_index IS 'Order in the ledger';
-COMMENT ON COLUMN internal.placement_line.device IS 'Of the box; of a copy the one that sends';
-COMMENT ON COLUMN internal.placement_line.subgraph_index IS 'Of the workload; null where it belongs to none';
-COMMENT ON COLUMN internal.placement_line.component IS 'What acts';
-COMMENT ON COLUMN internal.placement_line.action IS 'What it does';
-COMMENT ON COLUMN internal.placement_line.per IS 'What one count is';
-COMMENT ON COLUMN internal.placement_line.action_count IS 'How often';
-COMMENT ON COLUMN internal.placement_line.energy_per_action_fj IS 'At the highest voltage of the die, femtojoules';
-COMMENT ON COLUMN internal.placement_line.energy_fj IS 'Femtojoules, at the voltage of the run';
-COMMENT ON COLUMN internal.placement_line.basis IS 'Where the price comes from';
-COMMENT ON COLUMN internal.placement_line.source IS 'Document, measurement or arithmetic behind it';
+COMMENT ON COLUMN internal.placement_line.device IS 'Device of the box; for a copy, the sender';
+COMMENT ON COLUMN internal.placement_line.subgraph_index IS 'Subgraph of the workload; null if the line belongs to none';
+COMMENT ON COLUMN internal.placement_line.component IS 'Component that acts';
+COMMENT ON COLUMN internal.placement_line.action IS 'Name of the action';
+COMMENT ON COLUMN internal.placement_line.per IS 'Unit of the count';
+COMMENT ON COLUMN internal.placement_line.action_count IS 'Count of the action';
+COMMENT ON COLUMN internal.placement_line.energy_per_action_fj IS 'Energy of one count at the highest voltage, in femtojoules';
+COMMENT ON COLUMN internal.placement_line.energy_fj IS 'Energy at the voltage of the run, in femtojoules';
+COMMENT ON COLUMN internal.placement_line.basis IS 'Kind of origin of the energy per action';
+COMMENT ON COLUMN internal.placement_line.source IS 'Document, measurement or arithmetic';
 
 CREATE TABLE internal.hardware_level (
     hardware_digest VARCHAR NOT NULL,
@@ -1003,19 +1003,19 @@ CREATE TABLE internal.hardware_level (
     kind VARCHAR NOT NULL CHECK (kind IN ('cache', 'scratchpad')),
     per VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.hardware_level IS 'On-chip memory levels; capacity and bandwidth are hardware_fact memory.LEVEL.capacity and .bandwidth';
+COMMENT ON TABLE internal.hardware_level IS 'On-chip memory levels; their numbers are hardware_fact memory.LEVEL.capacity and .bandwidth';
 COMMENT ON COLUMN internal.hardware_level.hardware_digest IS 'hardware_version';
-COMMENT ON COLUMN internal.hardware_level.level_index IS 'Nearest to the units first';
+COMMENT ON COLUMN internal.hardware_level.level_index IS 'Order from the units outwards';
 COMMENT ON COLUMN internal.hardware_level.level IS 'Name, e.g. l2';
-COMMENT ON COLUMN internal.hardware_level.kind IS 'A cache keeps what was used last, a scratchpad what the program put there';
-COMMENT ON COLUMN internal.hardware_level.per IS 'What one instance belongs to';
+COMMENT ON COLUMN internal.hardware_level.kind IS 'cache, which keeps recently used data, or scratchpad, which the program fills';
+COMMENT ON COLUMN internal.hardware_level.per IS 'Component that has one instance of it';
 
 CREATE TABLE internal.hardware_power_mode (
     hardware_digest VARCHAR NOT NULL,
     mode_index INTEGER NOT NULL CHECK (mode_index >= 0),
     power_mode VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.hardware_power_mode IS 'Named operating points; their numbers are hardware_fact power_mode.NAME.clock, .tdp ...';
+COMMENT ON TABLE internal.hardware_power_mode IS 'Named power modes; their numbers are hardware_fact power_mode.NAME.clock, .tdp ...';
 COMMENT ON COLUMN internal.hardware_power_mode.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_power_mode.mode_index IS 'Order in the description';
 COMMENT ON COLUMN internal.hardware_power_mode.power_mode IS 'Name, e.g. 15W';
@@ -1032,9 +1032,9 @@ COMMENT ON TABLE internal.hardware_link IS 'Links to other devices and to the ho
 COMMENT ON COLUMN internal.hardware_link.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_link.link_index IS 'Order in the description';
 COMMENT ON COLUMN internal.hardware_link.link IS 'Name, e.g. nvlink';
-COMMENT ON COLUMN internal.hardware_link.generation IS 'As its vendor or standard counts; empty where there is but one';
-COMMENT ON COLUMN internal.hardware_link.connects IS 'device: others of its kind; host: the processor that it is attached to';
-COMMENT ON COLUMN internal.hardware_link.topology IS 'How devices are joined: pair, mesh, ring, torus_2d, torus_3d, switch; empty for a host or where it is not known';
+COMMENT ON COLUMN internal.hardware_link.generation IS 'Generation as its vendor or standard counts; empty if there is only one';
+COMMENT ON COLUMN internal.hardware_link.connects IS 'device (others of the same kind) or host (the attached processor)';
+COMMENT ON COLUMN internal.hardware_link.topology IS 'Topology: pair, mesh, ring, torus_2d, torus_3d or switch; empty for a host or if unknown';
 
 CREATE TABLE internal.hardware_load (
     hardware_digest VARCHAR NOT NULL,
@@ -1047,16 +1047,16 @@ CREATE TABLE internal.hardware_load (
     covers VARCHAR NOT NULL CHECK (covers IN ('board', 'system')),
     tracer_version VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.hardware_load IS 'Workloads under which somebody measured what a board draws; the power is hardware_fact load.NAME.power';
+COMMENT ON TABLE internal.hardware_load IS 'Workloads with a measured board power, which is hardware_fact load.NAME.power';
 COMMENT ON COLUMN internal.hardware_load.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_load.load_index IS 'Order in the description';
 COMMENT ON COLUMN internal.hardware_load.load IS 'Name';
-COMMENT ON COLUMN internal.hardware_load.model IS 'Of the workload, one that ships';
-COMMENT ON COLUMN internal.hardware_load.precision IS 'Of the workload';
+COMMENT ON COLUMN internal.hardware_load.model IS 'Built-in model of the workload';
+COMMENT ON COLUMN internal.hardware_load.precision IS 'Precision of the workload';
 COMMENT ON COLUMN internal.hardware_load.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.hardware_load.runtime IS 'eager, graph, fused or engine';
-COMMENT ON COLUMN internal.hardware_load.covers IS 'board; or system: more than the board, which draws no more';
-COMMENT ON COLUMN internal.hardware_load.tracer_version IS 'Of the workload';
+COMMENT ON COLUMN internal.hardware_load.covers IS 'Boundary of the measured power: board, or system, an upper bound for the board';
+COMMENT ON COLUMN internal.hardware_load.tracer_version IS 'Digest of the code that traced the workload';
 
 CREATE TABLE internal.hardware_operator (
     hardware_digest VARCHAR NOT NULL,
@@ -1068,15 +1068,15 @@ CREATE TABLE internal.hardware_operator (
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> '')
 );
-COMMENT ON TABLE internal.hardware_operator IS 'Operators that the compiler of a hardware runs on it; none for hardware that runs them all';
+COMMENT ON TABLE internal.hardware_operator IS 'Operators that the compiler of a hardware supports; no rows if it supports all';
 COMMENT ON COLUMN internal.hardware_operator.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_operator.operator_index IS 'Order in the description';
-COMMENT ON COLUMN internal.hardware_operator.operator IS 'A kind, an operation, or an operation of one kind as conv.conv2d';
-COMMENT ON COLUMN internal.hardware_operator.compiler IS 'Its name';
-COMMENT ON COLUMN internal.hardware_operator.cut IS 'What it keeps of a model that it does not run whole. first: all up to the first operator that it does not run; stretch: one stretch of operators; each: every operator that it runs';
-COMMENT ON COLUMN internal.hardware_operator.host IS 'The hardware that computes the rest where none is named; empty for none';
-COMMENT ON COLUMN internal.hardware_operator.basis IS 'How sure the list is';
-COMMENT ON COLUMN internal.hardware_operator.source IS 'Who says so';
+COMMENT ON COLUMN internal.hardware_operator.operator IS 'A kind, an operation, or an operation of one kind, such as conv.conv2d';
+COMMENT ON COLUMN internal.hardware_operator.compiler IS 'Name of the compiler';
+COMMENT ON COLUMN internal.hardware_operator.cut IS 'Supported part of a model: first (up to the first unsupported operator), stretch (one contiguous part) or each (every supported operator)';
+COMMENT ON COLUMN internal.hardware_operator.host IS 'Default hardware for the other operators; empty if there is none';
+COMMENT ON COLUMN internal.hardware_operator.basis IS 'Kind of origin of the list';
+COMMENT ON COLUMN internal.hardware_operator.source IS 'Document of the list';
 
 CREATE TABLE internal.calibration (
     calibration_digest VARCHAR PRIMARY KEY,
@@ -1099,24 +1099,24 @@ CREATE TABLE internal.calibration (
     families VARCHAR[] NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
-COMMENT ON TABLE internal.calibration IS 'A calibration that runs have used; never changed, another fit is another digest';
-COMMENT ON COLUMN internal.calibration.calibration_digest IS 'Of every byte of its file';
-COMMENT ON COLUMN internal.calibration.name IS 'Of its file';
-COMMENT ON COLUMN internal.calibration.hardware IS 'Id of the hardware that it is for';
-COMMENT ON COLUMN internal.calibration.hardware_digest IS 'hardware_version that it was fitted to: without it, at the default power mode';
-COMMENT ON COLUMN internal.calibration.place IS 'shipped, the file, or given by a program';
-COMMENT ON COLUMN internal.calibration.formula_version IS 'Digest of the formulas that it was fitted with';
-COMMENT ON COLUMN internal.calibration.data_digest IS 'Of the measurements that it was fitted to';
+COMMENT ON TABLE internal.calibration IS 'Calibrations that runs used; rows never change, because another fit has another digest';
+COMMENT ON COLUMN internal.calibration.calibration_digest IS 'Digest of the bytes of its file';
+COMMENT ON COLUMN internal.calibration.name IS 'Name of its file';
+COMMENT ON COLUMN internal.calibration.hardware IS 'Catalogue id of the calibrated hardware';
+COMMENT ON COLUMN internal.calibration.hardware_digest IS 'hardware_version that it was fitted to, in the default power mode without this calibration';
+COMMENT ON COLUMN internal.calibration.place IS 'shipped, its file, or given by a program';
+COMMENT ON COLUMN internal.calibration.formula_version IS 'Digest of the formulas at the time of the fit';
+COMMENT ON COLUMN internal.calibration.data_digest IS 'Digest of the measurements of the fit';
 COMMENT ON COLUMN internal.calibration.hardware_generation IS 'Class, microarchitecture and process node of hardware that may inherit it';
-COMMENT ON COLUMN internal.calibration.measurement_count IS 'Measurements that it was fitted to';
-COMMENT ON COLUMN internal.calibration.latency_count IS 'Of them, with a latency';
-COMMENT ON COLUMN internal.calibration.energy_count IS 'Of them, with an energy';
-COMMENT ON COLUMN internal.calibration.latency_credibility_fraction IS 'How far coefficients went from the class to what fits best';
-COMMENT ON COLUMN internal.calibration.energy_credibility_fraction IS 'The same of energy scales and static power';
-COMMENT ON COLUMN internal.calibration.runtimes IS 'Of the measurements';
-COMMENT ON COLUMN internal.calibration.precisions IS 'Of the measurements';
-COMMENT ON COLUMN internal.calibration.families IS 'Of the models measured';
-COMMENT ON COLUMN internal.calibration.content_digest IS 'Of this row and those of its coefficients and errors, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.calibration.measurement_count IS 'Number of measurements of the fit';
+COMMENT ON COLUMN internal.calibration.latency_count IS 'Measurements with a latency';
+COMMENT ON COLUMN internal.calibration.energy_count IS 'Measurements with an energy';
+COMMENT ON COLUMN internal.calibration.latency_credibility_fraction IS 'Weight of the data against class defaults in coefficients of time';
+COMMENT ON COLUMN internal.calibration.energy_credibility_fraction IS 'Weight of the data against class defaults in energy scales and static power';
+COMMENT ON COLUMN internal.calibration.runtimes IS 'Runtimes of the measurements';
+COMMENT ON COLUMN internal.calibration.precisions IS 'Precisions of the measurements';
+COMMENT ON COLUMN internal.calibration.families IS 'Families of the measured models';
+COMMENT ON COLUMN internal.calibration.content_digest IS 'Digests of this row and of its coefficients and errors, eight digits each; checked by `joulemap db check`';
 
 CREATE TABLE internal.calibration_coefficient (
     calibration_digest VARCHAR NOT NULL,
@@ -1130,17 +1130,17 @@ CREATE TABLE internal.calibration_coefficient (
     is_determined BOOLEAN NOT NULL,
     meaning VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.calibration_coefficient IS 'What a calibration changed';
+COMMENT ON TABLE internal.calibration_coefficient IS 'Coefficients that a calibration changed';
 COMMENT ON COLUMN internal.calibration_coefficient.calibration_digest IS 'calibration';
 COMMENT ON COLUMN internal.calibration_coefficient.coefficient_index IS 'Order in the file';
-COMMENT ON COLUMN internal.calibration_coefficient.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
-COMMENT ON COLUMN internal.calibration_coefficient.name IS 'Coefficient or energy scale';
-COMMENT ON COLUMN internal.calibration_coefficient.default_value IS 'Without the calibration';
-COMMENT ON COLUMN internal.calibration_coefficient.value IS 'With it';
+COMMENT ON COLUMN internal.calibration_coefficient.part IS 'time (a coefficient), energy (a factor on energies per action) or static (static power)';
+COMMENT ON COLUMN internal.calibration_coefficient.name IS 'Name of the coefficient or energy scale';
+COMMENT ON COLUMN internal.calibration_coefficient.default_value IS 'Value without the calibration';
+COMMENT ON COLUMN internal.calibration_coefficient.value IS 'Value with the calibration';
 COMMENT ON COLUMN internal.calibration_coefficient.unit IS 'SI unit; 1 for a factor or share';
-COMMENT ON COLUMN internal.calibration_coefficient.data_weight_fraction IS 'Part of what is known of it that the measurements said';
-COMMENT ON COLUMN internal.calibration_coefficient.is_determined IS 'Whether that is enough for it to count as measured';
-COMMENT ON COLUMN internal.calibration_coefficient.meaning IS 'What it is';
+COMMENT ON COLUMN internal.calibration_coefficient.data_weight_fraction IS 'Share of the value''s information that comes from the measurements';
+COMMENT ON COLUMN internal.calibration_coefficient.is_determined IS 'Whether that share suffices for the basis measured';
+COMMENT ON COLUMN internal.calibration_coefficient.meaning IS 'Description';
 
 CREATE TABLE internal.calibration_error (
     calibration_digest VARCHAR NOT NULL,
@@ -1157,20 +1157,20 @@ CREATE TABLE internal.calibration_error (
     worst_error_fraction DOUBLE NOT NULL,
     rank_correlation DOUBLE
 );
-COMMENT ON TABLE internal.calibration_error IS 'How far predictions were from the measurements that a calibration was fitted to';
+COMMENT ON TABLE internal.calibration_error IS 'Errors of predictions for the measurements of a calibration';
 COMMENT ON COLUMN internal.calibration_error.calibration_digest IS 'calibration';
 COMMENT ON COLUMN internal.calibration_error.error_index IS 'Order in the file';
 COMMENT ON COLUMN internal.calibration_error.quantity IS 'latency or energy';
-COMMENT ON COLUMN internal.calibration_error.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
-COMMENT ON COLUMN internal.calibration_error.runtime IS 'Of the rows; null for all';
-COMMENT ON COLUMN internal.calibration_error.precision IS 'Of the rows; null for all';
-COMMENT ON COLUMN internal.calibration_error.batch IS 'Of the rows; null for all';
-COMMENT ON COLUMN internal.calibration_error.family IS 'Of the rows'' models; null for all';
-COMMENT ON COLUMN internal.calibration_error.measurement_count IS 'Rows';
+COMMENT ON COLUMN internal.calibration_error.split IS 'uncalibrated (class defaults), fitted (rows of the fit) or cross_validated (each family predicted by a fit to the others)';
+COMMENT ON COLUMN internal.calibration_error.runtime IS 'Runtime of the rows; null for all';
+COMMENT ON COLUMN internal.calibration_error.precision IS 'Precision of the rows; null for all';
+COMMENT ON COLUMN internal.calibration_error.batch IS 'Batch of the rows; null for all';
+COMMENT ON COLUMN internal.calibration_error.family IS 'Model family of the rows; null for all';
+COMMENT ON COLUMN internal.calibration_error.measurement_count IS 'Number of measurements';
 COMMENT ON COLUMN internal.calibration_error.mean_error_fraction IS 'Mean absolute relative error';
 COMMENT ON COLUMN internal.calibration_error.median_error_fraction IS 'Median absolute relative error';
-COMMENT ON COLUMN internal.calibration_error.worst_error_fraction IS 'Signed relative error of the row that is furthest off; positive is predicted too high';
-COMMENT ON COLUMN internal.calibration_error.rank_correlation IS 'Spearman''s; null below three rows';
+COMMENT ON COLUMN internal.calibration_error.worst_error_fraction IS 'Signed relative error of the worst row; positive if the prediction is too high';
+COMMENT ON COLUMN internal.calibration_error.rank_correlation IS 'Spearman''s rank correlation; null for fewer than three rows';
 
 CREATE TABLE internal.operator_measurement (
     hardware VARCHAR NOT NULL,
@@ -1189,22 +1189,22 @@ CREATE TABLE internal.operator_measurement (
     conditions VARCHAR NOT NULL,
     seen VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.operator_measurement IS 'Device time of operators inside a model; replaced with the catalogue';
+COMMENT ON TABLE internal.operator_measurement IS 'Measured device times of operators inside models; replaced when the catalogue changes';
 COMMENT ON COLUMN internal.operator_measurement.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.operator_measurement.model IS 'Model name';
-COMMENT ON COLUMN internal.operator_measurement.precision IS 'As measured';
+COMMENT ON COLUMN internal.operator_measurement.precision IS 'Measured precision';
 COMMENT ON COLUMN internal.operator_measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.operator_measurement.runtime IS 'eager, graph or fused';
-COMMENT ON COLUMN internal.operator_measurement.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
-COMMENT ON COLUMN internal.operator_measurement.shapes IS 'As in operator_signatures; of a row without operation, the shapes of its kernels'' arguments';
-COMMENT ON COLUMN internal.operator_measurement.operator_count IS 'Operators of the trace with this operation and these shapes';
+COMMENT ON COLUMN internal.operator_measurement.operation IS 'Operation as in operator_signatures; empty for kernels that match no traced operator';
+COMMENT ON COLUMN internal.operator_measurement.shapes IS 'Shapes as in operator_signatures; without an operation, the shapes of the kernels'' arguments';
+COMMENT ON COLUMN internal.operator_measurement.operator_count IS 'Traced operators with this operation and these shapes';
 COMMENT ON COLUMN internal.operator_measurement.kernels IS 'ATen operators that run them, in alphabetical order';
-COMMENT ON COLUMN internal.operator_measurement.call_count IS 'Calls of those in one pass of the model';
-COMMENT ON COLUMN internal.operator_measurement.device_time_s IS 'Of all calls, without the gaps between kernels';
-COMMENT ON COLUMN internal.operator_measurement.is_overlapping IS 'Its kernels run side by side in a graph and take less time there: a grouped convolution';
-COMMENT ON COLUMN internal.operator_measurement.source IS 'Where the row comes from';
-COMMENT ON COLUMN internal.operator_measurement.conditions IS 'What the number depends on';
-COMMENT ON COLUMN internal.operator_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+COMMENT ON COLUMN internal.operator_measurement.call_count IS 'Calls of these kernels in one pass of the model';
+COMMENT ON COLUMN internal.operator_measurement.device_time_s IS 'Device time of all calls, without the gaps between kernels';
+COMMENT ON COLUMN internal.operator_measurement.is_overlapping IS 'Whether its kernels overlap in a graph and take less time there, as in grouped convolutions';
+COMMENT ON COLUMN internal.operator_measurement.source IS 'Origin of the row';
+COMMENT ON COLUMN internal.operator_measurement.conditions IS 'Conditions of the measurement';
+COMMENT ON COLUMN internal.operator_measurement.seen IS 'Coefficients that were chosen with this row in view; empty if there are none';
 
 CREATE TABLE internal.cost_assumption (
     assumption_index INTEGER NOT NULL CHECK (assumption_index >= 0),
@@ -1215,14 +1215,14 @@ CREATE TABLE internal.cost_assumption (
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.cost_assumption IS 'What a price per inference assumes of the use of a chip, of the current catalogue';
+COMMENT ON TABLE internal.cost_assumption IS 'Assumptions about the use of a chip in a price per inference, from the current catalogue';
 COMMENT ON COLUMN internal.cost_assumption.assumption_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.cost_assumption.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
-COMMENT ON COLUMN internal.cost_assumption.value IS 'In unit';
-COMMENT ON COLUMN internal.cost_assumption.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
-COMMENT ON COLUMN internal.cost_assumption.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.cost_assumption.value IS 'Value in this unit';
+COMMENT ON COLUMN internal.cost_assumption.unit IS 'Unit: 1, year, h/year or USD/kWh';
+COMMENT ON COLUMN internal.cost_assumption.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.cost_assumption.source IS 'Document or arithmetic';
-COMMENT ON COLUMN internal.cost_assumption.note IS 'What a reader must know to use it well';
+COMMENT ON COLUMN internal.cost_assumption.note IS 'Condition or limit of the number';
 
 CREATE TABLE internal.grid_region (
     region_index INTEGER NOT NULL CHECK (region_index >= 0),
@@ -1234,15 +1234,15 @@ CREATE TABLE internal.grid_region (
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.grid_region IS 'How much carbon dioxide a kilowatt-hour stands for, by grid, of the current catalogue';
+COMMENT ON TABLE internal.grid_region IS 'Carbon intensity of electricity by grid, from the current catalogue';
 COMMENT ON COLUMN internal.grid_region.region_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.grid_region.region IS 'Id: world, eu, or a country''s two letters';
-COMMENT ON COLUMN internal.grid_region.name IS 'Name for people';
-COMMENT ON COLUMN internal.grid_region.year IS 'Of the figure';
-COMMENT ON COLUMN internal.grid_region.gco2_per_kwh IS 'Yearly average, grams of CO2 equivalents';
-COMMENT ON COLUMN internal.grid_region.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.grid_region.name IS 'Display name';
+COMMENT ON COLUMN internal.grid_region.year IS 'Year of the value';
+COMMENT ON COLUMN internal.grid_region.gco2_per_kwh IS 'Yearly average in grams of CO2 equivalent per kilowatt-hour';
+COMMENT ON COLUMN internal.grid_region.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.grid_region.source IS 'Document or arithmetic';
-COMMENT ON COLUMN internal.grid_region.note IS 'What a reader must know to use it well';
+COMMENT ON COLUMN internal.grid_region.note IS 'Condition or limit of the number';
 
 CREATE TABLE internal.offer (
     offer_index INTEGER PRIMARY KEY CHECK (offer_index >= 0),
@@ -1257,18 +1257,18 @@ CREATE TABLE internal.offer (
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.offer IS 'Prices that sellers ask for one device, of the current catalogue';
-COMMENT ON COLUMN internal.offer.offer_index IS 'Order in the catalogue: the first of a hardware and way stands for it';
-COMMENT ON COLUMN internal.offer.hardware IS 'Id';
+COMMENT ON TABLE internal.offer IS 'Sellers'' prices of one device, from the current catalogue';
+COMMENT ON COLUMN internal.offer.offer_index IS 'Order in the catalogue; the first offer of a hardware and way represents it';
+COMMENT ON COLUMN internal.offer.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.offer.way IS 'rented or bought';
-COMMENT ON COLUMN internal.offer.kind IS 'hyperscaler, cloud, marketplace, reserved, spot, list or retail';
-COMMENT ON COLUMN internal.offer.seller IS 'Who asks it';
-COMMENT ON COLUMN internal.offer.date IS 'Day, month or year of the price; empty where its source has none';
-COMMENT ON COLUMN internal.offer.usd IS 'Price of one device, per hour where it is rented';
+COMMENT ON COLUMN internal.offer.kind IS 'Kind of seller or contract: hyperscaler, cloud, marketplace, reserved, spot, list or retail';
+COMMENT ON COLUMN internal.offer.seller IS 'Name of the seller';
+COMMENT ON COLUMN internal.offer.date IS 'Day, month or year of the price; empty if not stated';
+COMMENT ON COLUMN internal.offer.usd IS 'Price of one device, per hour if rented';
 COMMENT ON COLUMN internal.offer.unit IS 'USD/h or USD';
-COMMENT ON COLUMN internal.offer.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.offer.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.offer.source IS 'Document or page';
-COMMENT ON COLUMN internal.offer.note IS 'What the price buys, and how it was computed';
+COMMENT ON COLUMN internal.offer.note IS 'Content of the offer, and how the price was computed';
 
 CREATE TABLE internal.seller_price (
     price_index INTEGER NOT NULL CHECK (price_index >= 0),
@@ -1287,21 +1287,21 @@ CREATE TABLE internal.seller_price (
     note VARCHAR NOT NULL,
     PRIMARY KEY (hardware, kind)
 );
-COMMENT ON TABLE internal.seller_price IS 'Price of each hardware at each kind of seller: the median over sellers of their newest offers';
-COMMENT ON COLUMN internal.seller_price.price_index IS 'Order';
-COMMENT ON COLUMN internal.seller_price.hardware IS 'Id';
+COMMENT ON TABLE internal.seller_price IS 'Price of each hardware by kind of seller: the median over sellers of their newest offers';
+COMMENT ON COLUMN internal.seller_price.price_index IS 'Order in the catalogue';
+COMMENT ON COLUMN internal.seller_price.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.seller_price.way IS 'rented or bought';
-COMMENT ON COLUMN internal.seller_price.kind IS 'As of an offer';
-COMMENT ON COLUMN internal.seller_price.kind_index IS 'The lowest is compared where two kinds have offers of as many hardware';
-COMMENT ON COLUMN internal.seller_price.usd IS 'Of one device, per hour where it is rented';
+COMMENT ON COLUMN internal.seller_price.kind IS 'Kind of seller or contract, as in offer';
+COMMENT ON COLUMN internal.seller_price.kind_index IS 'Rank of the kind; the lowest is used if two kinds have offers for equally many chips';
+COMMENT ON COLUMN internal.seller_price.usd IS 'Price of one device, per hour if rented';
 COMMENT ON COLUMN internal.seller_price.half_width IS 'Of the 80 % interval of the natural logarithm of the price, over sellers';
-COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the one seller, whose prices err together; kind and hardware where several sell it';
-COMMENT ON COLUMN internal.seller_price.told IS 'Who asks it, and when';
-COMMENT ON COLUMN internal.seller_price.offer_count IS 'Sellers';
-COMMENT ON COLUMN internal.seller_price.basis IS 'Least sure of the offers';
-COMMENT ON COLUMN internal.seller_price.reference_usd IS 'Price of the record of the hardware, which offers stand in place of';
-COMMENT ON COLUMN internal.seller_price.source IS 'Of the offers';
-COMMENT ON COLUMN internal.seller_price.note IS 'What the price buys, or what each seller asks';
+COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the seller if there is only one, whose prices share an error; else kind and hardware';
+COMMENT ON COLUMN internal.seller_price.told IS 'Seller and date as displayed';
+COMMENT ON COLUMN internal.seller_price.offer_count IS 'Number of sellers';
+COMMENT ON COLUMN internal.seller_price.basis IS 'Least certain basis of the offers';
+COMMENT ON COLUMN internal.seller_price.reference_usd IS 'Price in the hardware file, which the offers replace';
+COMMENT ON COLUMN internal.seller_price.source IS 'Sources of the offers';
+COMMENT ON COLUMN internal.seller_price.note IS 'Content of the offers, or the price of each seller';
 
 CREATE TABLE internal.metric (
     metric_index INTEGER NOT NULL CHECK (metric_index >= 0),
@@ -1315,25 +1315,25 @@ CREATE TABLE internal.metric (
     latency_power DOUBLE NOT NULL,
     energy_power DOUBLE NOT NULL
 );
-COMMENT ON TABLE internal.metric IS 'What runs are compared, ranked and chosen by: the table of the program';
+COMMENT ON TABLE internal.metric IS 'Metrics by which runs are compared, ranked and chosen';
 COMMENT ON COLUMN internal.metric.metric_index IS 'Order in the program';
-COMMENT ON COLUMN internal.metric.name IS 'Name';
-COMMENT ON COLUMN internal.metric.label IS 'Name for people';
+COMMENT ON COLUMN internal.metric.name IS 'Id';
+COMMENT ON COLUMN internal.metric.label IS 'Display name';
 COMMENT ON COLUMN internal.metric.unit IS 'SI unit, or USD';
-COMMENT ON COLUMN internal.metric.column_name IS 'Column that holds it, in runs or what a choice adds to it';
-COMMENT ON COLUMN internal.metric.per IS 'What one value is of: batch, inference, second, chip, million inferences';
-COMMENT ON COLUMN internal.metric.is_higher_better IS 'Whether more of it is better';
-COMMENT ON COLUMN internal.metric.missing IS 'What is not known where it is null; empty where it always is';
-COMMENT ON COLUMN internal.metric.latency_power IS 'How its logarithm follows that of the latency';
-COMMENT ON COLUMN internal.metric.energy_power IS 'How its logarithm follows that of the energy';
+COMMENT ON COLUMN internal.metric.column_name IS 'Column of runs with its values, or of the table of a choice';
+COMMENT ON COLUMN internal.metric.per IS 'Denominator of a value: batch, inference, second, chip or million inferences';
+COMMENT ON COLUMN internal.metric.is_higher_better IS 'Whether higher values are better';
+COMMENT ON COLUMN internal.metric.missing IS 'Reason for null values; empty if there are none';
+COMMENT ON COLUMN internal.metric.latency_power IS 'Exponent of the latency in the metric';
+COMMENT ON COLUMN internal.metric.energy_power IS 'Exponent of the energy in the metric';
 
 CREATE TABLE internal.table_digest (
     table_name VARCHAR PRIMARY KEY,
     content_digest VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.table_digest IS 'Digests of the tables that are replaced as a whole when the catalogue changes, and of the sets of runs, workloads, hardware versions, calibrations, measurements and bulk estimates';
+COMMENT ON TABLE internal.table_digest IS 'Digests of tables that are replaced with the catalogue, and of the sets of runs, workloads, hardware versions, calibrations, measurements and estimates';
 COMMENT ON COLUMN internal.table_digest.table_name IS 'Table';
-COMMENT ON COLUMN internal.table_digest.content_digest IS 'Of all its rows, or of all their digests; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.table_digest.content_digest IS 'Digest of all rows of the table, or of their digests; checked by `joulemap db check`';
 
 CREATE TABLE internal.error_scale (
     scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),
@@ -1350,20 +1350,20 @@ CREATE TABLE internal.error_scale (
     least_ops_per_s DOUBLE NOT NULL CHECK (least_ops_per_s >= 0),
     most_ops_per_s DOUBLE NOT NULL CHECK (most_ops_per_s > 0)
 );
-COMMENT ON COLUMN internal.error_scale.least_ops_per_s IS 'Smallest peak of the boards that were measured; 0 where it holds for every size';
-COMMENT ON COLUMN internal.error_scale.most_ops_per_s IS 'Largest peak of them; infinity likewise';
-COMMENT ON TABLE internal.error_scale IS 'How far predictions were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
+COMMENT ON COLUMN internal.error_scale.least_ops_per_s IS 'Smallest peak of the measured boards; 0 if it applies to every size';
+COMMENT ON COLUMN internal.error_scale.most_ops_per_s IS 'Largest peak of the measured boards; infinity if it applies to every size';
+COMMENT ON TABLE internal.error_scale IS 'Errors of predictions by group of measurements, from the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.error_scale.scale_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or power';
-COMMENT ON COLUMN internal.error_scale.level IS 'How fine the group is: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision, hardware';
+COMMENT ON COLUMN internal.error_scale.level IS 'Fineness of the group: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision and hardware';
 COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts, training or decomposition, or the kind of a single operator';
 COMMENT ON COLUMN internal.error_scale.architecture IS 'Architecture class';
 COMMENT ON COLUMN internal.error_scale.runtime IS 'eager, graph, fused or engine';
-COMMENT ON COLUMN internal.error_scale.precision IS 'Of the runs';
+COMMENT ON COLUMN internal.error_scale.precision IS 'Precision of the runs';
 COMMENT ON COLUMN internal.error_scale.hardware IS 'Catalogue id';
-COMMENT ON COLUMN internal.error_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN internal.error_scale.group_count IS 'Model families times boards with measurements';
-COMMENT ON COLUMN internal.error_scale.row_count IS 'Measurements';
+COMMENT ON COLUMN internal.error_scale.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN internal.error_scale.group_count IS 'Number of pairs of model family and board with measurements';
+COMMENT ON COLUMN internal.error_scale.row_count IS 'Number of measurements';
 
 CREATE TABLE internal.error_share (
     quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'power')),
@@ -1373,11 +1373,11 @@ CREATE TABLE internal.error_share (
     source VARCHAR NOT NULL CHECK (source <> ''),
     PRIMARY KEY (quantity, factor)
 );
-COMMENT ON TABLE internal.error_share IS 'The part of an error''s variance that runs share which are alike in something, and what is left, of the current catalogue';
+COMMENT ON TABLE internal.error_share IS 'Shares of an error''s variance that similar runs have in common, from the current catalogue';
 COMMENT ON COLUMN internal.error_share.quantity IS 'latency or power; the error of an energy is the sum of both';
-COMMENT ON COLUMN internal.error_share.factor IS 'What they share: class, board, model (in a class), board_model, case (model, precision, runtime and batch in a class); own: no other run has it';
-COMMENT ON COLUMN internal.error_share.share IS 'Of the variance of ln(measured / predicted), together 1';
-COMMENT ON COLUMN internal.error_share.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.error_share.factor IS 'Common property: class, board, model (in a class), board_model, or case (model, precision, runtime and batch in a class); own for the share of a single run';
+COMMENT ON COLUMN internal.error_share.share IS 'Share of the variance of ln(measured / predicted); the shares sum to 1';
+COMMENT ON COLUMN internal.error_share.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.error_share.source IS 'Measurements or assumption';
 
 CREATE TABLE internal.serving_scale (
@@ -1386,23 +1386,21 @@ CREATE TABLE internal.serving_scale (
     level INTEGER NOT NULL CHECK (level >= 0),
     vendor VARCHAR NOT NULL,
     engine VARCHAR NOT NULL,
-    work VARCHAR NOT NULL,
-    hardware VARCHAR NOT NULL,
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
     group_count INTEGER NOT NULL CHECK (group_count >= 0),
-    row_count INTEGER NOT NULL CHECK (row_count >= 0)
+    row_count INTEGER NOT NULL CHECK (row_count >= 0),
+    chips VARCHAR NOT NULL
 );
-COMMENT ON TABLE internal.serving_scale IS 'How far predictions of served models were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
+COMMENT ON TABLE internal.serving_scale IS 'Errors of predictions for served models by group of measurements, from the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
-COMMENT ON COLUMN internal.serving_scale.quantity IS 'As in serving_predictions';
-COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, its release, work, hardware';
-COMMENT ON COLUMN internal.serving_scale.vendor IS 'Of the hardware';
-COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves, in finer groups with its release';
-COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts where tokens choose among weights';
-COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
-COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN internal.serving_scale.group_count IS 'Models times boards with measurements; 0 where it is assumed';
-COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements; 0 where it is assumed';
+COMMENT ON COLUMN internal.serving_scale.quantity IS 'Quantity of the scale: time, for all times and rates, or power';
+COMMENT ON COLUMN internal.serving_scale.level IS 'Fineness of the group: 0 all, 1 vendor, 2 engine on the vendor''s boards';
+COMMENT ON COLUMN internal.serving_scale.vendor IS 'Vendor of the hardware';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'Name of the engine, without its release';
+COMMENT ON COLUMN internal.serving_scale.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted) of the measured servers';
+COMMENT ON COLUMN internal.serving_scale.group_count IS 'Number of pairs of source and board with measurements';
+COMMENT ON COLUMN internal.serving_scale.row_count IS 'Number of measurements';
+COMMENT ON COLUMN internal.serving_scale.chips IS 'Measured chips of an engine on a vendor''s boards, separated by spaces';
 
 CREATE TABLE internal.power_floor (
     architecture VARCHAR NOT NULL,
@@ -1413,12 +1411,12 @@ CREATE TABLE internal.power_floor (
     source VARCHAR NOT NULL CHECK (source <> ''),
     PRIMARY KEY (architecture, evidence, most_ops_per_s)
 );
-COMMENT ON TABLE internal.power_floor IS 'Smallest half-width of a power by class and evidence, of the current catalogue';
+COMMENT ON TABLE internal.power_floor IS 'Minimum half-width of a power by class and evidence, from the current catalogue';
 COMMENT ON COLUMN internal.power_floor.architecture IS 'Architecture class; empty for all classes without a floor of their own';
-COMMENT ON COLUMN internal.power_floor.evidence IS 'own: measurements of the hardware itself; class: of other hardware of its class';
-COMMENT ON COLUMN internal.power_floor.most_ops_per_s IS 'Peak up to which it applies; the one with the smallest peak counts';
-COMMENT ON COLUMN internal.power_floor.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN internal.power_floor.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.power_floor.evidence IS 'own (measurements of the hardware itself) or class (of other hardware of its class)';
+COMMENT ON COLUMN internal.power_floor.most_ops_per_s IS 'Largest peak to which it applies; of several, the smallest counts';
+COMMENT ON COLUMN internal.power_floor.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN internal.power_floor.basis IS 'Kind of origin of the number';
 COMMENT ON COLUMN internal.power_floor.source IS 'Measurements or assumption';
 
 CREATE TABLE internal.basis_spread (
@@ -1429,10 +1427,10 @@ CREATE TABLE internal.basis_spread (
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> '')
 );
-COMMENT ON TABLE internal.basis_spread IS 'How far numbers of a basis may be off together, of the current catalogue';
+COMMENT ON TABLE internal.basis_spread IS 'Common uncertainty of numbers with one basis, from the current catalogue';
 COMMENT ON COLUMN internal.basis_spread.number_basis IS 'Basis of the numbers';
-COMMENT ON COLUMN internal.basis_spread.half_width IS 'Of prices per action: of an 80 % interval of the natural logarithm';
-COMMENT ON COLUMN internal.basis_spread.own_price_half_width IS 'What such a price of a hardware''s own leaves open beyond one of hardware that was scored, whose errors hold that';
-COMMENT ON COLUMN internal.basis_spread.own_number_half_width IS 'The same of a peak, a bandwidth or a clock';
-COMMENT ON COLUMN internal.basis_spread.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.basis_spread.half_width IS 'Half-width of the 80 % interval of the natural logarithm of energies per action';
+COMMENT ON COLUMN internal.basis_spread.own_price_half_width IS 'Part of the half-width of a hardware''s own energy per action that errors of scored hardware do not include';
+COMMENT ON COLUMN internal.basis_spread.own_number_half_width IS 'The same part for a peak, a bandwidth or a clock';
+COMMENT ON COLUMN internal.basis_spread.basis IS 'Kind of origin of the half-widths';
 COMMENT ON COLUMN internal.basis_spread.source IS 'Measurements or assumption';

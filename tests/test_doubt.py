@@ -106,6 +106,14 @@ def test_a_new_board_takes_the_errors_without_the_numbers_that_boards_own_measur
     assert own == [one.half_width for one in fit_scales([row, other]) if one.hardware == "a"]
 
 
+def test_errors_with_an_inherited_calibration_say_nothing_about_other_boards() -> None:
+    sibling = attrs.evolve(A, hardware="b", error=0.1, is_inherited=True)
+    with_sibling = fit_scales([attrs.evolve(A, error=0.4), sibling])
+    own = [one for one in with_sibling if one.hardware == "b"]
+    assert [(one.row_count, one.half_width < 0.4) for one in own] == [(1, True)]
+    assert [one for one in with_sibling if one.hardware != "b"] == list(fit_scales([attrs.evolve(A, error=0.4)]))
+
+
 def test_without_its_measurements_a_board_has_the_numbers_of_the_rule() -> None:
     for name, rows in read_left_out().items():
         board, own = describe_left_out(name), load_catalogue().hardware[name]

@@ -154,7 +154,7 @@ def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None
 def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_path: Path) -> None:
     """SQL and Python agree: sqrt(t^2 + p^2 - 0.8 t p), since both errors partly cancel."""
     workspace, doubt = Workspace(tmp_path / "own.duckdb"), load_doubt()
-    like = {"vendor": "NVIDIA", "engine": "vllm 2025", "work": "model", "hardware": "b200_sxm"}
+    like = {"vendor": "NVIDIA", "engine": "vllm 2025", "hardware": "b200_sxm"}
     workspace.evaluate("alexnet", hardware=["l4"])
     times = {
         ("energy_per_output_token_j", "request"): "output_tokens_per_s",
@@ -166,8 +166,8 @@ def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_pa
         expected = math.sqrt(seconds**2 + power**2 - 0.8 * seconds * power)
         assert_close(doubt.serving_half_width(quantity, **like, scope=scope) or 0.0, expected, rel=1e-12)
         ((width, net),) = workspace.sql(
-            "SELECT serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'model', 'b200_sxm', $scope, 1e0), "
-            "serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'model', 'b200_sxm', $scope, 2e0)",
+            "SELECT serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 1e0), "
+            "serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 2e0)",
             {"quantity": quantity, "scope": scope},
         )
         assert_close(width, expected, rel=1e-12)

@@ -331,6 +331,9 @@ def test_a_head_and_a_folder_name_a_model(tmp_path: Path) -> None:
         trace("hf:meta/llama")
     with pytest.raises(UnknownNameError, match="TextForCausalLM"):
         trace("hf:TextForCausalML")
+    with pytest.raises(UnknownNameError, match="'Texd'; did you mean Text"):
+        trace("hf:Texd")
+    assert trace("hf:words").mac_count == trace("hf:TextConfig").mac_count == trace("hf:Text").mac_count
 
 
 def test_a_sequence_is_given_by_its_length() -> None:

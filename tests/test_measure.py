@@ -13,10 +13,12 @@ import torch
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.computed import make_table
+from joulemap.answer.launch import HostAnswer, HostPace
 from joulemap.answer.measure import CROWDED, list_reasons
 from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
-from joulemap.device.trial import Subject, prepare
+from joulemap.device.trial import Subject, prepare, set_channels_last
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 from joulemap.system.errors import ExitCode, ModelError
@@ -37,6 +39,38 @@ def subject(name: str, precision: str = "fp32", *inputs: str, **arguments: int) 
         arguments=[(key, str(value)) for key, value in arguments.items()],
     )
     return prepare(request, precision, torch.device("cpu"))
+
+
+class Flat(torch.nn.Module):
+    """Convolution whose result is viewed as a vector, which channels-last storage does not allow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = self.conv(image)
+        return image.view(image.shape[0], -1)
+
+
+def test_a_gpu_measures_convolutions_channels_last_if_the_model_allows_it() -> None:
+    image = torch.rand(2, 3, 8, 8)
+    conv = torch.nn.Conv2d(3, 8, 3)
+    expected = conv(image)
+    changed, layout = set_channels_last(Subject(module=conv, positional=(image,), named={}, batch=2))
+    assert layout == "channels-last"
+    assert changed.positional[0].stride() == (192, 1, 24, 3)  # 3 x 8 x 8, 1, 8 x 3, 3
+    assert conv.weight.stride() == (27, 1, 9, 3)
+    assert torch.allclose(changed.call(), expected, atol=1e-5)
+
+    flat = Flat()
+    kept, layout = set_channels_last(Subject(module=flat, positional=(image,), named={}, batch=2))
+    assert layout.startswith("contiguous")
+    assert kept.positional[0].stride() == (192, 64, 8, 1)
+    assert flat.conv.weight.stride() == (27, 9, 3, 1)
+
+    linear = Subject(module=torch.nn.Linear(8, 8), positional=(image,), named={}, batch=2)
+    assert set_channels_last(linear) == (linear, "")
 
 
 class Bench:
@@ -281,6 +315,13 @@ def test_a_host_is_timed_call_by_call(joulemap: Run) -> None:
     # 98,000 clocks of a launch over 4.65 us at 3.79 GHz of a dispatch
     assert_close(row["launch_s"] / row["call_s"], 98_000 / (4.65e-6 * 3.79e9), rel=1e-3)
     assert row["setting"] == f"host_launch={row['launch_s'] * 1e6:.3g}us"
+
+
+def test_the_next_command_names_the_gpu_of_this_machine() -> None:
+    pace = HostPace(device="NVIDIA H100", call_s=2e-5, launch_s=2e-5, is_scaled=False, spread_fraction=0.0)
+    answer = HostAnswer(paces=make_table("pace", HostPace, [pace]), chip="h100_sxm5")
+    (step,) = answer.document().steps
+    assert step.split()[3:] == ["--hardware", "h100_sxm5", "--runtime", "eager", "--set", "h100_sxm5:host_launch=20us"]
 
 
 def test_a_host_takes_nothing_that_concerns_a_model(joulemap: Run) -> None:

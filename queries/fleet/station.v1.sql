@@ -4,7 +4,6 @@ summary = "Configurations of a fleet: time and energy of a batch, price, idle po
 grain = "one row per requested run, refused ones included"
 [parameters]
 engine = { type = "VARCHAR", default = "", meaning = "engine that serves a language model, as serving_predictions names it; empty for other models" }
-work = { type = "VARCHAR", default = "", meaning = "kind of a served model: `experts` for a mixture of experts, `model` for others; empty for other models" }
 [columns]
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of batches that run one after the other" }
@@ -34,7 +33,7 @@ SELECT
     CASE
         WHEN $engine = '' THEN t.latency_half_width
         ELSE sqrt(
-            pow(serving_scale_of('inter_token_latency_s', v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
             + pow(t.latency_own_half_width, 2)
         )
     END AS latency_half_width,

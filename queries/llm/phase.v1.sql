@@ -12,7 +12,6 @@ prefill_passes = { type = "INTEGER[]", meaning = "prefill passes that the prompt
 prompt = { type = "INTEGER", meaning = "tokens per prompt" }
 steps = { type = "INTEGER", meaning = "decode steps per request: output tokens except the first, which ends the prefill; at least 1" }
 engine = { type = "VARCHAR", meaning = "engine, as serving_predictions names it" }
-work = { type = "VARCHAR", meaning = "kind of model: `experts` for a mixture of experts, else `model`" }
 prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, including the engine's own time" }
 decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps together, of each configuration's batch" }
 prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill of each configuration's batch, of all devices together" }
@@ -35,6 +34,8 @@ run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored 
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the time to first token or of the time between tokens, from measurements of served models" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the energy per request or per output token, from measurements of served models" }
+evidence = { type = "VARCHAR", meaning = "measurements of this engine: chip (on this chip), vendor (on other chips of its vendor) or empty (on neither)" }
+vendor = { type = "VARCHAR", meaning = "vendor of the hardware" }
 bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine (time that the engine adds to the passes)" }
 bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time in the part named in bound" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
@@ -120,8 +121,7 @@ powered AS (
         e.each * e.batch AS token_count,
         e.each * e.batch / e.phase_s AS tokens_per_s,
         e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
-        e.phase_j / (e.each * e.batch) AS energy_per_inference_j,
-        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity
+        e.phase_j / (e.each * e.batch) AS energy_per_inference_j
     FROM served AS e
     JOIN cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
@@ -133,16 +133,27 @@ doubted AS (
     SELECT
         p.*,
         sqrt(
-            pow(serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
             + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
         sqrt(
             pow(served_energy_half_width(
-                serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware),
-                serving_scale_of('power_w', v.vendor, $engine, $work, v.hardware)
+                serving_scale_of('time', v.vendor, $engine, v.hardware),
+                serving_scale_of('power', v.vendor, $engine, v.hardware)
             ), 2)
             + pow(t.energy_own_half_width, 2)
-        ) AS energy_half_width
+        ) AS energy_half_width,
+        v.vendor,
+        (
+            SELECT
+                CASE
+                    WHEN max(s.level) < 2 THEN ''
+                    WHEN list_contains(string_split(max_by(s.chips, s.level), ' '), v.hardware) THEN 'chip'
+                    ELSE 'vendor'
+                END
+            FROM internal.serving_scale AS s
+            WHERE s.quantity = 'time' AND s.vendor IN ('', v.vendor) AND s.engine IN ('', split_part($engine, ' ', 1))
+        ) AS evidence
     FROM powered AS p
     JOIN internal.run AS r ON r.run_id = p.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
@@ -178,7 +189,7 @@ SELECT
     a.throughput_per_s AS tokens_per_s_per_device,
     a.energy_per_inference_j AS energy_per_token_j,
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
-    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width,
+    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width, a.evidence, a.vendor,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
     a.pay, a.kwh_per_million, a.gco2_per_million, a.rented_usd_per_million, a.bought_usd_per_million,

@@ -54,7 +54,7 @@ WITH valued AS (
         ], recursive := TRUE)
     FROM llm.phase(
         prefill_ids := $prefill_ids, decode_ids := $decode_ids, run_ids := $run_ids, device_counts := $device_counts, batches := $batches, prefill_passes := $prefill_passes,
-        engine := $engine, work := $work, prompt := $prompt, steps := $steps, prefill_s := $prefill_s, decode_s := $decode_s, prefill_j := $prefill_j, decode_j := $decode_j,
+        engine := $engine, prompt := $prompt, steps := $steps, prefill_s := $prefill_s, decode_s := $decode_s, prefill_j := $prefill_j, decode_j := $decode_j,
         utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS p

@@ -13,6 +13,7 @@ predicted = { type = "DOUBLE", meaning = "predicted value, in s or J per batch, 
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
 seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for none" }
 is_calibrated = { type = "BOOLEAN", meaning = "true if the run uses a calibration of its own hardware that was fitted to rows of this runtime and whose errors with families held out are known" }
+is_inherited = { type = "BOOLEAN", meaning = "true if the run uses a calibration of other hardware that was fitted to rows of this runtime" }
 */
 WITH pair AS (
     SELECT
@@ -97,11 +98,14 @@ SELECT
     END AS half_width,
     coalesce(p.seen, '') AS seen,
     p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
+    p.work = 'model' AND g.calibration_digest IS NOT NULL AS is_inherited,
     p.measurement_id
 FROM pair AS p
 LEFT JOIN internal.run AS r ON r.run_id = p.run_id
 LEFT JOIN fitted AS f
     ON f.calibration_digest = r.calibration_digest AND f.hardware = p.hardware AND f.runtime = p.runtime
+LEFT JOIN fitted AS g
+    ON g.calibration_digest = r.calibration_digest AND g.hardware <> p.hardware AND g.runtime = p.runtime
 LEFT JOIN internal.run_total AS u ON u.run_id = p.run_id
 WHERE p.measured > 0e0 AND p.predicted > 0e0
 ORDER BY p.quantity, p.measurement_id

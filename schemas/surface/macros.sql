@@ -110,36 +110,27 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Half-width of the finest group of measurements that contains a prediction of a served model. An engine is a name with a
--- release; the name alone is a coarser group.
-CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
-    SELECT max_by(s.half_width, s.level)
+-- Half-width of a time or power of a served model: that of the finest group of measurements that contains it, widened for
+-- a server that nobody measured, as ServingScale.widen of domain/doubt.py. An engine is a name with or without a release.
+CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS (
+    SELECT max_by(
+        sqrt(pow(s.half_width, 2) + pow(CASE
+            WHEN s.quantity = 'power' THEN 0e0
+            WHEN s.level < 2 THEN 0.25e0
+            WHEN list_contains(string_split(s.chips, ' '), of_hardware) THEN 0.1e0
+            ELSE 0.15e0
+        END, 2)),
+        s.level
+    )
     FROM internal.serving_scale AS s
-    WHERE s.quantity = of_quantity
-        AND s.vendor IN ('', of_vendor)
-        AND s.engine IN ('', of_engine, split_part(of_engine, ' ', 1))
-        AND s.work IN ('', of_work)
-        AND s.hardware IN ('', of_hardware)
+    WHERE s.quantity = of_quantity AND s.vendor IN ('', of_vendor) AND s.engine IN ('', split_part(of_engine, ' ', 1))
 );
-
--- Quantity whose error scales apply to a quantity measured in a scope: TTFT under load has separate scales.
-CREATE MACRO name_served_scale(quantity, scope) AS CASE
-    WHEN quantity = 'time_to_first_token_s' AND scope = 'steady_serving' THEN 'loaded_time_to_first_token_s'
-    ELSE quantity
-END;
 
 -- Boundary of the energy and power of a served model, as MEASURED_AT of domain/configuration.py; board if none is stated.
 CREATE MACRO boundary_of(stated) AS CASE
     WHEN stated = 'chip' THEN 'chip'
     WHEN stated IN ('system', 'wall', 'node') THEN 'system'
     ELSE 'board'
-END;
-
--- Time or rate that an energy of a served model grows with: find_served_time of domain/doubt.py.
-CREATE MACRO served_time_of(of_quantity, of_scope) AS CASE of_quantity
-    WHEN 'energy_per_output_token_j' THEN 'output_tokens_per_s'
-    WHEN 'energy_per_request_j'
-        THEN CASE of_scope WHEN 'prefill_step' THEN 'time_to_first_token_s' ELSE 'request_latency_s' END
 END;
 
 -- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of domain/doubt.py.
@@ -149,14 +140,16 @@ CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt
 
 -- Half-width of a predicted quantity of a served model. That of an energy combines those of its time and of its power.
 -- `power_part` is the power over the power without idle power if the measurement subtracts idle power, else 1.
-CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, of_scope, power_part) AS
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, of_scope, power_part) AS
     CASE
-        WHEN served_time_of(of_quantity, of_scope) IS NULL
-            THEN serving_scale_of(name_served_scale(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware)
-        ELSE served_energy_half_width(
-            serving_scale_of(served_time_of(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware),
-            power_part * serving_scale_of('power_w', of_vendor, of_engine, of_work, of_hardware)
+        WHEN of_quantity IN ('energy_per_output_token_j', 'energy_per_request_j') THEN served_energy_half_width(
+            serving_scale_of('time', of_vendor, of_engine, of_hardware),
+            power_part * serving_scale_of('power', of_vendor, of_engine, of_hardware)
         )
+        WHEN of_quantity = 'power_w' THEN serving_scale_of('power', of_vendor, of_engine, of_hardware)
+        WHEN of_quantity = 'time_to_first_token_s' AND of_scope = 'steady_serving'
+            THEN sqrt(pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(0.3e0, 2))
+        ELSE serving_scale_of('time', of_vendor, of_engine, of_hardware)
     END;
 
 -- Kind of work, by which prediction errors are grouped: the given kind of a whole model, or the kind of a single operator.

@@ -1607,7 +1607,7 @@ SELECT
     p.package_version,
     p.created_at,
     serving_half_width(
-        p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part
+        p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part
     ) AS half_width
 FROM (
     SELECT

@@ -606,6 +606,15 @@ def test_a_named_chip_that_serves_no_language_model_is_listed_with_its_reason(tm
 
 
 @pytest.mark.slow
+def test_answers_of_one_token_have_no_time_between_tokens_and_no_second_pool(tmp_path: Path) -> None:
+    demand, settings = Demand(rate_per_s=1.0, first_token_s=3.0), Settings(hardware=("l4",), precision=("bf16",))
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(output=1))
+    assert [row.between_p99_s for row in answer.ok] == [None] * len(answer.ok) != []
+    assert not answer.pairs.rows
+
+
+@pytest.mark.slow
 def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     demand = Demand(rate_per_s=20.0, first_token_s=0.5, between_s=0.03)

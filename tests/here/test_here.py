@@ -124,6 +124,11 @@ def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
     assert workspace.here(recorded=MACHINES / "nothing.json", asked=Asked(weights="int4")).document().answer
     with pytest.raises(UsageError, match="--precision"):
         workspace.here("llama-3.1-8b", recorded=recorded, precision="int8")
+    for asked in (Asked(prompt=1024), Asked(output=64), Asked(usd_per_kwh=0.2)):
+        with pytest.raises(UsageError, match="language model"):
+            workspace.here("resnet50", recorded=recorded, asked=asked)
+    with pytest.raises(UsageError, match="--input"):
+        workspace.here("llama-3.1-8b", recorded=recorded, inputs=("ids=1,128:int64",))
 
 
 def test_the_first_command_measures_the_fastest_chip(tmp_path: Path) -> None:

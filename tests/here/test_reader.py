@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
 
+from compare import assert_close
+from joulemap.device.energy import Rapl, Zone
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import text
+from joulemap.wing.here import probe, text
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
 from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
@@ -188,3 +191,14 @@ def test_the_memory_of_a_card_tells_which_of_the_names_of_its_die_it_is() -> Non
     found = match_machine(read_machine({"system": "Linux", "lspci": lspci}))
     assert not found.usable
     assert "rx_7900_xtx" in found.notes[0]
+
+
+def test_idle_power_of_a_counter_that_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 70 J over 100 J to 10 J in 2 s: 40 J, 20 W."""
+    counter, times = tmp_path / "energy_uj", iter((5.0, 7.0))
+    counter.write_text("70000000")
+    clock = SimpleNamespace(perf_counter=lambda: next(times), sleep=lambda _: counter.write_text("10000000"))
+    monkeypatch.setattr(probe, "time", clock)
+    monkeypatch.setattr(probe, "run_tool", lambda *_: "")
+    monkeypatch.setattr(Rapl, "find", lambda: Rapl([Zone(tmp_path, 100_000_000)]))
+    assert_close(probe.measure_idle() or 0.0, 20.0, rel=1e-12)

@@ -298,6 +298,7 @@ def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
         ({"load_in_8bit": True}, "int8:row", ""),
         ({"quant_method": "fbgemm_fp8"}, "fp8", "fp8"),
         ({"quant_method": "awq", "bits": 4, "group_size": 64}, "awq:64", ""),
+        ({"quant_method": "awq", "w_bit": 8, "q_group_size": 64}, "awq8:64", ""),
     ],
 )  # fmt: skip
 def test_methods_have_their_format(values: dict[str, Any], weights: str, precision: str) -> None:

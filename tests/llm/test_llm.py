@@ -57,7 +57,6 @@ def served() -> tuple[Book, dict[str, Any]]:
         "batches": [2, 2],
         "prefill_passes": [1, 1],
         "engine": "vllm",
-        "work": "model",
         "prompt": 100,
         "steps": 10,
         "prefill_s": [2.0, 1.0],
@@ -102,7 +101,7 @@ def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
 
 def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
     """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
-    connection, said = served[0].connection, {"vendor": "none", "engine": "none", "work": "model", "hardware": "none"}
+    connection, said = served[0].connection, {"vendor": "none", "engine": "none", "hardware": "none"}
     write_doubt(connection, load_doubt())
 
     def widen(name: str) -> float:
@@ -119,8 +118,8 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
         both = math.sqrt(time**2 + power**2 - 0.8 * time * power)  # their errors have a correlation of -0.4
         assert_close(row["energy_half_width"], math.hypot(both, own[1]), rel=1e-12)
     rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
-    # twice as quick to the first token, with an error of a factor of 1.6 each: less sure than runs alone would have it
-    assert 0.5 < rows["first_token"]["probability_best"] < 0.95
+    # twice as quick to the first token, with an error of a factor of 1.4 each: less sure than runs alone would have it
+    assert 0.5 < rows["first_token"]["probability_best"] < 0.98
 
 
 @contextlib.contextmanager
@@ -144,6 +143,14 @@ def answer(workspace: Workspace) -> LlmAnswer:
 
 def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
     return next(row for row in answer.rows if (row.hardware, row.batch) == (hardware, batch))
+
+
+def test_an_unmeasured_chip_has_wider_intervals_and_is_named(answer: LlmAnswer) -> None:
+    """Servers with vLLM were measured on H100, with 0.1 for a new server; H200 and L4 have 0.15 for a new chip."""
+    known, new = (find(answer, name, 1).between_half_width or 0.0 for name in ("h100_sxm5", "l4"))
+    assert_close(new**2 - known**2, 0.15**2 - 0.1**2, rel=1e-9)
+    assert "h200_sxm" in answer.unmeasured and "l4" in answer.unmeasured and "h100_sxm5" not in answer.unmeasured
+    assert answer.unmeasured in write(answer.document(), "table", 400)
 
 
 def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
@@ -238,6 +245,7 @@ def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -
     answer = workspace.llm("llama-3.2-3b", hardware="raspberry_pi_5", batch=1, serving=Serving(prompt=128))
     (row,) = answer.rows
     assert (answer.serving.engine, row.precision) == ("llamacpp", "fp16/q4_k_m")
+    assert "Broadcom chips" in answer.unmeasured  # no chip of the vendor was measured
     # 4.53 and 4.58 tokens a second are measured (github.com/geerlingguy/sbc-reviews, commit 968b675)
     assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
 
@@ -430,7 +438,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
     # passes between knots of a table are straight: a few percent
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
-    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.between_s or 0.0, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
     # a tenth of a cent per second, for the hours of the load alone
     assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)

@@ -34,7 +34,7 @@ class Straight:
     token_s: float = 0.0001
     seen_s: float = 1e-7
     watts: float = 500.0
-    idle_w: float = 100.0
+    waiting_w: float = 100.0
     resting_w: float = 100.0
 
     def price(self, passes: Passes) -> Cost:
@@ -171,7 +171,7 @@ def test_stages_take_turns_or_parts_of_a_batch() -> None:
     )
     assert eight.seconds[0] == pytest.approx(two.seconds[0], rel=1e-12)
     assert few.seconds[0] <= two.seconds[0]
-    idle = parts.idle_w * two.seconds[0]
+    idle = parts.waiting_w * two.seconds[0]
     assert eight.joules[0] - idle == pytest.approx(4 * (two.joules[0] - idle), rel=1e-9)
 
 

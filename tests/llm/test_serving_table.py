@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,11 +15,10 @@ import pytest
 import joulemap.wing.llm.prediction as plan
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.measurement import find_unpredicted
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy, name_served_scale
+from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
@@ -96,9 +96,14 @@ def test_a_table_is_stored_once_and_listed_as_it_was_told(table: Path, tmp_path:
     database = tmp_path / "own.duckdb"
     workspace = Workspace(database)
     assert workspace.import_measurements(table) == (5, 0)
-    assert workspace.import_measurements(table) == (0, 5)
-    assert all(name in find_unpredicted(table) for name in ("abacus_9000", "own/model"))
-    assert not any(name in find_unpredicted(table) for name in ("h100", "Llama"))
+    notes: list[str] = []
+    reader, writer = os.pipe()  # a pipe can be read once
+    os.write(writer, table.read_bytes())
+    os.close(writer)
+    assert workspace.import_measurements(f"/dev/fd/{reader}", note=notes.append) == (0, 5)
+    os.close(reader)
+    assert all(name in notes[0] for name in ("abacus_9000", "own/model"))
+    assert not any(name in notes[0] for name in ("h100", "Llama"))
     rows = workspace.served_measurements().records()
     assert [row["batch"] for row in rows if row["source"] == "one stand"] == [8.0, 16.0]
     assert {row["hardware"] for row in rows} == {"h100_sxm5", "a100_sxm4_80gb", "abacus_9000"}
@@ -226,22 +231,32 @@ def test_rows_that_ship_say_what_they_are() -> None:
 
 
 A = ServingResidual(
-    quantity="output_tokens_per_s", vendor="N", engine="e 2024", work="model", hardware="h", model="m", source="s",
-    error=0.1,
-)  # fmt: skip
+    quantity="output_tokens_per_s", vendor="N", engine="e 2024", hardware="h", model="m", source="s", error=0.1
+)
 
 
 def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> None:
-    scales = {one.level: one for one in fit_served([A])}
-    assert [one.level for one in scales.values()] == [0, 1, 2, 3, 4, 5]
-    assert [one.engine for one in scales.values()] == ["", "e", "e", *["e 2024"] * 3]
-    assert [one.vendor for one in scales.values()] == ["", "", *["N"] * 4]
-    # one part each time: h^2 = (0.1^2 + 2 above^2) / 3; beside it, what a source adds that nobody has seen
+    scales = fit_served([A])
+    assert [one.level for one in scales] == [0, 1, 2]
+    assert [(one.vendor, one.engine, one.chips) for one in scales] == [("", "", ""), ("N", "", ""), ("N", "e", "h")]
+    # one part each time: h^2 = (0.1^2 + 2 above^2) / 3
     width = ASSUMED
-    for level, new in enumerate((0.35, 0.35, 0.1, 0.1, 0.1, 0.1)):
+    for scale in scales:
         width = math.sqrt((0.1**2 + FULL_GROUPS * width**2) / (1.0 + FULL_GROUPS))
-        assert_close(scales[level].half_width, math.hypot(width, new), rel=1e-9)
-    assert (scales[5].hardware, scales[4].hardware) == ("h", "")
+        assert_close(scale.half_width, width, rel=1e-9)
+
+
+def test_times_have_one_scale_powers_another_and_energies_none() -> None:
+    first, rate, power = (
+        attrs.evolve(A, quantity=name) for name in ("time_to_first_token_s", "total_tokens_per_s", "power_w")
+    )
+    assert [(one.quantity, one.row_count) for one in fit_served([first, A, rate, power])] == [
+        *[("time", 3)] * 3,
+        *[("power", 1)] * 3,
+    ]
+    assert fit_served([attrs.evolve(A, quantity="energy_per_output_token_j")]) == ()
+    assert_close(join_served_energy(0.3, 0.4), math.sqrt(0.09 + 0.16 - 0.8 * 0.12), rel=1e-12)
+    assert join_served_energy(0.3, 0.0) == 0.3
 
 
 def test_a_group_is_as_wide_as_most_of_its_boards_whatever_the_worst_errs() -> None:
@@ -249,15 +264,14 @@ def test_a_group_is_as_wide_as_most_of_its_boards_whatever_the_worst_errs() -> N
 
     def widths(worst: float) -> list[float]:
         boards = [attrs.evolve(A, hardware=f"h{place}", error=0.1) for place in range(9)]
-        scales = fit_served([*boards, attrs.evolve(A, hardware="i", error=worst)])
-        return [one.half_width for one in scales if one.hardware != "i"]
+        return [one.half_width for one in fit_served([*boards, attrs.evolve(A, hardware="i", error=worst)])]
 
     assert widths(0.1) == widths(3.5)
 
 
 def test_rows_of_one_source_on_a_board_count_once() -> None:
     def fit(*rows: ServingResidual) -> ServingScale:
-        return next(one for one in fit_served(rows) if one.level == 5)
+        return fit_served(rows)[-1]
 
     other = attrs.evolve(A, model="n", error=-0.1)
     assert (fit(A, other).group_count, fit(A, other).row_count) == (1, 2)
@@ -267,53 +281,55 @@ def test_rows_of_one_source_on_a_board_count_once() -> None:
     assert second.half_width < fit(A).half_width
 
 
-def test_first_tokens_under_load_have_scales_of_their_own() -> None:
-    loaded = name_served_scale("time_to_first_token_s", "steady_serving")
-    assert loaded != "time_to_first_token_s" == name_served_scale("time_to_first_token_s", "offline")
-    assert name_served_scale("power_w", "steady_serving") == "power_w"
-    first = next(one for one in fit_served([attrs.evolve(A, quantity=loaded)]) if one.level == 5)
-    alone = next(one for one in fit_served([attrs.evolve(A, quantity="time_to_first_token_s")]) if one.level == 5)
-    assert_close(first.half_width, math.hypot(alone.half_width, 0.3), rel=1e-9)
+FULL = Doubt(
+    scales=(), shares=(), spreads=(),
+    served=tuple(
+        ServingScale(quantity=quantity, level=level, vendor=vendor, engine=engine, half_width=width, group_count=1,
+            row_count=1, chips="h i" if engine else "")
+        for quantity, level, vendor, engine, width in (
+            ("time", 0, "", "", 0.4), ("time", 1, "N", "", 0.3), ("time", 2, "N", "e", 0.2),
+            ("power", 0, "", "", 0.15), ("power", 1, "N", "", 0.1),
+        )
+    ),
+)  # fmt: skip
 
 
-def test_an_energy_has_no_scale_of_its_own() -> None:
-    assert fit_served([attrs.evolve(A, quantity="energy_per_output_token_j")]) == ()
-    assert_close(join_served_energy(0.3, 0.4), math.sqrt(0.09 + 0.16 - 0.8 * 0.12), rel=1e-12)
-    assert join_served_energy(0.3, 0.0) == 0.3
+def test_an_unmeasured_chip_engine_or_load_is_wider() -> None:
+    """A new server adds 0.1, a new chip 0.15, a new engine of a vendor 0.25, admission under load 0.3; powers none."""
+
+    def width(
+        vendor: str, engine: str, hardware: str, quantity: str = "inter_token_latency_s", scope: str = ""
+    ) -> float:
+        found = FULL.serving_half_width(quantity, vendor=vendor, engine=engine, hardware=hardware, scope=scope)
+        assert found is not None
+        return found
+
+    assert_close(width("N", "e 2024", "h"), math.hypot(0.2, 0.1), rel=1e-12)
+    assert_close(width("N", "e", "j"), math.hypot(0.2, 0.15), rel=1e-12)
+    assert_close(width("N", "f", "h"), math.hypot(0.3, 0.25), rel=1e-12)
+    assert_close(width("A", "e", "h"), math.hypot(0.4, 0.25), rel=1e-12)
+    assert width("N", "e", "h", "power_w") == 0.1
+    assert width("A", "e", "h", "power_w") == 0.15
+    assert_close(width("N", "e", "h", "energy_per_request_j"), join_served_energy(math.hypot(0.2, 0.1), 0.1), rel=1e-12)
+    first = "time_to_first_token_s"
+    assert width("N", "e", "h", first, "offline") == width("N", "e", "h")
+    assert_close(width("N", "e", "h", first, "steady_serving"), math.sqrt(0.2**2 + 0.1**2 + 0.3**2), rel=1e-12)
+    assert FULL.serving_half_width("latency", vendor="N", engine="e", hardware="h") is None
 
 
 @pytest.mark.slow
 def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path) -> None:
-    def scale(level: int, width: float, **more: str) -> ServingScale:
-        names = {"vendor": "", "engine": "", "work": "", "hardware": "", **more}
-        return ServingScale(quantity="power_w", level=level, half_width=width, group_count=1, row_count=1, **names)
-
-    scales = (
-        scale(0, 0.9),
-        scale(1, 0.5, vendor="N"),
-        scale(2, 0.3, vendor="N", engine="e"),
-        scale(3, 0.2, vendor="N", engine="e 2024"),
-    )
-    doubt = Doubt(scales=(), shares=(), spreads=(), served=scales)
-
-    def width(vendor: str, engine: str) -> float | None:
-        return doubt.serving_half_width("power_w", vendor=vendor, engine=engine, work="model", hardware="h")
-
-    assert (width("N", "e"), width("N", "f"), width("A", "e")) == (0.3, 0.5, 0.9)
-    assert (width("N", "e 2024"), width("N", "e 2023")) == (0.2, 0.3)
-    assert doubt.serving_half_width("latency", vendor="N", engine="e", work="model", hardware="h") is None
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.import_measurements(table)
-    asked = [(one.quantity, one.vendor, one.engine, one.work, one.hardware) for one in load_doubt().served[::7]]
-    for quantity, vendor, engine, work, hardware in [*asked, ("power_w", "nobody", "none", "model", "none")]:
-        named = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
-        texts = ", ".join(f"'{text}'" for text in (quantity, *named.values()))
-        ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, '', 1e0)").rows
-        assert found == load_doubt().serving_half_width(quantity, **named)
-    named = {"vendor": "NVIDIA", "engine": "vllm 2025", "work": "model", "hardware": "h100_sxm5"}
-    texts = ", ".join(f"'{text}'" for text in ("energy_per_request_j", *named.values()))
-    ((energy,),) = workspace.sql(f"SELECT serving_half_width({texts}, 'request', 1e0)").rows
-    assert_close(energy, load_doubt().serving_half_width("energy_per_request_j", **named) or 0.0, rel=1e-12)
+    scales = load_doubt().served
+    places = [(one.vendor, one.engine, hardware) for one in scales for hardware in (*one.chips.split()[:1], "none")]
+    for quantity in ("output_tokens_per_s", "time_to_first_token_s", "power_w", "energy_per_request_j"):
+        for vendor, engine, hardware in places:
+            texts = ", ".join(f"'{one}'" for one in (quantity, vendor, engine, hardware, "steady_serving"))
+            ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, 1e0)").rows
+            named = {"vendor": vendor, "engine": engine, "hardware": hardware}
+            expected = load_doubt().serving_half_width(quantity, **named, scope="steady_serving")
+            assert_close(found, expected or 0.0, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -189,6 +189,23 @@ def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
         read_file(place, stated)
 
 
+def test_a_trace_whose_gpu_waits_for_the_host_is_compared_by_its_busy_time(tmp_path: Path) -> None:
+    kernels = [("gemm", 0, 100), ("gemm", 50, 100), ("nchwToNhwcKernel", 900, 100)]  # busy: 150 + 100 of 1,000 us
+    events = [{"ph": "X", "cat": "kernel", "name": name, "ts": at, "dur": taken} for name, at, taken in kernels]
+    place = tmp_path / "trace.json"
+    place.write_text(json.dumps({"traceEvents": events}))
+    stated = {**NOTHING, "model": "resnet18", "hardware": "l4", "precision": "fp16", "batch": 1, "passes": 2}
+    reading = read_file(place, stated)[0]
+    assert isinstance(reading.row, Measurement)
+    assert reading.row.runtime == "graph"
+    assert_close(reading.row.latency_s or 0.0, 125e-6, rel=1e-12)
+    assert len(reading.insights) == 2  # the waiting GPU, and 50 us of layout copies per pass
+    kept = read_file(place, {**stated, "runtime": "eager"})[0]
+    assert isinstance(kept.row, Measurement)
+    assert_close(kept.row.latency_s or 0.0, 500e-6, rel=1e-12)
+    assert len(kept.insights) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "stated", "asked"),
     [

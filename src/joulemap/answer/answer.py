@@ -34,14 +34,14 @@ Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
 LEFT_OUT: Final = text.LEFT_OUT.text.partition("{")[0]
-"""First words of the line on omitted hardware, whose fallbacks the answer does not describe."""
+"""Beginning of the note on omitted hardware; it identifies the note."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
 @frozen(kw_only=True, repr=False)
 class Answer:
-    """Result of a question. The options of `document` select what people see of it."""
+    """Result of a question; options of `document` select what people see of it."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def own_tables(self) -> dict[str, Table[Any]]:
-        """Field -> table, for the answer's own tables."""
+        """Name -> table, for every field of the answer that holds a table."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return {name: value for name, value in found.items() if isinstance(value, Table)}
 
@@ -71,19 +71,19 @@ class Answer:
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
+        """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
         return frozenset()
 
     def figures(self) -> Figures:
-        """Return the figures of the answer; empty if it has none."""
+        """Return the figures (charts) of the answer; empty if it has none."""
         return ()
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return the figures as text drawings for the shown division; by default those of `figures`."""
+        """Return the text drawings that a terminal shows; by default, the figures themselves are drawn as text."""
         return self.figures()
 
     def _lay(self, table: Table[Any], columns: str, **shown: Any) -> Grid:
-        """Return rows of a table as a grid for display, with projected hardware marked; `shown` goes to `lay`."""
+        """Return rows of a table as a grid, with projected hardware marked; `shown` holds further options of `lay`."""
         return lay(table, columns, projected=self.projected, **shown)
 
     def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
@@ -112,13 +112,16 @@ class Answer:
         return self.document().table.to_polars()
 
     about: ClassVar[tuple[str, ...]] = ()
-    """Attributes that machine formats list before the tables."""
+    """Names of attributes that machine formats list before the tables."""
 
     def _read_about(self) -> dict[str, Any]:
         return {name: _to_plain(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats: the question and every table; the row of `totals` is `total`."""
+        """Return the data for machine formats: the question and every table.
+
+        The single row of a table `totals` becomes a record `total`.
+        """
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
         return {**self._read_about(), **total, **rows}
@@ -139,10 +142,10 @@ def fetch_tables(
     more: Mapping[str, type[Any]] = NO_RECORDS,
     **given: Any,
 ) -> dict[str, Table[Any]]:
-    """Return field -> rows for each table of an answer; the field's type names the query.
+    """Fetch every table of an answer class; return field -> table. The type of a field names the query.
 
-    `but` lists fields that the caller fills; `more` maps optional fields to their records. Each query receives the
-    parameters that it declares. Raises like `fetch_all`.
+    `but` lists fields that are not fetched. `more` maps optional fields to their record types. `given` holds
+    parameters; each query receives those that it declares. Raises like `fetch_all`.
     """
     from joulemap.store.query import fetch_all
 
@@ -160,7 +163,7 @@ class RunAnswer(Answer):
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
+        """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
         return self.scope.projected
 
     @property
@@ -198,13 +201,13 @@ class RunAnswer(Answer):
         return self.scope.describe_assumed(headline, chosen)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a clause on hosts whose energy a choice leaves out; empty for an answer that chooses nothing."""
+        """Return a warning that the chosen runs exclude the energy of a host; empty if `chosen` is None."""
         warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
         return f"{warning}; `recommend` ranks with a host" if warning else ""
 
     @property
     def _beside_boundary(self) -> str:
-        """Words after the boundary for what the values also include, such as ` plus host`; empty for nothing."""
+        """Text after the boundary on an additional part of the values, such as ` plus host`; empty by default."""
         return ""
 
     def _compose(
@@ -222,12 +225,11 @@ class RunAnswer(Answer):
         steps: Iterable[Sequence[str]],
         chosen: Collection[int] | None = None,
     ) -> Document:
-        """Return the document: headline, sections, insights, notes and the commands that continue from it.
+        """Return the document: headline, sections, insights, notes and follow-up commands.
 
-        `chosen` are the runs that `answer` names, if it chooses among the runs of each chip; None for all.
-
-        `sure` defaults to the intervals of the runs, and `notes` to those of their scope. There are no commands for a
-        module in memory, because a shell cannot name it.
+        `chosen` holds the runs that the headline selects; None if it selects none. `sure` defaults to a sentence on the
+        intervals of the runs, and `notes` to the notes of the scope. A module in memory gets no commands, because a
+        shell cannot name it.
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
@@ -296,29 +298,33 @@ class RunAnswer(Answer):
     def _fill_steps(
         self, steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any
     ) -> list[list[str]]:
-        """Return follow-up commands with the repeated options; `query` commands repeat only the database."""
+        """Return follow-up commands, each with the options of the original command; a `query` command repeats only
+        `--db`.
+        """
         filled = (step.words(row, **values) for step in steps)
         return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
-        """Return a grid of these columns for several runs, with projected hardware marked; empty without rows."""
+        """Return a grid of these columns of a table, with projected hardware marked; an empty table gives an empty
+        grid.
+        """
         return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a value of an answer for machine formats: a record as a mapping."""
+    """Return a value of an answer for machine formats; a record becomes a mapping."""
     if isinstance(value, tuple):
         return tuple(map(_to_plain, value))
     return attrs.asdict(value) if attrs.has(type(value)) else value
 
 
 def _without_steps(document: Document) -> Document:
-    """Return a document without its commands, because Python callers use methods on their own database."""
+    """Return a document without its shell commands; Python callers use methods instead."""
     return attrs.evolve(document, steps=())
 
 
 def find_place(repeated: Sequence[str]) -> list[str]:
-    """Return `--db` and its value from repeated options; the only option that a stored run needs."""
+    """Return `--db` and its value from repeated options; a command on a stored run needs no other option."""
     return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
 
 
@@ -332,7 +338,7 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
 
 
 def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
-    """Return notes, with an explanation of the projection mark if a section or a note shows it."""
+    """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
     is_explained = any(note.startswith(PROJECTED) for note in notes)
     return (*notes, *((PROJECTION_NOTE,) if is_marked and not is_explained else ()))

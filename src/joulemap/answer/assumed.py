@@ -25,16 +25,16 @@ ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
 
 LEAST_STATED: Final = 1.0 / 3.0
-"""Assumed share of a figure above which it is stated."""
+"""Assumed share of an energy above which answers state it."""
 
 SHARE_FIELD: Final = "assumed_energy_fraction"
-"""Field of rows that hold their own assumed share instead of a run's."""
+"""Field with the assumed share in rows that hold their own share rather than that of a run."""
 
 MOSTLY: Final = 0.8
-"""Share of static power in the assumed energy above which static power is named."""
+"""Minimum share of static power in the assumed energy for which the text names static power as its cause."""
 
 MOST_NAMED: Final = 2
-"""Maximum chips in a headline whose shares are listed one by one; for more chips, the range is stated."""
+"""Maximum chips in a headline whose assumed shares are listed one by one; for more chips, the range is stated."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
@@ -46,17 +46,17 @@ def names_energy(headline: str) -> bool:
 
 
 def show_assumed(one: AssumedEnergy | None) -> str:
-    """Return the assumed share for a table cell; empty for a share up to a third."""
+    """Return an assumed share for a table cell; empty for a share up to a third."""
     return "" if one is None or one.fraction <= LEAST_STATED else show_share(one.fraction)
 
 
 def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
-    """Return the layout column of assumed shares; empty if no share is above a third."""
+    """Return the column of assumed shares in the syntax of `lay`; empty if no share is above a third."""
     return f"*{SHARE_HEADING} {SHARE_FIELD} | " if any(map(show_assumed, shares)) else ""
 
 
 def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
-    """Return whether an energy covers the whole run rather than a part."""
+    """Return whether `energy_j` is the energy of the whole run rather than of a part."""
     return energy_j is not None and math.isclose(energy_j * 1e15, one.energy_fj, rel_tol=1e-9)
 
 
@@ -97,5 +97,5 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
-    """Return the main part of the assumed energy if static power dominates it; else empty."""
+    """Return the words for assumed static power if it dominates the assumed energy; otherwise an empty text."""
     return STATIC_BASIS if energy.static_fraction >= MOSTLY * energy.fraction else ""

@@ -86,7 +86,7 @@ class CalibrateAnswer(Answer):
 
     calibration: Calibration
     place: str
-    """File that contains the calibration; empty for a dry run."""
+    """Path of the file with the calibration; empty for a dry run."""
     summaries: Table[StoredCalibration]
     """Summary of the calibration; one row."""
     errors: Table[CalibrationErrorRow]
@@ -94,13 +94,13 @@ class CalibrateAnswer(Answer):
     coefficients: Table[FittedNumber]
     """Coefficients and energy scales that the fit changed, one row each."""
     warnings: tuple[str, ...]
-    """Measurements that contradict each other."""
+    """Warnings, such as on measurements that contradict each other."""
     left_out: tuple[str, ...]
     """Measurements that were not fitted, with reasons."""
 
     @property
     def summary(self) -> StoredCalibration:
-        """Summary of the calibration, as other answers show it."""
+        """Summary of the fitted calibration."""
         return self.summaries[0]
 
     def data(self) -> dict[str, Any]:
@@ -183,14 +183,15 @@ def calibrate(
     force: bool = False,
     beside: Sequence[Measurement] = (),
 ) -> CalibrateAnswer:
-    """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
+    """Fit the coefficients of a chip to its measurements.
 
-    `operators` adds single operators and blocks to whole models; without it they count only if no whole model was
-    measured. `beside` holds measurements that are not stored and count like stored ones. The calibration is written to
-    `output`, or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial
-    values: `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
-    `trust`. A file other than a calibration is replaced only with `force`. Raises NoMeasurementError if nothing
-    matches, UnknownNameError, UsageError, or CatalogueError for a file.
+    `precisions` and `models` restrict the measurements; empty means all. `operators` adds single operators and blocks
+    to whole models; without it they count only if no whole model was measured. `beside` holds additional measurements
+    that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
+    `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
+    `compare`. Model files that measurements name run only with `trust`. An existing file that is not a calibration is
+    replaced only with `force`. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
+    CatalogueError for an invalid file.
     """
     use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
@@ -241,7 +242,9 @@ def calibrate(
 
 
 def _list_paces(entry: CalibrationEntry | None, hardware: Hardware) -> dict[str, FittedValue]:
-    """Return the pass-time factors of engines in a chip's own calibration, which single runs cannot fit."""
+    """Return the pass-time factors of serving engines from a chip's current calibration; a fit to single runs keeps
+    them.
+    """
     if entry is None or entry.hardware != hardware.id:
         return {}
     one = use_calibration("own").load(entry, hardware.architecture)
@@ -249,7 +252,7 @@ def _list_paces(entry: CalibrationEntry | None, hardware: Hardware) -> dict[str,
 
 
 def find_target(source: Source, hardware: str | Hardware) -> Hardware:
-    """Return the hardware of a name, file or record, or one that `measure` stored with its own description.
+    """Return the hardware with this name, file or record, or the hardware that `measure` stored under this name.
 
     Raises UnknownNameError, UsageError or CatalogueError.
     """
@@ -290,7 +293,7 @@ def _explain_nothing(
 def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
-    """Return the answer on a calibration; its rows are read from a temporary database."""
+    """Return the answer on a calibration, with rows from a temporary database."""
     with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,

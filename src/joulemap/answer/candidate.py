@@ -48,7 +48,7 @@ EITHER_WAY: Final = "rented or bought"
 SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
-"""Way of paying -> phrase for the best chip if only this way is ranked."""
+"""Way of paying -> phrase for the best chip if only this way of paying is compared."""
 AVAILABLE: Final = "available chips"
 LOWER, HIGHER = "lower", "higher"
 
@@ -69,7 +69,7 @@ PROJECTION: Final = Template(
 )
 LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}; --format json lists them")
 OTHER_SELLER: Final = "of another kind of seller"
-"""Beginning of the reason why the price of a configuration is not compared."""
+"""First words of the reason for configurations that are not ranked because another kind of seller offers them."""
 PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
 
 DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
@@ -105,7 +105,7 @@ BATCHES: Final = (1, 8, 32)
 """Default batch sizes."""
 
 SHOWN_DOUBTED: Final = 10
-"""Number of best chips to which remarks on intervals are limited."""
+"""Number of top-ranked chips that notes on intervals cover."""
 
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
@@ -119,7 +119,7 @@ HOURS: Final = 24
 DAYS_PER_YEAR: Final = 365.0
 
 WHOLE_DAYS: Final = 10.0
-"""Lifetime in days from which it is shown without decimals."""
+"""Number of days from which a battery life is shown without decimals."""
 
 
 Row = TypeVar("Row", bound="Candidate")
@@ -129,8 +129,8 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. At a fixed rate, power modes above the power budget are included, because the average power may
-    be below it, unless the budget bounds pulses too. Raises like `plan_runs`.
+    one input at a time. At a fixed rate, power modes above the power budget are included, because their average power
+    may still fit. They are excluded if the source also limits short pulses. Raises like `plan_runs`.
     """
     usual = () if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES
     batch = choose_batches((model,), settings, usual)
@@ -143,7 +143,7 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
 
 
 def _limits_pulses(settings: Settings) -> bool:
-    """Return True for a scenario whose source, such as a coin cell, bounds the power at any time."""
+    """Return whether the power source of a scenario limits even short pulses of power, as a coin cell does."""
     is_own = settings.power_budget_w is None and bool(settings.scenario)
     return is_own and find_scenario(settings.scenario).is_pulse
 
@@ -154,9 +154,9 @@ def is_use_case(settings: Settings) -> bool:
 
 
 def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate of inferences per second: the pipeline's rate, else the minimum throughput of a use case.
+    """Return the fixed rate in inferences per second; 0 means that the chip runs at full speed.
 
-    0 stands for full speed.
+    A pipeline has its own rate. A use case runs at its minimum throughput.
     """
     return find_rate(model) or (limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0)
 
@@ -172,15 +172,15 @@ def _take_published(model: str, settings: Settings) -> Settings:
 
 
 def drop_idle_hours(usage: Usage) -> Usage:
-    """Return a usage in which chips are paid for only while busy, unless it states a utilization."""
+    """Return the usage with utilization 1, so that only busy hours cost; a utilization that it states is kept."""
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return (query parameters of a usage, query parameters of payment).
+    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
 
-    Negative numbers select the catalogue's assumptions; a region is given by its id. Payment is the way and the kind of
-    seller. Raises UnknownNameError for an unknown region.
+    A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
+    UnknownNameError for an unknown region.
     """
     from joulemap.catalog.sheet import find_region
 
@@ -192,7 +192,7 @@ def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
-    """Return the payment, kind of seller and utilization that a cost assumes."""
+    """Return the assumptions of a cost in words: way to pay, kind of seller, busy hours per day and lifetime."""
     known = {row.assumption: row.value for row in assumptions}
     years = None if pay == "rented" else known["lifetime"]
     return USED(pay=describe_pay(pay, kind), busy_hours=find_busy_hours(assumptions), years=years)
@@ -215,7 +215,7 @@ def describe_pay(pay: str, kind: str = "") -> str:
 
 
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each chip, regardless of power mode."""
+    """Return the first row of each chip; the power modes of a chip count as one chip."""
     found: dict[str, Row] = {}
     for row in rows:
         found.setdefault(find_chip(row), row)
@@ -223,14 +223,14 @@ def first_of_each(rows: Iterable[Row]) -> list[Row]:
 
 
 def show_price_span(price: float, unit: str, half_width: float) -> str:
-    """Return a price with its 80 % interval, whose ends have two digits."""
+    """Return a price and its 80 % interval; `half_width` is in natural logarithms."""
     ends = (price * math.exp(sign * half_width) for sign in (-1.0, 1.0))
     span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
     return PRICE_SPAN(price=show(price, "", unit), span=span)
 
 
 def show_life(days: float) -> str:
-    """Return a long time in years, or in days below a year."""
+    """Return a battery life of `days` in years, or in days if it is below a year."""
     if days >= DAYS_PER_YEAR:
         return f"{days / DAYS_PER_YEAR:.2g} years"
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
@@ -242,12 +242,12 @@ def find_chip(row: Candidate) -> str:
 
 
 def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) -> str:
-    """Return the layout columns of metrics, except those shown elsewhere."""
+    """Return the columns of metrics in the syntax of `lay`; metrics in `but` are omitted."""
     return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
 
 
 def name_direction(metric: Metric) -> str:
-    """Return the direction of better values: `lower` or `higher`."""
+    """Return whether lower or higher values of a metric are better: `lower` or `higher`."""
     return HIGHER if metric.is_higher_better else LOWER
 
 
@@ -257,13 +257,13 @@ def show_metric(metric: MetricName, value: float | None) -> str:
 
 
 def show_given(metric: MetricName, value: float) -> str:
-    """Return a given limit of a metric, to five significant digits if its unit takes SI prefixes."""
+    """Return a limit that the user set on a metric, with enough digits to repeat the user's number."""
     unit = METRIC[metric].unit
     return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_metric(metric, value)
 
 
 def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
-    """Return each limit in words; at a fixed rate, the limit on power applies to the average power."""
+    """Return one sentence per limit. If a `rate` is given, the power limit applies to the average power."""
     return [
         (MEAN_KEPT if rate and name == "power" else template)(
             metric=METRIC[name],
@@ -298,13 +298,13 @@ class CandidateAnswer(RunAnswer):
 
     @property
     def _drawn_name(self) -> str:
-        """Template that names a configuration in drawings, from the columns of its rows."""
+        """Template for the name of a configuration in drawings; the columns of its row fill it."""
         return DRAWN_NAME + (DRAWN_RUNTIME if self._has_runtimes else "")
 
     def _lay_rows(
         self, rows: Iterable[Any], columns: str, limit: int, *, noun: str = "configurations", **shown: Any
     ) -> Grid:
-        """Return a grid of `limit` configurations and those that `stays` keeps; `shown` has options of `lay`."""
+        """Return a grid of the first `limit` configurations; `shown` holds further options of `lay`."""
         return self._lay(
             self.rows.with_rows(rows),
             COLUMNS + (RUNTIME if self._has_runtimes else "") + columns,
@@ -315,7 +315,7 @@ class CandidateAnswer(RunAnswer):
         )
 
     def _chances(self, column: str) -> dict[str, float]:
-        """Return hardware -> probability that one of its configurations is the best, from a column."""
+        """Return hardware -> sum of a probability column over its configurations; omit hardware without a value."""
         found: dict[str, float] = {}
         for row in self.rows:
             chance = getattr(row, column)
@@ -324,18 +324,18 @@ class CandidateAnswer(RunAnswer):
         return found
 
     def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
-        """Return the line on hardware without a rank, because it can be neither bought nor rented."""
+        """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
         names = [self.scope.mark(find_chip(row)) for row in first_of_each(rows)]
         return [UNRANKED(names=", ".join(shorten(names, SHOWN_NAMES)))] if names else []
 
     def _describe_unknown(self, rows: Sequence[Candidate], problem: str) -> list[str]:
-        """Return a line on configurations that lack a number in the catalogue."""
+        """Return a note on configurations that are not ranked because the catalogue lacks a number."""
         names = list(dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows))
         values = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
         return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
-        """Return the line on available hardware without a value of the ranking metric; empty if there is none."""
+        """Return a note on available hardware that is not ranked because of this status; empty if there is none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         reason = rows[0].reason if rows else ""
         shown = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason
@@ -374,7 +374,7 @@ class CandidateAnswer(RunAnswer):
         ]
 
     def _compare_both(self, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
-        """Return the command that compares two configurations, with every option in which they differ."""
+        """Return the command that compares two configurations; it sets every option in which they differ."""
         runs = (one, other)
         pairs = [split_precision(row.precision) for row in runs]
         options = {
@@ -391,7 +391,7 @@ class CandidateAnswer(RunAnswer):
 
 @frozen(kw_only=True)
 class RankedAnswer(CandidateAnswer):
-    """Configurations in order of one metric; a Pareto front has no such order."""
+    """Configurations ranked by one metric, unlike those of a Pareto front."""
 
     @property
     def best(self) -> Any:
@@ -402,8 +402,9 @@ class RankedAnswer(CandidateAnswer):
         return row is self.best
 
     def _find_rivals(self, column: str) -> list[Candidate]:
-        """Return the configurations tied with the best: first one per other hardware, then further ones of the best
-        hardware.
+        """Return the configurations that `column` marks as tied with the best configuration.
+
+        One configuration per other chip comes first, then those of the best chip.
         """
         likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
         own = find_chip(self.best) if self.best is not None else ""
@@ -413,7 +414,7 @@ class RankedAnswer(CandidateAnswer):
         ]
 
     def _describe_doubt(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-        """Return the confidence of a headline, with the tie if it is too low to tell the best chip from the others."""
+        """Return the probability that the best chip is best, and the number of tied chips; empty if unknown."""
         chip = find_chip(self.best)
         if chip not in chances:
             return ""
@@ -423,9 +424,9 @@ class RankedAnswer(CandidateAnswer):
         return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=jointly)
 
     def _explain_rank(self, chances: Mapping[str, float], width: str) -> str:
-        """Return why a chip with a higher confidence than the best has a lower rank; empty if there is none.
+        """Return why the most probable winner is not ranked first; empty if it is. The rank uses median values.
 
-        `width` is the column of the half-width of the ranked value.
+        `width` is the column with the half-width of the ranked value.
         """
         chip = find_chip(self.best)
         likeliest = max(chances, key=lambda name: chances[name], default=chip)
@@ -439,6 +440,8 @@ class RankedAnswer(CandidateAnswer):
         return BY_MEDIAN(name=self.scope.mark(likeliest), chance=chances[likeliest], its=ITS if is_wider else None)
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the command that compares the best with the first rival, if that is another chip."""
+        """Return the command that compares the best configuration with the first rival; empty if both are the same
+        chip.
+        """
         is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
         return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []

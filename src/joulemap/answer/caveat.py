@@ -17,14 +17,14 @@ BESIDE: Final = Template("traced: {assumption}, written in place")
 COPIED: Final = Template("traced: {assumption}, which copies all rows; `--runtime engine` writes the new rows in place")
 
 READ: Final = " read from data "
-"""Words in every assumption about a value that Python code reads, as in `if x.sum() > 0:`."""
+"""Words that every assumption about data-dependent Python code contains, as in `if x.sum() > 0:`."""
 BRANCHED: Final = Template(
     "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is assumed to be 0, 1.0 or False"
 )
 
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
-    """Return an assumption or gap of a trace for display; with `runtimes`, worded for those runtimes."""
+    """Return an assumption of a trace, or an operator that it could not count, as text for these runtimes."""
     if row.kind == "uncounted":
         return UNCOUNTED(row=row, name="::".join(row.text.split(".")[:2]))
     if is_read(row):

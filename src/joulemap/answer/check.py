@@ -38,7 +38,7 @@ CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
 
 AROUND: Final = re.compile(r"\w+\(.*\)")
-"""Pattern of the name of a stage that is pre- or postprocessing."""
+"""Pattern of a pipeline stage that is pre- or postprocessing, such as `name(arguments)`, rather than a model."""
 
 ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 
@@ -49,7 +49,7 @@ class Checks:
 
     found: tuple[Check, ...]
     missing: tuple[str, ...]
-    """Hardware that no known tool measures."""
+    """Hardware that no known benchmark tool measures."""
 
     @classmethod
     def join(cls, parts: Iterable[Checks]) -> Checks:
@@ -61,14 +61,17 @@ class Checks:
 
 
 class CheckedAnswer(Protocol):
-    """Answer whose runs a common tool may measure."""
+    """Answer about runs that a common benchmark tool may be able to measure."""
 
     def find_checks(self) -> Checks:
         """Return the commands that measure the runs of the answer."""
 
 
 def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
-    """Return the commands that measure runs, each given as (name in the answer, name in a question, settings)."""
+    """Return the commands that measure runs.
+
+    A run is a triple: displayed name of the chip, name of the chip in commands, and settings.
+    """
     found: dict[tuple[str, str], Check] = {}
     for shown, name, run in runs:
         for entry, _ in select_hardware(Settings(hardware=(name,))).pairs:
@@ -78,7 +81,7 @@ def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
 
 
 def add_checks(document: Document, checks: Checks) -> Document:
-    """Return a document with commands that measure its rows, also among its data for programs."""
+    """Add commands that measure the rows of a document to its sections and to its data for programs."""
     lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found[:SHOWN]]
     lines += [MORE(count=len(checks.found) - SHOWN)] if len(checks.found) > SHOWN else []
     lines += [NOTHING(hardware=list(checks.missing))] if checks.missing else []
@@ -89,7 +92,7 @@ def add_checks(document: Document, checks: Checks) -> Document:
 
 
 class CheckedRow(Protocol):
-    """Row of an answer about one run."""
+    """Row of an answer that describes one run; benchmark commands are made from it."""
 
     @property
     def hardware(self) -> str:
@@ -97,7 +100,7 @@ class CheckedRow(Protocol):
 
     @property
     def precision(self) -> str:
-        """Precision, with the format of the weights."""
+        """Precision of the run, with the format of the weights."""
 
     @property
     def batch(self) -> int:
@@ -105,11 +108,11 @@ class CheckedRow(Protocol):
 
     @property
     def runtime(self) -> str:
-        """Execution mode."""
+        """Runtime of the run, such as `eager`."""
 
 
 class PairedRun(NamedTuple):
-    """One of two runs with the same settings."""
+    """One of the two runs that an explanation compares; both have the same settings."""
 
     hardware: str
     precision: str
@@ -118,7 +121,7 @@ class PairedRun(NamedTuple):
 
 
 def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
-    """Return both runs of an explanation."""
+    """Return the two runs that an explanation compares."""
     first, second = (
         PairedRun(name, total.precision, total.batch, total.runtime) for name in (total.hardware_a, total.hardware_b)
     )
@@ -128,9 +131,9 @@ def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
 def check_runs(
     model: str, rows: Iterable[CheckedRow], *, spell: Callable[[str], str] = str, allows_tf32: bool = True
 ) -> Checks:
-    """Return the commands that measure runs of a model; `spell` returns the name of a chip in a question.
+    """Return the commands that measure runs of a model; `spell` maps a displayed chip name to its name in commands.
 
-    A pipeline is measured stage by stage; no tool measures work around its models.
+    Each model of a pipeline is measured alone; no tool measures pre- and postprocessing.
     """
     rows = tuple(rows)
     if stages := list_stages(model):

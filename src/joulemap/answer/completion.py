@@ -1,4 +1,4 @@
-"""List names for shell completion from the names of data files, without parsing one or opening a database."""
+"""List names for shell completion from the names of data files; no file is parsed and no database opened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.system.errors import CatalogueError
 
 
 def list_hardware_names() -> tuple[str, ...]:
-    """Return the classes and ids of hardware and boxes; a user's own file counts by its name."""
+    """Return the names of classes, hardware and boxes; a user's own file counts by its file name without ending."""
     try:
         own = own_files()
     except CatalogueError:

@@ -1,4 +1,4 @@
-"""Build tables of rows computed in memory instead of fetched; their columns are the fields of their record."""
+"""Build tables from rows computed in memory rather than by a query; the fields of a record are the columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": 
 
 
 def described(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
-    """Return a field of a record of computed rows, with its column's meaning and unit.
+    """Return an attrs field whose metadata holds the meaning and unit of its column.
 
     `is_wide` marks integers that may exceed 64 bits.
     """
@@ -23,13 +23,13 @@ def described(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
 
 
 def find_unknown(record: type[Any]) -> dict[str, Any]:
-    """Return the optional fields of a record, each as None."""
+    """Return the optional fields of a record type as name -> None."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
     return {one.name: None for one in fields if str(one.type).endswith("None")}
 
 
 def take(record: type[Any], *sources: object) -> dict[str, Any]:
-    """Return the fields of a record found by name in sources; the first source that has a name wins.
+    """Return field -> value for a record, from the first of `sources` that has an attribute with the field's name.
 
     A name must mean the same in a source and in the record; pass other values as separate arguments.
     """
@@ -38,7 +38,7 @@ def take(record: type[Any], *sources: object) -> dict[str, Any]:
 
 
 def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
-    """Return rows as the table of their record, whose fields are all `described`."""
+    """Return rows as a table; each field of the record is `described`."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     return Table(
         title=title,

@@ -1,4 +1,4 @@
-"""Compute costs: a million inferences on each chip, a break-even, carbon by grid, and the assumptions."""
+"""Compute the cost of a million inferences on each chip, a break-even, carbon by grid, and the assumptions."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 SHOWN_UNLIKE: Final = 3
-"""Maximum chips named on the line about other kinds of seller."""
+"""Maximum chips named in the note on other kinds of seller."""
 
 
 @frozen(kw_only=True)
@@ -154,13 +154,13 @@ class CostAnswer(RankedAnswer):
     """Cost of a million inferences of a model on each configuration, rented or bought."""
 
     rows: Table[CostOption]
-    """Rows by cost, cheapest first; those without a price last."""
+    """Cost of each configuration, cheapest first; configurations without a price are last."""
     break_evens: Table[BreakEven]
     """Break-even of two options: one row, or none if fewer than two have a price."""
     grid: Table[GridFootprint]
     """Carbon of a few configurations in every grid, the cleanest grid first."""
     limits: Limits
-    """Limits that excluded configurations."""
+    """Limits on metrics; configurations beyond them are excluded."""
     seller: str
     """Requested kind of seller; empty for any."""
 
@@ -175,7 +175,7 @@ class CostAnswer(RankedAnswer):
 
     @property
     def projection(self) -> CostOption | None:
-        """Cheapest unavailable configuration, if it is cheaper than the best available one."""
+        """Cheapest unavailable configuration; None unless it is cheaper than the best available one."""
         best = self.best
         if best is None:
             return None
@@ -185,7 +185,7 @@ class CostAnswer(RankedAnswer):
 
     @property
     def other_way(self) -> CostOption | None:
-        """Cheapest available configuration in the way of paying that is not ranked; None if both are."""
+        """Cheapest available configuration in the way of paying that is not ranked; None if both ways are ranked."""
         found = (row for row in self.rows if row.status == "ok" and row.is_alike and not self._is_asked(row))
         return next((row for row in found if row.is_available), None)
 
@@ -201,20 +201,20 @@ class CostAnswer(RankedAnswer):
 
     @property
     def _kind(self) -> str:
-        """Kind of seller that is compared; empty if both ways of paying are compared or no price has a kind."""
+        """Kind of seller whose prices are compared; empty for two ways of paying, or if no price states a kind."""
         asked = next((row for row in self.rows if self._is_asked(row) and row.compared_kind), None)
         return asked.compared_kind or "" if asked is not None and self.pay != "both" else ""
 
     @property
     def _noun(self) -> str:
-        """Noun for a price of the requested kind of seller, else for the way of paying."""
+        """Noun for the compared price, by kind of seller if one is requested, otherwise by way of paying."""
         return SELLER_PRICE(kind=self.seller) if self.seller else PRICE_NOUNS.get(self.pay, PRICE)
 
     def _is_asked(self, row: CostOption) -> bool:
         return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the most important rows."""
+        """Return the data for machine formats. The best configurations and the break-even are separate records."""
         rows = super().data()
         names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
@@ -223,7 +223,7 @@ class CostAnswer(RankedAnswer):
         return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
 
     def figures(self) -> Figures:
-        """Return the cost of the cheapest configuration of each chip by component; empty if nothing has a price."""
+        """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""
         if self.best is None:
             return ()
         rows = self.rows.with_rows(self._each())
@@ -233,7 +233,10 @@ class CostAnswer(RankedAnswer):
         return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, finding)), texts),)
 
     def _each(self) -> list[CostOption]:
-        """Return each chip's cheapest configuration under the selected payment option, for ranked or named chips."""
+        """Return the cheapest configuration of each chip in the requested way of paying.
+
+        Chips without a rank are included only if the caller named the hardware.
+        """
         named = bool(self.scope.settings.hardware)
         asked = (row for row in self.rows if self._is_asked(row))
         return first_of_each(row for row in asked if row.rank is not None or named)
@@ -269,7 +272,9 @@ class CostAnswer(RankedAnswer):
         )
 
     def _unpriced_each(self) -> list[CostOption]:
-        """Return each chip without a price in the selected way of paying, at its lowest energy."""
+        """Return each available chip without a price in the requested way of paying, in its lowest-energy
+        configuration.
+        """
         priced = {find_chip(row) for row in self.rows if self._is_asked(row)}
         others = (row for row in self.rows if row.status != "unsupported" and row.is_available)
         rows = [row for row in others if find_chip(row) not in priced]
@@ -313,7 +318,7 @@ class CostAnswer(RankedAnswer):
         )
 
     def _describe_configuration(self, row: CostOption) -> str:
-        """Return a configuration for a sentence; the runtime only if several are compared."""
+        """Return the name of a configuration for a sentence; it includes the runtime if several are compared."""
         return self._fill(CONFIGURED, row, runtime=row.runtime if self._has_runtimes else "")
 
     def _insights(self) -> list[str]:
@@ -347,7 +352,9 @@ class CostAnswer(RankedAnswer):
         return lines
 
     def _describe_unlike(self) -> list[str]:
-        """Return a line on hardware priced by another kind of seller, which has no rank; empty if there is none."""
+        """Return a note on chips that only another kind of seller prices, so that they have no rank; empty if there are
+        none.
+        """
         rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
         if not rows:
             return []
@@ -357,13 +364,13 @@ class CostAnswer(RankedAnswer):
         return [UNLIKE(compared=compared, prices=prices, more=max(0, len(rows) - SHOWN_UNLIKE) or None)]
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: the comparison of the cheapest two, and the analysis of the cheapest."""
+        """Return follow-up commands: compare the cheapest two configurations, and analyze the cheapest."""
         best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
         steps = self._analyze_each([best] if best else [], repeated)
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
     def _show_deciding(self, rows: Sequence[CostOption], limit: int) -> Grid:
-        """Return a grid of each chip at its cheapest configuration."""
+        """Return a grid of these configurations: cost, probability to be the cheapest, and price."""
         chances = self._chances("probability_cheapest")
         return self._lay_rows(
             rows,
@@ -465,7 +472,8 @@ class CostAnswer(RankedAnswer):
         return [LIMITED_NOTE(limits=shown, count=CONFIGURATIONS(count=count))] if shown else []
 
     def describe_uncertainty(self) -> str:
-        """Return the meaning of the intervals, the reason for a low rank, and the uncertainty of the price.
+        """Return the meaning of the intervals, the reason if the most probable winner is not first, and the price's
+        interval.
 
         Empty if nothing has a price.
         """
@@ -483,10 +491,10 @@ class CostAnswer(RankedAnswer):
 
 
 def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
-    """Return (case of `EVEN`, side of the bought chip that wears out first, inferences until then).
+    """Return the case of a break-even (a key of `EVEN`), the chip that wears out first, and its lifetime in inferences.
 
-    The side is A or B. The option that is cheaper below the break-even stays so at any volume if the chip of the other
-    option wears out first, because its replacement costs more. Otherwise it stays so until its own chip wears out.
+    The chip is `A` or `B`; empty if neither is bought. The case is `within` if the break-even comes before a chip wears
+    out. It is `worn` if the option that is cheaper at low volume wears out first, otherwise `beyond`.
     """
     lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
     life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))
@@ -528,10 +536,10 @@ def cost(
 ) -> CostAnswer:
     """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
-    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
-    `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
-    are excluded; `prices` replace those of the catalogue. Raises like `compare`; UsageError for an option without a
-    price, UnsupportedError if no configuration meets the limits.
+    The configurations are the same as in `pareto`. `between` names the two options of the break-even (`l4`,
+    `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond
+    the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
+    a price, UnsupportedError if no configuration meets the limits.
     """
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
     options, (paid, named) = _read_options(between), price_parameters(prices)
@@ -592,7 +600,7 @@ def _read_options(between: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
-    """Return the option of a break-even that has no price or is not among the configurations."""
+    """Return why a break-even cannot be computed: an option lacks a price or is not among the configurations."""
     for side in "ab":
         name, way = options[f"hardware_{side}"], options[f"way_{side}"]
         of_name = [row for row in rows if name in (row.hardware, HardwareRef.read(row.hardware).label)]
@@ -605,7 +613,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
 
 
 def _find_grid_runs(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
-    """Return the runs whose carbon is listed per grid: the cheapest, the break-even pair, the lowest energy."""
+    """Return the ids of runs with carbon per grid: cheapest run, break-even pair and lowest-energy run."""
     known = [row for row in rows if row.kwh_per_million is not None]
     evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)

@@ -96,7 +96,7 @@ class DatabaseAnswer(Answer):
 
 @frozen(kw_only=True)
 class AuditAnswer(Answer):
-    """Rules that a database breaks; empty if its rows are unchanged and its totals equal their parts."""
+    """Errors found in a database, such as changed rows or totals that differ from their parts."""
 
     findings: Table[Finding]
 
@@ -208,8 +208,8 @@ def export_runs(
 def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
     """Import the runs of a folder written by `export_runs`; return the numbers of new and of already stored runs.
 
-    Runs with equal keys are the same. Raises CatalogueError for a folder that is not an export, is damaged, or whose
-    parts do not add up, and DatabaseError; then nothing is stored.
+    Runs with equal keys are the same. Raises CatalogueError if the folder is no export or is damaged, or if parts of a
+    run do not sum to it. Raises DatabaseError. After an error, nothing is stored.
     """
     from joulemap.store.archive import merge_archive, read_tables
     from joulemap.store.check import find_row_faults
@@ -235,7 +235,7 @@ def migrate(source: Source) -> int:
 
 @contextlib.contextmanager
 def _drafting_beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the file system of a database; DatabaseError if it cannot be written."""
+    """Yield a temporary folder next to a database, on the same file system; DatabaseError if it cannot be written."""
     try:
         with drafting(path.parent) as place:
             yield place

@@ -31,13 +31,13 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
-"""Default hardware: for rented inference, for throughput, at the edge, and a host alone."""
+"""Default hardware: one chip each for rented inference, throughput, the edge, and a host alone."""
 
 ROUNDED: Final = 1e-9
-"""Half width of an interval below which only rounding error remains."""
+"""Half-width of a change's interval (relative) below which the change counts as exact."""
 
 METRICS: Final = ("latency", "energy", "memory", "cost")
-"""Metrics of a version."""
+"""Metrics that two versions of a model are compared by, in display order."""
 
 NOTHING: Final[Mapping[str, float]] = {}
 
@@ -55,9 +55,9 @@ INTERVAL: Final = Template("{change} ({low} to {high})")
 COLUMNS: Final = "hardware | *metric | before value_a | after value_b | *change change_fraction"
 VERDICT: Final = " | *limit allowed"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
-PARTS_TABLE: Final = Template("Operators that differ on {name}")
+PARTS_TABLE: Final = Template("Subgraphs that differ on {name}")
 PART_COLUMNS: Final = (
-    "operator name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
+    "subgraph name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
     "share of energy change share_fraction | status unit"
 )
 NEW, GONE = "new", "removed"
@@ -74,13 +74,13 @@ SAME_WORK: Final = Template(
 )
 NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
 LEAST_SHARED: Final = 0.01
-"""Share of the energy in kernels that both versions have, below which the share is not stated."""
+"""Minimum share of the energy in kernels common to both versions; below it, the text says that errors do not cancel."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
     "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
     "kernels of similar size; only the other errors make the change uncertain",
-    "changes of single operators have no interval here: these intervals are computed for whole models",
+    "changes of single subgraphs have no interval here: these intervals are computed for whole models",
     "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
     "bought, with the same price before and after",
 )
@@ -90,21 +90,26 @@ STEP: Final = Template("db diff {run_a} {run_b}")
 
 @frozen(kw_only=True)
 class DiffAnswer(RunAnswer):
-    """Two versions of a model on each chip."""
+    """Comparison of two versions of a model on each chip."""
 
     before: str
-    """Names of both versions, as given by the caller."""
+    """Name of the earlier version, as the caller gave it; `after` names the later one."""
     after: str
     rows: Table[VersionFigure]
-    """Latency, energy, memory and, with a known price, cost on each chip."""
+    """Latency, energy and memory of both versions on each chip, and cost where a price is known."""
     subgraphs: Mapping[str, Table[SubgraphDifference]]
-    """Hardware that runs both versions -> subgraphs that differ in energy, largest difference first."""
+    """Hardware -> subgraphs that differ between the versions, largest energy difference first.
+
+    Only hardware that runs both versions is included.
+    """
     allowed: Mapping[str, float]
     """Metric -> largest relative increase that is not a failure."""
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Changes above the allowed limit whose interval is entirely positive, and versions that no longer run."""
+        """Sentences on increases that surely exceed the allowed limit, and on hardware that runs only the earlier
+        version.
+        """
         above = [
             FAILURE(row, name=self.scope.mark(row.hardware), change=_show_change(row), limit=self.allowed[row.metric])
             for row in self.rows
@@ -151,7 +156,7 @@ class DiffAnswer(RunAnswer):
         )
 
     def _describe_change(self, rows: Sequence[VersionFigure]) -> str:
-        """Return the headline: the change of each metric, or that both versions are equal."""
+        """Return the headline: the change of each metric, or a statement that both versions are equal."""
         count = len({row.hardware for row in rows})
         if rows and all(row.value_a == row.value_b for row in rows):
             metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]
@@ -163,9 +168,9 @@ class DiffAnswer(RunAnswer):
         )
 
     def _describe_same_work(self) -> str:
-        """Return the share of the earlier version's errors that cancel, and what the intervals cover.
+        """Return how far the prediction errors of both versions cancel, because they share kernels.
 
-        Empty if every change is exact, so that there is no interval.
+        Empty if every change is exact.
         """
         if all((row.half_width or 0.0) < ROUNDED for row in self.rows):
             return ""
@@ -174,7 +179,7 @@ class DiffAnswer(RunAnswer):
         return SAME_WORK(self, share=ends) if same and max(same) >= LEAST_SHARED else NO_SAME_WORK
 
     def _judge(self, row: VersionFigure) -> str:
-        """Return the verdict on a change, given the allowed limit; empty without a limit."""
+        """Return the verdict on a change: above or below the allowed limit, or uncertain; empty without a limit."""
         allowed = self.allowed.get(row.metric)
         if allowed is None:
             return ""
@@ -187,7 +192,7 @@ class DiffAnswer(RunAnswer):
             self.subgraphs[hardware],
             PART_COLUMNS,
             limit=limit,
-            noun="operators",
+            noun="subgraphs",
             energy_difference_fj=lambda row: show_signed(row.energy_difference_fj / 1e15, "J"),
             latency_difference_fs=lambda row: show_signed(row.latency_difference_fs / 1e15, "s"),
             unit=lambda row: NEW if not row.energy_a_fj else GONE if not row.energy_b_fj else "",
@@ -204,7 +209,7 @@ def _is_sure(row: VersionFigure) -> bool:
 
 
 def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
-    """Return the range of a metric's change over all hardware, with its confidence; empty without a change."""
+    """Return a clause on the change of a metric over all hardware, with its confidence; empty without rows."""
     rows = sorted((row for row in every if row.metric == metric), key=_change)
     if len(rows) < 2:
         return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None) if rows else ""
@@ -244,8 +249,8 @@ def diff(
 ) -> DiffAnswer:
     """Compare two versions of a model on several chips: named chips, or four typical chips by default.
 
-    A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
-    repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its
+    A version is a model name as in `compare`, or `REV:path/to/file.py:NAME`: the file at a commit of the repository in
+    the working directory. Code files are traced each time. `fail_above` maps latency, energy, memory or cost to the
     largest relative increase that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
     commit.
     """
@@ -277,7 +282,7 @@ def diff(
 
 
 def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
-    """Return the plan of one version, traced if the version is code."""
+    """Return the plan of one version; a version that is code is traced."""
     model = find_revision(name, settings, source.talk)
     if model.traced is None:
         return plan_selected((name,), settings, selection)
@@ -293,9 +298,10 @@ def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[Subgrap
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
-    """Return the rows with the cost of each chip after its memory, if both versions have a cost.
+    """Insert a cost row after each chip's memory row if both versions have a cost; return all rows.
 
-    A rent scales with latency and has its interval; for bought hardware, the electricity scales with energy.
+    Renting is preferred. The change of a rent has the interval of the latency, and the change of electricity that of
+    energy.
     """
     ids = list(dict.fromkeys(run_id for row in rows for run_id in (row.run_a, row.run_b)))
     used, _ = read_usage(USAGE)

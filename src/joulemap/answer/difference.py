@@ -39,7 +39,7 @@ DELAY_TABLE: Final = "Terms of the latency"
 
 @frozen(kw_only=True)
 class DifferenceAnswer(RunAnswer):
-    """Differences between two runs, and the part of the energy difference due to each constant and action."""
+    """Differences between two runs, and how much each constant and action contributes to the energy difference."""
 
     settings: Table[Setting]
     constants: Table[Constant]
@@ -91,7 +91,7 @@ class DifferenceAnswer(RunAnswer):
         )
 
     def _lay_constants(self, limit: int) -> Section:
-        """Return the constants that differ, with the part of the energy difference due to each."""
+        """Return a section on the constants that differ, with the energy difference that each causes."""
         if not self.constants.rows:
             return Section("", Text(NO_CONSTANT))
         drawn = self._lay(

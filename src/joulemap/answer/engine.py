@@ -1,4 +1,4 @@
-"""Descriptions that wings provide for models that they know by name."""
+"""Questions about a model by its name, answered by whichever optional extension knows the name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from joulemap.plan.name import list_names
 
 INFERENCES: Final = "inferences"
-"""Plural noun of one evaluation of a model that no wing knows."""
+"""Plural noun for evaluations of a model, unless an extension has another noun."""
 
 FRAMES: Final = "frames"
-"""Evaluations of a pipeline with a frame rate, whose frame may need several inferences."""
+"""Plural noun for evaluations of a pipeline that has a frame rate; a frame may need several inferences."""
 
 
 def count_in(model: str) -> str:
@@ -25,19 +25,22 @@ def find_checkpoint(model: str) -> str:
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, noun of one evaluation) and an alternative question, for the first model that needs them."""
+    """Return a model whose evaluation needs an explanation, as (model, noun), and a suggestion of another question.
+
+    Only the first such model is returned; None and an empty text if there is none.
+    """
     found = (names.describe_evaluation(models, hardware) for names in list_names())
     return next((one for one in found if one[0]), (None, ""))
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return the parts of models' checkpoints that are not counted."""
+    """Return one sentence per checkpoint part that predictions do not count."""
     return [line for names in list_names() for line in names.describe_unread(models)]
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return the overhead of serving software, which the ledger of devices does not include.
+    """Return sentences on the overhead of serving software, which the ledger of a device does not include.
 
-    `runs` hold a chip's name, the seconds of the model on that chip, and the watts that the chip draws while it waits.
+    Each of `runs` holds a chip's name, the model's latency in seconds, and the chip's power in watts while it waits.
     """
     return [line for names in list_names() for line in names.describe_engine(model, batch, runs)]

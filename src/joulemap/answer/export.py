@@ -41,10 +41,10 @@ COLUMN: Final[dict[PartMetricName, str]] = {
     "edp": "edp_share_js",
     "memory": "dram_bytes",
 }
-"""Metric -> its field in the row of an operator."""
+"""Metric -> field with its value in the rows of operators."""
 
 SAVED: Final = "exported"
-"""Kind of a model that is a saved program."""
+"""Kind of a model that was loaded from a saved program (`.pt2`)."""
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def export(
     against: str | Hardware | None = None,
     metric: PartMetricName = "energy",
 ) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of a file with one run in the format of another program; read them while it is open.
+    """Yield an iterator over the bytes of a file with one run; it is valid only inside the context.
 
     `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
     `explorer` is the node data of a saved program in one metric. Raises like `analyze`; UsageError for node data of
@@ -115,7 +115,7 @@ def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
 
 
 def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode, ...]) -> Iterator[Sample]:
-    """Yield the samples of a run; samples of a saved program are placed below its modules."""
+    """Yield the profile samples of a run; for a saved program, each sample gets the module path of its operator."""
     for sample in stream(connection, Sample, run_id=run_id):
         yield sample.replace(module_path=nodes[sample.operator_index].module_path) if nodes else sample
 
@@ -130,7 +130,7 @@ def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: 
 
 
 def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> dict[int, int]:
-    """Return operator -> bytes of live activations during it, including views since the previous operator.
+    """Return operator -> maximum bytes of live activations since the previous operator.
 
     Values are scaled to the peak of the run, because hardware that splits a batch holds one part at a time.
     """

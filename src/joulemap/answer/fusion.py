@@ -117,7 +117,7 @@ SEPARATE: Final = {
     "eager": "eager fuses nothing: every operator is a separate kernel, launched by the host; that run is compared "
     "with the same one in fused",
 }
-"""Runtime of separate operators -> its meaning."""
+"""Runtime of separate operators -> note on what it means."""
 GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template("extra passes ({passed_count} of {subgraph_count} fused kernels): {reason}")
 FOLDED: Final = Template(
@@ -135,28 +135,30 @@ DEEPER: Final[Mapping[FusionDivision, FusionDivision]] = {
 }  # fmt: skip
 
 INSIGHTS: Final = 3
-"""Maximum insights."""
+"""Maximum sentences on the causes of savings."""
 
 ALIKE: Final = 0.01
-"""Relative difference of energy x delay below which two subgraphs lose equally much, so that neither is named."""
+"""Relative difference of energy x delay below which two subgraphs lose equally much; the text then names neither."""
 
 
 @frozen(kw_only=True)
 class FusionAnswer(RunAnswer):
-    """Savings of fusion in a run; patterns, subgraphs and operators each sum to it exactly, fused and separate."""
+    """Savings of fusion in a run. Its patterns, subgraphs and operators each sum to the run exactly, fused and
+    separate.
+    """
 
     totals: Table[FusionTotal]
-    """Totals of both runs; one row."""
+    """Totals of the fused and of the separate run; one row."""
     patterns: Table[FusionPattern]
-    """Rows by saved energy-delay product, largest first."""
+    """Savings of each fusion pattern, largest saved energy-delay product first."""
     subgraphs: Table[FusionSubgraph]
-    """Rows by saved energy-delay product, largest first."""
+    """Savings of each subgraph, largest saved energy-delay product first."""
     operators: Table[FusionOperator]
-    """Rows by saved energy-delay product, largest first."""
+    """Savings of each operator, largest saved energy-delay product first."""
 
     @property
     def total(self) -> FusionTotal:
-        """Totals of the whole run."""
+        """Totals of the fused and of the separate run."""
         return self.totals[0]
 
     def rows(self, by: FusionDivision) -> Table[Any]:
@@ -164,11 +166,13 @@ class FusionAnswer(RunAnswer):
         return self.own_tables["totals" if by == "run" else f"{by}s"]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences."""
+        """Return the data for machine formats, including the sentences that people see."""
         return {**super().data(), "insights": [self.headline(), *self.insights()]}
 
     def document(self, *, by: FusionDivision = "pattern", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows of one table; machine formats contain all tables, csv that one."""
+        """Return the document with `limit` rows of one table. Machine formats contain all tables, csv only the shown
+        one.
+        """
         rows, total = self.rows(by), self.total
         merged = total.runtime if total.runtime in MERGING else "fused"
         facts = Section(FACTS_TABLE, self._lay_facts())
@@ -190,7 +194,7 @@ class FusionAnswer(RunAnswer):
         )
 
     def headline(self) -> str:
-        """Return the savings of fusion in the run, or that there is nothing to fuse."""
+        """Return a sentence on the savings of fusion in the run, or a remark that there is nothing to fuse."""
         total = self.total
         if not total.fused_subgraph_count:
             return NOT_FUSED(subgraphs=EACH_OF(total) if total.subgraph_count > 1 else ONLY)
@@ -204,7 +208,9 @@ class FusionAnswer(RunAnswer):
         return (SAVES if gains else COSTS)(total, gains=gains, costs=costs, name=self.scope.mark(total.hardware))
 
     def insights(self) -> list[str]:
-        """Return at most three sentences: the costs of fusion, its savings, and changes in unfused subgraphs."""
+        """Return at most three sentences: where fusion costs most, where it saves most, and which unfused subgraphs
+        change.
+        """
         total = self.total
         if not total.fused_subgraph_count:
             return describe_unfused(self.subgraphs, total)[:INSIGHTS]
@@ -223,7 +229,7 @@ class FusionAnswer(RunAnswer):
         ][:INSIGHTS]
 
     def _describe_largest(self) -> str:
-        """Return the pattern that saves most, with the reason if it has as many kernels without fusion."""
+        """Return a sentence on the pattern that saves most; if fusion merges none of its kernels, with the reason."""
         first = self.patterns[0]
         reason = "" if first.kernel_count < first.separate_kernel_count else _find_change(first, self.total)
         return LARGEST(first, reason=reason)
@@ -253,7 +259,7 @@ class FusionAnswer(RunAnswer):
         return attrs.evolve(drawn, in_all=REST(energy=sum(row.saved_energy_j for row in rows.rows[limit:])))
 
     def _prove(self, by: FusionDivision, rows: Table[Any]) -> tuple[Text, Text]:
-        """Return the check of the sums of the rows against the run."""
+        """Return the check that the rows sum to the run, fused and separate."""
         units = {"energy_fj": "fJ", "latency_fs": "fs", "dram_bytes": "B off chip"}
         sums = [
             (int(sum(getattr(row, name) for row in rows)), int(getattr(self.total, name)), f"{unit} {side}")
@@ -263,7 +269,9 @@ class FusionAnswer(RunAnswer):
         return prove(f"{by}s", "the run", *sums), Text(EDP_SUM)
 
     def notes(self) -> list[str]:
-        """Return notes on these numbers."""
+        """Return notes on the separate runtime, on bytes that must pass through memory, on folded operators and on the
+        scope.
+        """
         total = self.total
         is_graph = total.separate_run_id != total.run_id and total.separate_runtime == "graph"
         return [
@@ -276,7 +284,7 @@ class FusionAnswer(RunAnswer):
 
 
 def describe_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[str]:
-    """Return the subgraphs in which fusion costs energy or time, with reasons, largest group first."""
+    """Return sentences on the subgraphs in which fusion costs energy or time, grouped by reason."""
     losses = [row for row in subgraphs if _is_fused(row) and min(row.saved_energy_fj, row.saved_latency_fs) < 0]
     lines = []
     for reason, rows in _group(losses, [_find_cost(row, total) for row in losses]).items():
@@ -296,7 +304,7 @@ def describe_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> l
 
 
 def describe_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[str]:
-    """Return the changes in subgraphs that are one kernel either way, with reasons, largest group first."""
+    """Return the changes in subgraphs that are one kernel even without fusion, largest group first, with reasons."""
     changed = [
         row
         for row in subgraphs
@@ -339,7 +347,7 @@ def _find_change(row: FusionSubgraph | FusionPattern, total: FusionTotal) -> str
 
 
 def _group(rows: Iterable[FusionSubgraph], reasons: Iterable[str]) -> dict[str, list[FusionSubgraph]]:
-    """Return reason -> its rows, largest change of energy x delay first."""
+    """Return reason -> rows with this reason; the largest change of energy x delay comes first."""
     found: dict[str, list[FusionSubgraph]] = {}
     for row, reason in zip(rows, reasons, strict=True):
         found.setdefault(reason, []).append(row)
@@ -347,7 +355,7 @@ def _group(rows: Iterable[FusionSubgraph], reasons: Iterable[str]) -> dict[str, 
 
 
 def _describe_change(rows: Sequence[FusionSubgraph]) -> str:
-    """Return the change of energy and time of fused rows relative to separate ones."""
+    """Return how much energy and time fusion saves or adds in these subgraphs."""
     energy, latency = sum(row.saved_energy_j for row in rows), sum(row.saved_latency_s for row in rows)
     saved = [(value, show_quantity(abs(value), unit)) for value, unit in ((energy, "J"), (latency, "s")) if value]
     if energy * latency < 0.0:
@@ -359,8 +367,8 @@ def _describe_change(rows: Sequence[FusionSubgraph]) -> str:
 def fusion(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> FusionAnswer:
     """Compute the savings of fusion in a run, by pattern, subgraph and operator; each division sums to the run.
 
-    The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
-    graph or eager, that run is compared with the same model in `fused`. Raises like `analyze`.
+    The run is compared with its operators as separate kernels on the same hardware, without host cost. If `runtime` is
+    `graph` or `eager`, the run in that runtime is compared with the run in `fused`. Raises like `analyze`.
     """
     settings.check_single("fusion")
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)

@@ -1,4 +1,4 @@
-"""List hardware, and show one with all its numbers under its calibration."""
+"""List hardware, and show all numbers of one chip after its calibration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
-"""Units shown with an SI prefix; bytes too, from 1000."""
+"""Units that are shown with an SI prefix; bytes also get one, from 1000 B."""
 
 KILO: Final = 1000.0
 
@@ -117,7 +117,7 @@ ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}; without one, the clock is {clock} and the power cap {tdp}")
 PROJECTION: Final = Template("estimated: {numbers}")
 GUESSED: Final = "not known, so estimated: "
-"""Beginning of a projection that only lists assumed numbers."""
+"""First words of a projection's note if the note only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
@@ -128,7 +128,7 @@ PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 
 @frozen(kw_only=True)
 class ListedOperator:
-    """Operator in the list of a compiler."""
+    """Entry of a compiler's operator list."""
 
     operator: str = described("kind, operation, or operation of one kind as conv.conv2d; * for all others")
     support: str = described("runs, refused (the compiler refuses the model), host, or limited (all operators)")
@@ -149,9 +149,9 @@ class HardwareAnswer(Answer):
     compilers: Table[HardwareCompiler]
     """Operators that a compiler supports; empty for hardware that runs every operator."""
     calibrations: Table[StoredCalibration]
-    """Calibration of the numbers; empty for class defaults."""
+    """Calibration of the hardware; empty if class defaults apply."""
     meanings: Mapping[str, str]
-    """Class given by the caller -> hardware that represents it; empty if a chip was named."""
+    """Class -> chip that represents it, if the caller named a class; empty if the caller named a chip."""
 
     @property
     def summary(self) -> HardwareSummary:
@@ -194,7 +194,7 @@ class HardwareAnswer(Answer):
         )
 
     def list_operators(self) -> Table[ListedOperator]:
-        """Return the operators of the compiler's list, with the treatment of each; empty if it runs every operator."""
+        """Return the entries of the compiler's operator list; empty for hardware that runs every operator."""
         entries = [entry.partition(" ") for one in self.compilers for entry in one.operators]
         support = {REFUSED: "refused", EXCEPTED: "host"}
         rows = [
@@ -208,7 +208,7 @@ class HardwareAnswer(Answer):
         return make_table("hardware show", ListedOperator, rows)
 
     def describe_operators(self) -> str:
-        """Return the compiler with its counts and source in a sentence."""
+        """Return a sentence on the compiler: how many operators it runs or refuses, and the source of its list."""
         if not self.compilers:
             return EVERY_OPERATOR(hardware=self.summary.hardware)
         one, rows = self.compilers[0], self.list_operators()
@@ -239,7 +239,7 @@ class HardwareAnswer(Answer):
         )
 
     def _list_figures(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the peaks, memory, power and prices, each with its basis."""
+        """Yield the peaks, memory, power and prices as (label, value, basis)."""
         for row in self.ridge:
             yield PEAK(row), show_quantity(row.peak_ops_per_s, "ops/s"), row.basis
         facts, prices = {row.quantity: row for row in self.facts}, self._list_prices()
@@ -249,7 +249,7 @@ class HardwareAnswer(Answer):
                 yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as in cost answers."""
+        """Return quantity of the price (rent or purchase) -> rows for display, one per kind of seller."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
@@ -280,7 +280,7 @@ class HardwareAnswer(Answer):
 
 
 def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
-    """Return how many of some numbers are recalled and assumed."""
+    """Return a text that counts the recalled and the assumed numbers among `count` numbers."""
     if recalled and assumed:
         return SURE(recalled=recalled, assumed=assumed, count=count, noun=noun)
     if not recalled and not assumed:
@@ -291,8 +291,8 @@ def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
     """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
-    Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
-    breaks a rule.
+    Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
+    an invalid file.
     """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
@@ -306,7 +306,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
 def _find_calibrations(
     connection: Connection, hardware: str, used: CalibrationEntry | None
 ) -> Table[StoredCalibration]:
-    """Return the calibration of a chip's numbers; one of another chip is marked as inherited."""
+    """Return the calibration that a chip uses, or no row. A calibration of another chip is marked as inherited."""
     table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
     is_inherited = used is not None and used.hardware != hardware
     inheritors = [hardware] if is_inherited else []
@@ -316,7 +316,7 @@ def _find_calibrations(
 def energy_reference(
     source: Source, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
 ) -> Table[ActionPrice]:
-    """Return the energy reference table of one chip, as runs at this boundary use it.
+    """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
     Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
     hardware lacks.
@@ -329,10 +329,10 @@ def energy_reference(
 def opening_hardware(
     source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
-    """Yield a connection whose catalogue holds a chip, the hardware's id, and the calibration of its numbers.
+    """Yield a connection to a catalogue with the chip, the chip's id, and its calibration (None for class defaults).
 
-    `name` is an id or alias, with or without `@MODE`, or a file. Without a boundary the hardware is as described,
-    without an anchor. The database is used if it holds the answer. UsageError for an unknown boundary.
+    `name` is an id or alias, with or without `@MODE`, or a file. If `boundary` is None, numbers are as in the hardware
+    file, not adjusted to a boundary. UsageError for an unknown boundary.
     """
     if boundary is not None:
         boundary = name_boundary(boundary)
@@ -369,7 +369,10 @@ def opening_hardware(
 
 
 def load_named(name: str) -> tuple[Hardware, str]:
-    """Return the hardware and power mode of a name or file; UnknownNameError, UsageError or CatalogueError."""
+    """Return the hardware and the power mode that a name or file selects.
+
+    Raises UnknownNameError, UsageError or CatalogueError.
+    """
     from joulemap.catalog.load import find_hardware, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
@@ -386,14 +389,14 @@ def load_named(name: str) -> tuple[Hardware, str]:
 
 
 def _describe_compiler(row: HardwareCompiler) -> str:
-    """Return the operators that a compiler runs, its treatment of other models, and the source."""
+    """Return a sentence on the operators that a compiler runs, what it does with other operators, and the source."""
     if row.compiler == UNLISTED_NAME:
         return UNLISTED(operators=HOST_OPERATIONS)
     return COMPILED(row, cut=CUTS[row.cut])
 
 
 def _show_amount(value: float, unit: str) -> str:
-    """Return a number of the catalogue for display."""
+    """Format a number of the catalogue with its unit."""
     if unit in PREFIXED or unit.startswith("USD") or (unit == "B" and value >= KILO):
         return show_quantity(value, unit)
     return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"

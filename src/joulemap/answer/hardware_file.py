@@ -1,4 +1,4 @@
-"""Create hardware files of a user's own from templates, and check them."""
+"""Create and check a user's own hardware files."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Models that cover dense and depthwise convolutions, and attention."""
 
 SMALL_TRIAL_MODELS: Final = ("mlperf_tiny_ic", "mlperf_tiny_kws", "mlperf_tiny_ad")
-"""Models for hardware whose memory holds none of the others: dense and depthwise convolutions, and dense layers."""
+"""Models for hardware with too little memory for `TRIAL_MODELS`: dense and depthwise convolutions, and dense layers."""
 
 LEAST_TRIAL_BYTES: Final = 1e8
-"""Minimum memory at which hardware is tried with `TRIAL_MODELS`."""
+"""Minimum memory capacity for `TRIAL_MODELS`; smaller hardware is checked with `SMALL_TRIAL_MODELS`."""
 
 LONGEST_TRIAL_S: Final = 100.0
-"""Latency of a trial model above which a number is likely to be in a wrong unit."""
+"""Latency of a trial model, in seconds, above which the check suspects a number in a wrong unit."""
 
 
 @frozen
@@ -65,7 +65,7 @@ class Default:
 
 @frozen
 class Trial:
-    """One configuration in which a hardware file was tried."""
+    """Result of one trial run with a hardware file."""
 
     hardware: str = described("id of the hardware")
     power_mode: str = described("power mode of the trial")
@@ -80,20 +80,20 @@ class Trial:
 
 @frozen(kw_only=True)
 class FileCheck:
-    """Hardware file that meets every rule."""
+    """Result of checking one hardware file that breaks no rule."""
 
     file: str
     hardware: str
     architecture: str
     area_mm2: float
-    """Area of units and memories from the table of designs; a class estimate, not a die size."""
+    """Estimated area of units and memories in mm2, from typical areas of the class; not the size of the die."""
     defaults: tuple[Default, ...]
     trials: tuple[Trial, ...]
 
 
 @frozen
 class FileChecks:
-    """Hardware files that meet every rule."""
+    """Results of checking hardware files that break no rule."""
 
     checks: tuple[FileCheck, ...]
 
@@ -118,14 +118,14 @@ def _list_sections(check: FileCheck) -> Iterator[Section]:
 
 
 def template_text(like: str, architecture: str) -> str:
-    """Return the text of a hardware file to start from: a copy of a known hardware, or the minimum of a class."""
+    """Return the text of a new hardware file: a copy of known hardware (`like`), or the minimum of a class."""
     from joulemap.catalog.starter import copy_text, minimal_text
 
     return copy_text(like) if like else minimal_text(architecture)
 
 
 def check_files(paths: Sequence[Path]) -> FileChecks:
-    """Check hardware files; return their content, the defaults of their class, and trial runs of a few models.
+    """Check hardware files; return their content, class defaults for missing numbers, and trial runs of a few models.
 
     Raises CatalogueError if a file breaks a rule, reuses a name of the catalogue or of another file, or cannot be
     mapped.
@@ -161,10 +161,10 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
-    """Run the trial models in every precision, power mode and runtime; errors in the description are
-    reported as refusals.
+    """Run the trial models in every precision, power mode and runtime; yield the results.
 
-    The hardware is prepared as for other answers: anchored, calibrated, with its fallback host.
+    A description that cannot be evaluated is reported as a refusal. The hardware is calibrated and has its fallback
+    host, as in other answers.
     """
     from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.measure import LONGEST_WINDOW_S
+from joulemap.answer.measure import LONGEST_WINDOW_S, find_here
 from joulemap.domain.configuration import LAUNCH, MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device
 from joulemap.domain.table import Table
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
@@ -29,12 +30,14 @@ SCALED_NOTE: Final = Template(
     "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
 )
 SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
-STEP: Final = Template("joulemap compare resnet18 --hardware l4 --runtime eager --set l4:{setting}")
+STEP: Final = Template("joulemap compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}")
+EXAMPLE: Final = "l4"
+"""GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
 
 @frozen(kw_only=True)
 class HostPace:
-    """Launch times of a machine's thread in an eager framework."""
+    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
 
     device: str = described("processor that ran the timed calls")
     call_s: float = described("median time of one call", "s")
@@ -45,10 +48,12 @@ class HostPace:
 
 @frozen(kw_only=True)
 class HostAnswer(Answer):
-    """Launch times of this machine as a host."""
+    """Measured kernel launch times of this machine as a host."""
 
     paces: Table[HostPace]
     """Measured times; one row."""
+    chip: str = EXAMPLE
+    """Catalogue id of a GPU that the launch time applies to."""
 
     @property
     def pace(self) -> HostPace:
@@ -76,7 +81,7 @@ class HostAnswer(Answer):
                 *([SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)] if pace.is_scaled else []),
                 *([SPREAD_NOTE(pace)] if pace.spread_fraction > LARGEST_SPREAD else []),
             ),
-            steps=(STEP(setting=self.setting),),
+            steps=(STEP(chip=self.chip, setting=self.setting),),
             data=self.data(),
             table=self.paces,
             tables=self.tables,
@@ -103,4 +108,8 @@ def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0
         is_scaled=is_scaled,
         spread_fraction=timing.spread_fraction,
     )
-    return HostAnswer(paces=make_table("pace of this machine as a host", HostPace, [pace]))
+    here = EXAMPLE if is_scaled else find_here(device).id
+    return HostAnswer(
+        paces=make_table("pace of this machine as a host", HostPace, [pace]),
+        chip=here if here in known_hardware() else EXAMPLE,
+    )

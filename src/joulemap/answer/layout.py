@@ -1,4 +1,4 @@
-"""Build tables for display: a string names a table's columns, templates define a row's cells."""
+"""Build tables for display: a text names the columns of a table, and templates define the cells of a row."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> format of the value: as uncertainty, in full, or without a unit."""
+"""Sign before a field -> function that formats it: as an uncertainty, in full, or without a unit."""
 
 
 MORE: Final = Template("{count} more[ {noun}]")
 
 
 def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
-    """Return the first names, and the count of the rest, as `noun`, if it is above one."""
+    """Return at most the first `most` names and a count of the others; a single further name is listed, too."""
     rest = len(names) - most
     return [*names[:most], MORE(count=rest, noun=noun)] if rest > 1 else list(names)
 
@@ -51,15 +51,15 @@ def lay(
     projected: frozenset[str] = frozenset(),
     **cells: Cell,
 ) -> Grid:
-    """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
+    """Return rows of a table as a grid: the first `limit` rows, and those that `stays` selects.
 
-    `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
-    defaults to the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware with its
-    mark. A `?` after it drops a column without any value, a `!` one whose values are all equal. `field:half_width`
-    shows a value with its interval, from the field that holds the half-width of its logarithm. `cells` holds functions
-    for columns made from a whole row; each may be a template or a `FieldCell`. Narrow terminals keep the columns with a
-    leading `*` longest, in order, unless `keep` names headings separated by `|`, most important first. `ranked` names
-    the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
+    `columns` is a text that separates columns by `|`. The last word of a column is a field; the words before it are the
+    heading, by default the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware
+    with its mark. A `?` after the field drops a column without any value, a `!` drops a column of equal values.
+    `field:half_width` shows a value with its interval; the second field holds the half-width in natural logarithms.
+    `cells` maps columns to functions of a row; each may be a template or a `FieldCell`. Narrow terminals keep the
+    columns with a leading `*` longest, unless `keep` names headings separated by `|`, most important first. `ranked`
+    names the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
@@ -87,7 +87,7 @@ def lay(
 
 
 def fill_cells(line: str, row: object = None, /, **values: Any) -> tuple[str, ...]:
-    """Return the cells of a line; `|` separates their templates, and leading spaces of the first one are kept."""
+    """Fill a line of templates separated by `|`; return its cells. Leading spaces of the first cell are kept."""
     first, *others = line.split("|")
     return tuple(Template(cell)(row, **values) for cell in (first.rstrip(), *map(str.strip, others)))
 
@@ -95,14 +95,14 @@ def fill_cells(line: str, row: object = None, /, **values: Any) -> tuple[str, ..
 def lay_lines(
     headings: str, lines: Iterable[Sequence[str]], *, keep: str = "", is_tree: bool = False, **more: Any
 ) -> Grid:
-    """Return lines of cells as a grid, with empty cells at the end of short lines; `more` are fields of the grid."""
+    """Return lines of cells as a grid; short lines get empty cells. `more` sets further fields of the grid."""
     names = _split(headings)
     rows = tuple((*cells, *[""] * (len(names) - len(cells))) for cells in lines)
     return Grid(headings=tuple(names), rows=rows, keep=tuple(_split(keep)), is_tree=is_tree, **more)
 
 
 def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -> Grid:
-    """Return facts of one run as a grid with a row per line; the second cell of a line may show an energy."""
+    """Return a grid with one fact of a run per line. An energy in the second cell is linked to its run."""
     drawn = lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
     shown = {place: name for place, line in enumerate(lines) for name, _ in Template(line.split("|")[1]).places}
     energies = {
@@ -116,7 +116,7 @@ def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -
 def lay_beside(
     headings: Sequence[str], lines: Iterable[str], rows: Sequence[Any], *, keep: Sequence[str] = (), **values: Any
 ) -> Grid:
-    """Return rows as adjacent columns: each line holds a label and the template of its cells."""
+    """Return a grid with one column per row of `rows`; each line holds a label and a template for the cells."""
     parts = [line.split("|") for line in lines]
     return Grid(
         headings=tuple(headings),
@@ -126,7 +126,7 @@ def lay_beside(
 
 
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:
-    """Return the function of a cell; if a template formats the cell, projected hardware in it is marked."""
+    """Return a cell function that marks projected hardware; only templates are changed."""
     return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made
 
 
@@ -149,6 +149,6 @@ def _show(sign: str, field: str, table: Table[Any], projected: frozenset[str]) -
 
 
 def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:
-    """Return the function that formats a value with its interval, in the unit of its column."""
+    """Return a function that formats a field of a row with its interval, in the unit of the field's column."""
     unit = next(column.unit for column in table.columns if column.name == field)
     return lambda row: show_interval(getattr(row, field), unit, getattr(row, half_width))

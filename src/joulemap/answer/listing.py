@@ -34,7 +34,7 @@ CLASSES: Final = Template(
     "(`joulemap hardware list --family all`)]."
 )
 EVERY_FAMILY: Final = "all"
-"""Name of all families in a list."""
+"""Value of `family` that selects the members of all families."""
 
 CLASS: Final = Template("{count} {architecture}")
 MORE: Final = Template("{count} more are")
@@ -65,10 +65,10 @@ def hardware_list(
     max_price_usd: float | None = None,
     family: str = "",
 ) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue, or of a family (`all` for every one), that passes every filter.
+    """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
 
-    None or "" disables a filter. Raises UnknownNameError for a family, class or deployment, UsageError for an unknown
-    precision.
+    `family` selects the members of a family instead, `all` those of every family. Raises UnknownNameError for an
+    unknown family, class or deployment, UsageError for an unknown precision.
     """
     architecture = find_class(architecture) or architecture
     if architecture:
@@ -91,7 +91,7 @@ def hardware_list(
 
 @contextlib.contextmanager
 def _opening_family(family: str) -> Iterator[Connection]:
-    """Yield a temporary database of the members of a family, or of all families for `all`."""
+    """Yield a connection to a temporary database with the members of a family, or of all families for `all`."""
     from joulemap.catalog.family import find_family, list_families
 
     families = list_families()
@@ -103,9 +103,10 @@ def _opening_family(family: str) -> Iterator[Connection]:
 
 
 def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
-    """Return the numbers of listed chips per class, of unavailable chips and, unless filtered, of chips in families.
+    """Return a sentence with the number of listed chips per class and of unavailable chips.
 
-    A filter by class alone counts as none.
+    `has_families` adds the number of chips in families; `is_filtered` omits this number, because filters apply to it
+    too.
     """
     counts = Counter(row.architecture for row in rows).most_common()
     if not counts:

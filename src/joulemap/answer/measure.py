@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 MEASURED: Final = Settings(runtime="eager")
-"""Default settings: a runtime that needs no compiler."""
+"""Default settings of a measurement: a runtime that needs no compiler."""
 
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
@@ -47,18 +48,19 @@ MEMORY_TOLERANCE: Final = 1.2
 """Maximum ratio between a board's advertised memory and the size that its driver reports."""
 
 TITLE: Final = Template("{model} on {hardware}, batch {batch}, {precision}, {runtime}")
-COLUMNS: Final = "per batch | measured here | predicted | predicted / measured"
+COLUMNS: Final = "per batch | measured here | predicted (80 %) | predicted / measured"
 LINES: Final = (
-    "latency | {measured_latency_s:s} |[{predicted_latency_s:s}]|[{latency_ratio:x}]",
-    "energy |[{measured_energy_j:J}]|[{predicted_energy_j:J}]|[{energy_ratio:x}]",
-    "power |[{measured_power_w:W}]|[{predicted_power_w:W}]|[{power_ratio:x}]",
+    "latency | {measured_latency_s:s} |[{latency:interval s}]|[{latency_ratio:x}]",
+    "energy |[{measured_energy_j:J}]|[{energy:interval J}]|[{energy_ratio:x}]",
+    "power |[{measured_power_w:W}]|[{power:interval W}]|[{power_ratio:x}]",
     "peak memory |[{measured_peak_memory_bytes:B}]|[{predicted_peak_memory_bytes:B}]|[{memory_ratio:x}]",
 )
 UNMEASURED: Final = "not measured here"
+VERDICTS: Final = {True: "inside", False: "outside", None: None}
 
 HEADLINE: Final = Template(
     "{hardware} takes {measured_latency_s:s} per batch"
-    "[; the prediction is {predicted_latency_s:s}, {latency_ratio:x} as much]"
+    "[, {verdict} the 80 % interval of its prediction, {latency:interval s}]"
     "[. The measurement is unreliable: {reasons:and}]."
 )
 
@@ -96,7 +98,7 @@ class MeasureAnswer(Answer):
     timing: Timing
     """Timing of the repetitions."""
     is_described: bool
-    """True if the hardware is from a description, not detected from the machine."""
+    """True if the caller gave the hardware; False if it was detected on this machine."""
     projected: frozenset[str]
     calibrations: Table[StoredCalibration]
     """Calibrations that the runs used; empty if all used class defaults."""
@@ -106,8 +108,14 @@ class MeasureAnswer(Answer):
         """Measurement with its prediction."""
         return self.scores[0]
 
+    @property
+    def is_inside(self) -> bool | None:
+        """True if the measured latency is inside the 80 % interval of its prediction; None without a prediction."""
+        ratio, half_width = self.score.latency_ratio, self.score.latency_half_width
+        return None if ratio is None or half_width is None else abs(math.log(ratio)) <= half_width
+
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats: the row, the timing of the repetitions, and the calibration."""
+        """Return the data for machine formats: measurement, prediction, spread of the repetitions, and calibration."""
         used = ", ".join(row.calibration for row in self.calibrations) or UNCALIBRATED
         spread = {name: getattr(self.timing, name) for name in TIMING}
         return {**self.scores.records()[0], **spread, "calibration": used}
@@ -116,7 +124,15 @@ class MeasureAnswer(Answer):
         """Return the document; csv contains the same row as json."""
         score, data = self.score, self.data()
         hardware = mark_projected(score.hardware, self.projected)
-        lines = (fill_cells(line, score) for line in LINES)
+        predicted = {
+            name: None if value is None else (value, half_width)
+            for name, value, half_width in (
+                ("latency", score.predicted_latency_s, score.latency_half_width),
+                ("energy", score.predicted_energy_j, score.energy_half_width),
+                ("power", score.predicted_power_w, score.power_half_width),
+            )
+        }
+        lines = (fill_cells(line, score, **predicted) for line in LINES)
         section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))
         table = Table(
             title=self.scores.title,
@@ -130,6 +146,8 @@ class MeasureAnswer(Answer):
             answer=HEADLINE(
                 score,
                 hardware=hardware,
+                verdict=VERDICTS[self.is_inside],
+                latency=predicted["latency"],
                 reasons=list_reasons(self.timing),
             ),
             sections=(section,),
@@ -162,9 +180,9 @@ def list_reasons(timing: Timing) -> list[str]:
 
 
 def detect_text(device: Device, threads: int | None = None) -> str:
-    """Return a hardware file of this machine's processor (`cpu`) or graphics processor (`cuda`); raises UsageError.
+    """Return the text of a hardware file for this machine's processor (`cpu`) or graphics processor (`cuda`).
 
-    `threads` limits the number of processor cores that it describes.
+    `threads` limits the number of processor cores in the file. Raises UsageError.
     """
     check_threads(threads)
     from joulemap.catalog.detected import cpu_text, gpu_text
@@ -187,9 +205,10 @@ def check_threads(threads: int | None) -> None:
 
 
 def find_here(device: Device, threads: int | None = None) -> Hardware:
-    """Return this machine's description: the catalogue's if name and units match, else the detected one.
+    """Return a description of this machine's device.
 
-    A part of a chip, as in a virtual machine or with fewer `threads`, uses the detected description.
+    This is the catalogue's entry if name, units and memory match, otherwise the detected description. The latter also
+    applies to a part of a chip, as in a virtual machine or with fewer `threads`.
     """
     from joulemap.catalog.chip import load_text
     from joulemap.catalog.load import load_catalogue
@@ -204,13 +223,13 @@ def find_here(device: Device, threads: int | None = None) -> Hardware:
 
 
 def _has_memory_of(known: Hardware, detected: Hardware) -> bool:
-    """Return whether two boards have the same memory size up to rounding; boards of one name can differ in memory."""
+    """Return whether two boards have the same memory size up to rounding; boards with equal names may differ in it."""
     ratio = detected.memory_capacity.value / known.memory_capacity.value
     return 1.0 / MEMORY_TOLERANCE <= ratio <= MEMORY_TOLERANCE
 
 
 def is_name_of(hardware: Hardware, name: str) -> bool:
-    """Return whether a device's own name is one of a chip's names, ignoring marks and core counts."""
+    """Return whether a reported device name contains a name of this hardware, ignoring marks and core counts."""
     from joulemap.catalog.detected import slug
 
     own = f"_{slug(name)}_"
@@ -231,10 +250,10 @@ def measure(
 ) -> MeasureAnswer:
     """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
-    `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
-    and units, else the detected description. The timed window lasts `seconds`. Raises like `compare`; UsageError for a
-    device, runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware
-    cannot run the configuration, the prediction is omitted with the reason.
+    `hardware` describes this machine: an id, alias, file or record. None selects the matching catalogue entry, else the
+    detected description. The timed window lasts `seconds`. Raises like `compare`; UsageError for a device, runtime or
+    precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run the
+    configuration, the prediction is omitted with the reason.
     """
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")

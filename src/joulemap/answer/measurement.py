@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 Place = tuple[str, int]
-"""Model at a batch size."""
+"""Model name and batch size."""
 
 ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
 LEFT_OUT: Final = Template("{models}: {reason}")
@@ -109,10 +109,9 @@ def list_measurements(
 
 
 def update_measurements(source: Source) -> None:
-    """Store the measurements of the current catalogue in a results database with an older one.
+    """Store the current catalogue with its measurements in a results database that has an older catalogue.
 
-    The database then lists shipped and imported rows; a separate database of the current catalogue would lack the
-    imported ones.
+    The database then lists shipped and imported measurements together.
     """
     with reading_if_there(source) as connection:
         if connection is None or has_catalogue(connection, catalogue_digest()):
@@ -132,27 +131,35 @@ def served_measurements(
 
 @contextlib.contextmanager
 def opening_rows(source: Source) -> Iterator[Connection]:
-    """Yield a connection to the stored measurements: the results database, else the catalogue.
+    """Yield a connection to the stored measurements: to the results database if it exists, else to the catalogue.
 
-    Rows are independent of the catalogue, which may be newer than the database.
+    The results database is used even if the catalogue is newer.
     """
     with contextlib.ExitStack() as stack:
         yield stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
 
 
-def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
-    """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored ones.
+def import_measurements(
+    source: Source, path: str | Path, *, note: Callable[[str], None] | None = None
+) -> tuple[int, int]:
+    """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored measurements.
 
     Rows are single runs, or served language models with the columns of `served_measurements`. `public:NAME` selects a
-    shipped public table. Raises CatalogueError naming the invalid lines, and then stores none; UnknownNameError for an
-    unknown public table.
+    shipped public table. If lines are invalid, nothing is stored and CatalogueError names them. Raises UnknownNameError
+    for an unknown public table.
+
+    `note` receives a text on hardware and served models in a file that `validate` cannot predict. The file is read
+    once, so that it may be a pipe.
     """
     table = find_public_table(str(path))
     if table is None:
         rows = read_measurements(Path(path), known_hardware, load_models())
     else:
         rows = table.read_served() if table.is_served else table.read()
-    return store_measurements(source, rows)
+    counts = store_measurements(source, rows)
+    if note is not None and table is None and (unpredicted := _find_unpredicted(rows)):
+        note(unpredicted)
+    return counts
 
 
 def find_doubt(path: str | Path) -> str:
@@ -161,11 +168,8 @@ def find_doubt(path: str | Path) -> str:
     return table.doubt if table else ""
 
 
-def find_unpredicted(path: str | Path) -> str:
-    """Return the hardware and models in a file's rows of served models that `validate` cannot predict; "" for none."""
-    if find_public_table(str(path)) is not None:
-        return ""
-    rows = read_measurements(Path(path), known_hardware, load_models())
+def _find_unpredicted(rows: Sequence[Measurement | ServingRow]) -> str:
+    """Return a text on hardware and served models in rows that `validate` cannot predict; empty if it can."""
     served = [row for row in rows if isinstance(row, ServingRow)]
     chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in served)
     known = known_hardware(chips)
@@ -175,7 +179,7 @@ def find_unpredicted(path: str | Path) -> str:
 
 
 def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
-    """Store measurements; return the numbers of new and of already stored ones."""
+    """Store measurements; return the numbers of new and of already stored measurements."""
     from joulemap.store.measurement import write_measurements, write_serving_rows
 
     served = [row for row in rows if isinstance(row, ServingRow)]
@@ -189,7 +193,7 @@ def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow])
 
 
 def find_measurements(source: Source) -> tuple[Measurement, ...]:
-    """Return the measurements that ship and those in the database, without duplicates."""
+    """Return the shipped measurements and those in the database, without duplicates."""
     rows = dict.fromkeys(load_measurements())
     with reading_if_there(source) as connection:
         if connection is not None:
@@ -198,9 +202,10 @@ def find_measurements(source: Source) -> tuple[Measurement, ...]:
 
 
 def name_measured(source: Source, hardware: str) -> str:
-    """Return the name under which measurements of a chip are stored: its id, or one that `measure` stored.
+    """Return the name under which measurements of a chip are stored: the catalogue's id, or a name that `measure`
+    stored.
 
-    Empty for an empty name; raises UnknownNameError for an unknown one.
+    An empty name is returned as is. Raises UnknownNameError for an unknown name.
     """
     try:
         return name_configuration(hardware) if hardware else ""
@@ -212,7 +217,7 @@ def name_measured(source: Source, hardware: str) -> str:
 
 
 def name_models(model: str) -> str:
-    """Return a model or kind of operator as a parameter of measurement queries; empty for all."""
+    """Return the query parameter for a model name or a kind of operator; empty selects all."""
     return find_model_name(model, load_models()) if is_operator(model) or not find_kind(model) else find_kind(model)
 
 
@@ -235,9 +240,10 @@ def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
 def observe(
     source: Source, hardware: Hardware, measured: Sequence[Measurement], *, trust: bool = False
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
-    """Return the observations of a chip with their workloads, and the omitted measurements with reasons.
+    """Pair measurements of a chip with their workloads; return the observations and notes on omitted measurements.
 
-    Workloads that are not stored are traced, or read from the shipped ones; code named in rows runs only with `trust`.
+    A workload is read from the database, taken from the shipped ones, or traced. Code that a measurement names runs
+    only with `trust`.
     """
     from joulemap.calibrate.observation import Observation
 
@@ -277,7 +283,7 @@ def observe(
 
 
 def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
-    """Return the stored workloads of models."""
+    """Return the workload of each model that the database holds; other models are omitted."""
     keys = {place: stored_key(connection, model) for place, model in models.items()}
     return {
         place: read_columns(connection, find_workload_id(connection, key))
@@ -289,9 +295,10 @@ def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[
 def find_workloads(
     source: Source, wanted: Collection[Place], *, trust: bool = False
 ) -> dict[Place, WorkloadColumns | str]:
-    """Return the workload of each model and batch, stored, shipped or traced; or the reason why there is none.
+    """Return the workload of each model and batch size, or the reason why there is none.
 
-    The workload of a single operator follows from its name. Code files run only with `trust`.
+    A workload is stored, shipped or traced; that of a single operator follows from its name. Code files run only with
+    `trust`.
     """
     settings = Settings(is_named=False, trust=trust)
     found: dict[Place, WorkloadColumns | str] = {}
@@ -337,7 +344,7 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 
 
 def list_models(names: Sequence[str]) -> str:
-    """Return the number of measurements and the measured models; `names` has the model of each measurement."""
+    """Return a text with the number of measurements and the distinct models; `names` has one model per measurement."""
     distinct = list(dict.fromkeys(names))
     more = max(0, len(distinct) - SHOWN_MODELS) or None
     return ROWS(count=len(names), models=distinct[:SHOWN_MODELS], more=more)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PROFILE_TITLE: Final = Template("{name}, {inputs}[ ({sample})]")
 SAMPLE: Final = "inputs of one sample: "
-"""Beginning of a trace's assumption that lists the sizes of a sample."""
+"""First words of a trace's assumption that lists the input sizes of one sample."""
 PROFILE: Final = Template(
     "{macs:MAC}, {weight_bytes:B} of weights, {count:n operator}[ ({operator_count} with views and constants)]. When "
     "fused, {subgraph_count:n subgraph moves|subgraphs move} {fused_moved_bytes:B}"
@@ -121,9 +121,9 @@ class ProfileAnswer(Answer):
     totals: Table[ModelProfile]
     """Totals of the model; one row."""
     mix: Table[OperationShare]
-    """Rows by MACs, most first."""
+    """MACs of each operation, most MACs first."""
     patterns: Table[PatternShare]
-    """Rows by MACs, most first."""
+    """MACs of each fusion pattern, most MACs first."""
     caveats: Table[ModelCaveat]
 
     @property
@@ -202,12 +202,12 @@ def _holding(
 
 @frozen(kw_only=True)
 class ModulesAnswer(RunAnswer):
-    """One run by module; the modules' own amounts sum to the run exactly."""
+    """One run by module. The amounts of each module without nested modules sum to the run exactly."""
 
     totals: Table[RunTotal]
     """Totals of the run; one row."""
     modules: Table[ModulePart]
-    """Rows in tree order: the model first, each module before those inside it."""
+    """Energy and time of each module in tree order: a module precedes the modules inside it."""
 
     @property
     def total(self) -> RunTotal:
@@ -215,7 +215,10 @@ class ModulesAnswer(RunAnswer):
         return self.totals[0]
 
     def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with modules down to `depth`, None to fit a screen; machine formats contain all."""
+        """Return the document with modules down to `depth`; None chooses a depth that fits a screen.
+
+        Machine formats contain all modules.
+        """
         total = self.total
         latency = (sum(row.own_latency_fs for row in self.modules), total.latency_fs, "fs")
         energy = (sum(row.own_energy_fj for row in self.modules), total.energy_fj, "fJ")
@@ -232,9 +235,10 @@ class ModulesAnswer(RunAnswer):
 
 
 def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Any) -> Grid:
-    """Return rows with `module` and `depth` as a tree below the model; deeper rows are counted.
+    """Return a tree of the modules down to `depth`, with a count of deeper modules.
 
-    Raises UsageError for a depth below 0.
+    `table` has columns `module` and `depth`; None chooses a depth that fits a screen. Raises UsageError for a depth
+    below 0.
     """
     if depth is not None and depth < 0:
         raise UsageError(f"depth is {depth}, expected a whole number from 0")

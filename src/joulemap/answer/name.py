@@ -17,7 +17,7 @@ from joulemap.system.errors import UnknownNameError
 
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
-    """Return each chip among words, as `Settings.hardware` takes them; other words stay as written."""
+    """Return the hardware that words name, as `Settings.hardware` expects it; unknown words are returned unchanged."""
     every = list(words)
     return split_hardware(every, known_hardware([*every, " ".join(every)]))
 
@@ -25,9 +25,9 @@ def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
 def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the models and the hardware among words.
 
-    A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
-    it. If a model is among the words, raises UnknownNameError for a scenario, and for an unknown word that resembles a
-    chip and no model.
+    A word is hardware if it names hardware and no model. An unknown word counts as a model; loading the model reports
+    it later. If a model is among the words, raises UnknownNameError for a scenario, and for an unknown word that
+    resembles a chip and no model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):

@@ -78,10 +78,10 @@ FRONT_NOTE: Final = (
 WITHOUT_PLACE: Final = "not placed"
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
-"""Metrics shown in addition to the two of the front."""
+"""Metrics shown in addition to the two metrics of the front."""
 
 EVEN: Final = 0.5
-"""Probability above which an event is more likely than not."""
+"""Probability of being on the front from which a dominated configuration counts as a likely member."""
 
 
 @frozen(kw_only=True)
@@ -91,7 +91,7 @@ class ParetoAnswer(CandidateAnswer):
     x: MetricName
     y: MetricName
     rows: Table[ParetoPoint]
-    """Rows with the front first."""
+    """One row per configuration, with the front first."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -99,12 +99,12 @@ class ParetoAnswer(CandidateAnswer):
         return self.select("front").rows
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the metrics."""
+        """Return the data for machine formats, including the names of both metrics."""
         metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
         return {**metrics, **super().data()}
 
     def figures(self) -> Figures:
-        """Return the figure of every configuration in both metrics with the front marked; empty without a front."""
+        """Return a figure of all configurations in both metrics, with the front marked; empty without a front."""
         from joulemap.figure.figure import describe_metric
 
         front = self.select("front")
@@ -153,7 +153,7 @@ class ParetoAnswer(CandidateAnswer):
         return {"x": METRIC[self.x], "y": METRIC[self.y]}
 
     def describe_front(self) -> str:
-        """Return the size of the front, and its two ends."""
+        """Return the headline: the number of configurations on the front, and the configurations at its two ends."""
         front = self.select("front")
         if not front.rows:
             return NOTHING(**self._metrics)
@@ -189,7 +189,7 @@ class ParetoAnswer(CandidateAnswer):
         return lines
 
     def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
-        """Return how many configurations of the front are likely to stay, and how many others may join."""
+        """Return how many configurations are surely on the front, and how many dominated ones are likely on it."""
         brackets = self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in front])
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
@@ -203,7 +203,7 @@ class ParetoAnswer(CandidateAnswer):
         return "; ".join((sure, *([ON_FRONT_BESIDE(count=comes)] if comes else []), brackets))
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: the comparison of both ends, and the analysis of each."""
+        """Return follow-up commands: compare both ends of the front, and analyze each end."""
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
         steps = self._analyze_each(ends, repeated)
         return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
@@ -225,7 +225,7 @@ One = TypeVar("One")
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
-    """Return `count` rows at even distances, including the first and the last; all if there are no more."""
+    """Return `count` rows at even distances, including the first and the last; all rows if there are fewer."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
     return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @frozen
 class Asked:
-    """Question that draws a figure."""
+    """Question that can draw a figure, with the arguments that the figure needs."""
 
     home: str
-    """Module that defines the question."""
+    """Name of the module that defines the question."""
     name: str
     hardware_count: int | None = None
     """Required number of chips; None for any number, or the question's default."""
     metrics: tuple[str, ...] = ()
     """Metrics that the question accepts."""
     keywords: Mapping[str, object] = attrs.field(factory=dict)
-    """Keywords passed for the figure only."""
+    """Keyword arguments that the question gets in addition, for this figure only."""
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
@@ -56,11 +56,11 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "cost": Asked("joulemap.answer.cost", "cost"),
     "utilization": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
 }
-"""Figure -> the core's question that draws it."""
+"""Figure -> question that draws it; optional extensions add further figures."""
 
 
 def _find_question(figure: FigureName) -> Asked:
-    """Return the question that draws a figure; UnsupportedError if the wing that has it is not installed."""
+    """Return the question that draws a figure; UnsupportedError if it needs an extension that is not installed."""
     if found := QUESTIONS.get(figure):
         return found
     for wing in list_wings():
@@ -80,10 +80,10 @@ def plot(
 ) -> Figure:
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
-    Asks the question that draws it, with the question's defaults if no settings are given. `waterfall` and `flip` take
-    two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a tornado, a
-    flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for another
-    number of chips, UnsupportedError if there is nothing to draw.
+    Asks the question that draws the figure, with the question's defaults if no settings are given. `waterfall` and
+    `flip` take two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a
+    tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
+    a wrong number of chips, UnsupportedError if there is nothing to draw.
     """
     from joulemap.answer.name import list_hardware
 

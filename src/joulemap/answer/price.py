@@ -29,10 +29,10 @@ NUMBERS: Final = ("usd_per_hour", "purchase_usd")
 
 @frozen(kw_only=True)
 class ComparedPrices:
-    """Prices of runs from one kind of seller, in the requested way of paying."""
+    """Prices of the hardware of runs, in the requested way of paying and from comparable sellers."""
 
     of_run: Mapping[int, Mapping[str, Quantity | None]]
-    """Run -> rent and purchase price of its hardware; None for a price that is not compared."""
+    """Run id -> rent and purchase price of its hardware; None for a price that is not compared."""
     paid: str
     """Way of paying, and kind of seller; empty if no cost is requested."""
 
@@ -78,7 +78,7 @@ def _read_toml(text: str) -> list[dict[str, Any]]:
 
 
 def _read_price(row: Mapping[str, Any], place: str) -> Price:
-    """Return the price of a row; ValueError or UsageError for an invalid row."""
+    """Parse one row of a price file; ValueError or UsageError for an invalid row."""
     surplus = sorted(set(row) - set(COLUMNS))
     if surplus:
         raise ValueError(f"unknown column {', '.join(surplus)}; columns are {', '.join(COLUMNS)}")
@@ -99,10 +99,11 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
 
 
 def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
-    """Return prices as query parameters: keys such as `l4:rented` with prices in dollars, and the sources.
+    """Return prices as two sets of query parameters: prices in dollars with keys such as `l4:rented`, and their
+    sources.
 
-    The last price of a chip and way wins. Raises UnknownNameError for an unknown hardware, UsageError for a class
-    of hardware or a power mode.
+    If a chip has several prices for one way of paying, the last one applies. Raises UnknownNameError for unknown
+    hardware, UsageError for a class of hardware or a power mode.
     """
     found: dict[str, tuple[float, str]] = {}
     for price in prices:
@@ -115,7 +116,7 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
 
 
 def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> ComparedPrices:
-    """Return the prices of runs that `cost` compares; empty if no cost is requested."""
+    """Return the prices that `cost` would compare for these runs; empty if `usage` is None."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
     used, way = read_usage(usage)
@@ -138,7 +139,7 @@ def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | N
 
 
 def find_chip(name: str) -> str:
-    """Return the id of a chip that is priced or owned; raises like `price_parameters`."""
+    """Return the catalogue id of a chip that a price or an owned chip names; raises like `price_parameters`."""
     if (ref := HardwareRef.read(name)).mode:
         raise UsageError(f"{name}: a price covers all power modes of a chip: name {ref.label}")
     ((entry, _),) = select_chip(name, Settings()).pairs

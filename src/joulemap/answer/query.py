@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
-    """Yield a read-only connection to an existing database, or to a lake if the path is a folder.
+    """Yield a read-only connection to an existing database, or to a lake (a folder of stored designs).
 
     Stale or damaged parts of a lake are omitted and reported.
     """
@@ -37,7 +37,7 @@ def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
 
 
 def _find_folder(source: Source) -> Any:
-    """Return the reader of a database given as a folder; None for a file, or if no wing reads folders."""
+    """Return the module that reads a lake; None if the source is a file, or if no installed extension reads folders."""
     return next(find_parts("folders"), None) if source.path.is_dir() else None
 
 
@@ -61,7 +61,7 @@ def stream_query(
     bounds: Bounds = STREAMED,
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Yield a query's statement, with arguments as for `query` and rows as for `stream`."""
+    """Run a query like `query`, but yield an open statement that streams any number of rows, as `stream` does."""
     own = _place(queries)
     found = find_query(name, own)
     is_own = own is not None and found.path.is_relative_to(own)
@@ -88,7 +88,7 @@ def query(
     queries: str | Path | None = None,
     bounds: Bounds = BOUNDS,
 ) -> Rows:
-    """Run a query read-only: a shipped one, or one of the folder `queries`, whose files are checked first.
+    """Run a shipped query, or one of the user's folder `queries`, read-only. Files of the folder are checked first.
 
     Raises UnknownNameError, UsageError, DatabaseError, or SqlError, also for a query that exceeds `bounds`.
     """
@@ -117,10 +117,10 @@ def stream(
     bounds: Bounds = STREAMED,
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Yield an open statement that streams any number of rows; arguments as for `sql`.
+    """Yield an open statement that streams any number of rows; arguments are those of `sql`.
 
-    Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
-    limit applies to the wait for each row. Raises like `sql`.
+    Rows come in batches, as Arrow without a copy, or as Parquet in the file `output`; the statement can write no other
+    file. The time limit applies to the wait for each row. Raises like `sql`.
     """
     with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
@@ -132,21 +132,21 @@ def stream(
 def sql(
     source: Source, statement: str, parameters: Mapping[str, Any] | None = None, *, bounds: Bounds = BOUNDS
 ) -> Rows:
-    """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+    """Run one SELECT statement read-only, without access to files or settings; `parameters` fill its `$name` places.
 
     Values that Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes
     them. Raises SqlError, also for a statement that exceeds the time, rows or memory of `bounds`; UsageError if the
-    parameters do not match those of the statement; or DatabaseError.
+    parameters do not match the statement; or DatabaseError.
     """
     with stream(source, statement, parameters, bounds=bounds) as prepared:
         return prepared.table()
 
 
 def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
-    """Return the shipped queries, and those of a user's own folder after a check of every file.
+    """Return the shipped queries, and the queries of a user's own folder after a check of every file.
 
-    Needs no database. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that does
-    not exist.
+    No database is needed. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that
+    does not exist.
     """
     own = _place(queries)
     found = find_queries(own)
@@ -164,7 +164,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
 
 
 def _report_absent(source: Source, connection: Connection, sql: str) -> None:
-    """Report the tables of a statement that are empty because a lake does not hold them."""
+    """Report the tables in a statement that appear empty because the lake does not store them."""
     folder = _find_folder(source)
     if folder is not None and (text := folder.describe_absent(connection, sql)):
         source.patience.tell(text)

@@ -109,18 +109,18 @@ PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per
 HOST_ENERGY: Final = "host energy"
 STAGES: Final = "frame latency latency_s | busiest stage run_id | "
 PACED: Final = ("frame latency", "busiest stage", "busy")
-"""Headings of a pipeline's columns that stay visible on narrow terminals."""
+"""Column headings of a pipeline at its frame rate that stay visible on narrow terminals."""
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
 PER_INFERENCE, PER_FRAME = "per inference", "per frame"
-"""Unit of work in the labels of a model, and of a pipeline, whose frame may need several inferences."""
+"""Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
     "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
 }
-"""Metric -> column with the host included, to which a limit applies instead."""
+"""Metric -> column that includes the host; limits on the metric apply to this column."""
 MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"
@@ -173,28 +173,28 @@ SHOWN_LIMITS: Final = 2
 
 @frozen(kw_only=True)
 class RecommendAnswer(RankedAnswer):
-    """Every configuration of a model under limits: the best that meet them, and the violations of the others."""
+    """Every configuration of a model under limits: those that meet the limits, and the violations of the others."""
 
     objective: MetricName
     limits: Limits
     rate_per_s: float = 0.0
-    """Fixed rate at which inferences arrive; 0 for full speed."""
+    """Fixed rate in inferences per second; 0 if the chip runs at full speed."""
     paced: Paced | None = None
-    """Runs at the frame rate of a pipeline; None for a single model."""
+    """Results at the frame rate of a pipeline; None for a single model."""
     rows: Table[RankedConfiguration]
-    """Rows by rank, best first; then those that violate a limit, nearest first."""
+    """Configurations by rank, best first, then those that violate a limit, smallest violation first."""
     violations: Table[Violation]
 
     @property
     def projection(self) -> RankedConfiguration | None:
-        """Best unavailable configuration, if it is better than the best available one."""
+        """Best unavailable configuration; None unless it is better than the best available one."""
         rows = (row for row in self.rows if row.status == "feasible" and row.rank is None)
         first = next(rows, None)
         return first if first is not None and (first.objective_ratio or 1.0) * TIE_RATIO <= 1.0 else None
 
     @property
     def nearest_miss(self) -> RankedConfiguration | None:
-        """Configuration with the smallest worst violation; None if any meets every limit."""
+        """Configuration whose largest violation of a limit is smallest; None if any configuration meets every limit."""
         if any(row.status in ("feasible", "unranked") for row in self.rows):
             return None
         return next((row for row in self.rows if row.miss_rank == 1), None)
@@ -207,7 +207,7 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def counts_hosts(self) -> bool:
-        """True if the objective of any configuration includes a host outside its run."""
+        """True if the objective of any configuration includes the energy or power of a separate host."""
         return any(row.hostless_value != row.objective_value for row in self.rows)
 
     @property
@@ -216,7 +216,7 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def best_without_host(self) -> RankedConfiguration | None:
-        """Best of the ranked configurations without hosts; None without a ranking."""
+        """Ranked configuration that would be best if hosts were not counted; None without a ranking."""
         sign = -1.0 if METRIC[self.objective].is_higher_better else 1.0
         ranked = [
             (sign * row.hostless_value, row.rank, row)
@@ -227,7 +227,7 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def shortfall(self) -> str:
-        """Line on why the limits are not met; empty if an available configuration meets them all.
+        """Sentence on why the limits are not met; empty if an available configuration meets them all.
 
         Hardware that can be neither bought nor rented counts only if nothing else was requested.
         """
@@ -239,7 +239,10 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def other_way(self) -> RankedConfiguration | None:
-        """Cheapest configuration in the unranked way of paying; None if both are ranked, or for another objective."""
+        """Cheapest configuration in the way of paying that is not ranked.
+
+        None if both ways are ranked, or if the objective is no cost.
+        """
         kept = [row for row in self.rows if row.status in ("feasible", "unranked") and row.is_available]
         priced = [row for row in kept if _find_other_cost(row) is not None]
         return min(priced, key=lambda row: _find_other_cost(row) or 0.0, default=None) if self._is_money else None
@@ -249,7 +252,7 @@ class RecommendAnswer(RankedAnswer):
         return self.objective == "cost"
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the parsed limits and the most important rows."""
+        """Return the data for machine formats, with the limits. The best configurations are separate records."""
         rows = super().data()
         names = ("best", "projection", "nearest_miss", "other_way", "best_without_host")
         by_run = {row["run_id"]: row for row in rows["rows"]}
@@ -282,7 +285,7 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def _rated(self) -> str:
-        """Fixed rate, if the objective depends on it."""
+        """Text of the fixed rate; empty if the objective does not depend on the rate."""
         return self._rate if self._metric.energy_power else ""
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
@@ -315,7 +318,7 @@ class RecommendAnswer(RankedAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return True if tables for display show a row: if it has a rank, or its hardware was named."""
+        """Return whether tables for display show a row: it has a rank, or its hardware was named by the caller."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property
@@ -371,7 +374,7 @@ class RecommendAnswer(RankedAnswer):
         return self._is_money and self.rows[0].pay != "both"
 
     def _name(self, row: RankedConfiguration) -> str:
-        """Return the name of a configuration at the beginning of a sentence; for a cost, with the way of paying."""
+        """Return the name of a configuration; for a cost with several ways of paying, the name states the way."""
         if not self._is_money or not row.way:
             return self.name(row)
         return self.name(row) if self._pays_one_way else PAID_NAME(way=row.way.capitalize(), name=self.name(row))
@@ -382,13 +385,15 @@ class RecommendAnswer(RankedAnswer):
         return show_interval(value, self._metric.unit, half_width)
 
     def _describe_host(self, row: RankedConfiguration) -> str:
-        """Return the sentence on the host that the value includes; empty if there is none."""
+        """Return a sentence on the host that the value of a row includes; empty if it includes none."""
         if row.hostless_value == row.objective_value:
             return ""
         return HOST(host=self._name_host(row), alone=self._show_objective(row.hostless_value))
 
     def _describe_hostless(self, best: RankedConfiguration) -> str:
-        """Return the sentence on the hardware that would be first without hosts; empty if it is the same."""
+        """Return a sentence on the chip that would be best if hosts were not counted; empty if it is the best chip
+        anyway.
+        """
         other = self.best_without_host
         if other is None or find_chip(other) == find_chip(best):
             return ""
@@ -396,7 +401,7 @@ class RecommendAnswer(RankedAnswer):
         return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=self._name_host(other))
 
     def _name_host(self, row: RankedConfiguration) -> str:
-        """Return the host that is counted with a configuration, or the share that replaces it."""
+        """Return the host counted with a configuration, or the assumed share of a host's energy."""
         slot = self.scope.slots.get(row.hardware, "")
         if row.assumed_host:
             return ASSUMED_REST(row, whole=slot.partition(" ")[0]) if is_part(slot) else ASSUMED_HOST(row)
@@ -424,7 +429,7 @@ class RecommendAnswer(RankedAnswer):
         return lines
 
     def _describe_life(self) -> list[str]:
-        """Return the sentence on how long the battery of a scenario lasts at the fixed rate; empty without one."""
+        """Return a sentence on the scenario's battery life at the fixed rate; empty without a battery or a rate."""
         scenario, best = self.scope.settings.scenario, self.best
         battery = find_scenario(scenario).battery if scenario else None
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
@@ -434,7 +439,9 @@ class RecommendAnswer(RankedAnswer):
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=origin, life=life)]
 
     def _describe_uncertainty(self) -> str:
-        """Return the meaning of the intervals, the reason for a low rank, and the probability of meeting the limits."""
+        """Return the meaning of the intervals, why the most probable winner is not first, and the chance to meet the
+        limits.
+        """
         best = self.best
         if best is None or best.probability_best is None:
             return ""
@@ -454,7 +461,10 @@ class RecommendAnswer(RankedAnswer):
         return PRICE_DOUBT(name=self.scope.mark(find_chip(row)), price=span)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""
+        """Return follow-up commands: show the trade-off if no configuration fits, otherwise compare the best two.
+
+        Commands that analyze the best configurations follow.
+        """
         best, nearest = self.best, self.nearest_miss
         chosen = [row for row in (best, nearest, self.projection) if row is not None]
         steps = self._analyze_each(chosen, repeated)
@@ -469,7 +479,7 @@ class RecommendAnswer(RankedAnswer):
         return [*self._compare_first(self._find_rivals("likely_best"), repeated), *steps]
 
     def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:
-        """Return the worst miss of a configuration, and the other limits that it misses."""
+        """Return template values for a configuration's largest violation of a limit, and for its other violations."""
         assert row.worst_limit is not None
         metric, value = METRIC[row.worst_limit], show_metric(row.worst_limit, row.worst_value)
         miss = ((MISSED_LEAST if metric.is_higher_better else MISSED) if value else MISSED_PRICE)(
@@ -481,7 +491,7 @@ class RecommendAnswer(RankedAnswer):
         return {"miss": miss, "others": _list_other_misses(row)}
 
     def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
-        """Return a grid of each chip at its best configuration, with the limited metrics."""
+        """Return a grid of these rows, one per chip, with the objective, the confidence and the limited metrics."""
         chances = self._chances("probability_best")
         bounded = [
             self._show_mean_power() if name == "power" and self._rate else TOTALS.get(name) or list_metrics((name,))
@@ -510,7 +520,7 @@ class RecommendAnswer(RankedAnswer):
         noun: str = "configurations",
         held: Sequence[str] = (),
     ) -> Grid:
-        """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
+        """Return a grid of rows with objective, confidence and the columns `figures`; headings in `held` never fold."""
         rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
         label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
         host = HOST_ENERGY if self._metric.unit == "J" else ""
@@ -536,7 +546,7 @@ class RecommendAnswer(RankedAnswer):
         )
 
     def _show_ratio(self, row: RankedConfiguration) -> str:
-        """Return the ratio of a value to the best one; `objective_ratio` is above 1 for every worse value."""
+        """Return a value divided by the best value, as a factor such as 1.2x; empty without a value."""
         if row.objective_ratio is None:
             return ""
         return FACTOR(ratio=1.0 / row.objective_ratio if self._metric.is_higher_better else row.objective_ratio)
@@ -558,7 +568,7 @@ class RecommendAnswer(RankedAnswer):
         )
 
     def _describe_rate(self) -> str:
-        """Return the note on energy and power at a fixed rate."""
+        """Return a note on the meaning of energy and power at a fixed rate."""
         label = METRIC["energy_per_inference"].label
         if self.paced is None:
             return RATE_NOTE(rate=self._rate, inputs=INFERENCES, label=label)
@@ -582,7 +592,7 @@ class RecommendAnswer(RankedAnswer):
 
 
 def _find_other_cost(row: RankedConfiguration) -> float | None:
-    """Return the cost in the unranked way of paying; None without a price, or if both ways are ranked."""
+    """Return the cost in the way of paying that is not ranked; None without a price, or if both ways are ranked."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
 
@@ -591,7 +601,7 @@ def _percent(row: RankedConfiguration) -> str:
 
 
 def _list_other_misses(row: RankedConfiguration) -> list[str]:
-    """Return the limits that a configuration violates besides the worst one."""
+    """Return one text per violated limit, except the limit with the largest violation."""
     return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]
 
 
@@ -606,8 +616,8 @@ def recommend(
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
-    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the configuration with the
-    smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
+    The configurations are the same as in `pareto`. If none meets the limits, `nearest_miss` is the configuration with
+    the smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
@@ -643,7 +653,7 @@ def recommend(
 
 
 def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
-    """Return limits with a fixed rate as the minimum throughput and the power budget as the maximum average power."""
+    """Return the limits, with the fixed rate as minimum throughput and the power budget as maximum average power."""
     if not rate_per_s:
         return limits
     budget = plan.selection.budget

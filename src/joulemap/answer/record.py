@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Operator, Subgraph, Workload
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
-"""Field that groups lines of the ledger."""
+"""Field by which lines of the ledger can be grouped."""
 
 
 @frozen
@@ -35,21 +35,23 @@ class EnergyBreakdown:
 
     @property
     def energy_fj(self) -> int:
-        """Exact sum of the lines."""
+        """Exact sum of the lines in femtojoules."""
         return sum(line.energy_fj for line in self.lines)
 
     @property
     def energy_j(self) -> float:
-        """Sum of the lines, rounded once."""
+        """Sum of the lines in joules, rounded once."""
         return self.energy_fj / FJ_PER_J
 
     @property
     def overhead(self) -> EnergyBreakdown:
-        """Lines of architectural overhead: neither arithmetic, off-chip memory, board, host nor static."""
+        """Lines of architectural overhead: all except arithmetic, off-chip memory, board, host and static power."""
         return EnergyBreakdown(tuple(line for line in self.lines if line.is_overhead))
 
     def by(self, field: LedgerField) -> dict[str, EnergyBreakdown]:
-        """Return value of the field -> its lines, most energy first; the groups sum to the whole exactly."""
+        """Group the lines by a field; return value -> its lines, most energy first. The groups sum to the whole
+        exactly.
+        """
         groups: dict[str, list[LedgerLine]] = {}
         for line in self.lines:
             groups.setdefault(getattr(line, field), []).append(line)
@@ -73,11 +75,11 @@ class RunSubgraph:
     subgraph: Subgraph
     allocation: Allocation
     operators: tuple[RunOperator, ...]
-    """Operators with energy, in execution order."""
+    """Operators of the subgraph that use energy, in execution order."""
 
     @cached_property
     def energy(self) -> EnergyBreakdown:
-        """Ledger lines of all operators."""
+        """Ledger lines of all operators of the subgraph."""
         return EnergyBreakdown(tuple(line for one in self.operators for line in one.energy))
 
 

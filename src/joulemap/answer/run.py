@@ -1,4 +1,4 @@
-"""Text and checks for runs that several answers share. Energy and latency are per batch."""
+"""Text and checks on runs, shared by several answers. Energy and latency are per batch."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ CATEGORIES: Final = {
 """Common category -> its name in sentences."""
 
 OVERHEAD: Final = "registers, on-chip memory, network and control"
-"""Names of the architectural overhead, as added up by the macro `is_overhead`."""
+"""Names of the categories of architectural overhead, as in the SQL macro `is_overhead`."""
 
 BOUNDS: Final = ("compute", "memory", "launch")
-"""Possible bounds of a subgraph's time."""
+"""Possible bottlenecks of a subgraph."""
 
 
 ONE_BY_ONE: Final = "latency"
-"""Throughput limit of a run whose batches do not overlap, at full clock."""
+"""Value of `throughput_limit` for a run at full clock whose batches do not overlap."""
 
 
 def show_limit(row: Any) -> str:
-    """Return the limit of a run's throughput for a table cell; empty if it is the latency."""
+    """Return the throughput limit of a run for a table cell; empty if batches run one after another."""
     return "" if row.throughput_limit in (None, ONE_BY_ONE) else row.throughput_limit
 
 
@@ -66,7 +66,7 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
 
 
 def find_ties(connection: Connection, pairs: Collection[tuple[str, int, int]]) -> frozenset[tuple[str, int, int]]:
-    """Return the pairs that are statistically tied; each is metric, run and other run of the same model."""
+    """Return the statistically tied pairs. A pair is (metric, run id, run id), with both runs of one model."""
     from joulemap.row.compare import PairChance
 
     ids = sorted({run_id for _, *both in pairs for run_id in both})
@@ -79,7 +79,7 @@ def find_ties(connection: Connection, pairs: Collection[tuple[str, int, int]]) -
 
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
-    """Return the sentence that checks the sum of rows against the whole; each of `sums` is (sum, whole, unit)."""
+    """Return a sentence that states whether sums of rows equal the whole; each of `sums` is (sum, whole, unit)."""
     parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
@@ -92,5 +92,5 @@ def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
 
 
 def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:
-    """Return model, hardware and configuration in a line; `runtime` replaces the run's own."""
+    """Return a title with model, hardware and configuration; `runtime` replaces the run's own runtime."""
     return TITLE(row, name=scope.mark(row.hardware), runtime=runtime or row.runtime)

@@ -32,7 +32,7 @@ PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"
 
 RUNTIME: Final = "graph"
-"""Runtime of the probes: one kernel without the host, as in the measurements."""
+"""Runtime of the probes: a single kernel without host overhead, as in the measurements."""
 
 STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
@@ -55,7 +55,7 @@ MEANING: Final = (
 
 @frozen(kw_only=True)
 class SanityAnswer(Answer):
-    """Probes of hardware."""
+    """Probes of hardware: predicted power next to the power limit and to measurements."""
 
     probes: Table[Probe]
     projected: frozenset[str]
@@ -75,10 +75,10 @@ class SanityAnswer(Answer):
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
-    """Probe the power of a large matrix multiplication at each precision and of a stream copy, on these chips or on
-    all.
+    """Probe the power of chips at their limits: of a large matrix multiplication at each precision, and of a stream
+    copy.
 
-    Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
+    Empty `hardware` means all chips. Runs in a temporary database. Raises UnknownNameError or CatalogueError.
     """
     from joulemap.model.anchor import choose_copy_precision
 

@@ -52,31 +52,31 @@ if TYPE_CHECKING:
 
 
 SHOWN_FRACTION: Final = 0.0005
-"""Share of an energy below which it rounds to zero."""
+"""Share of an energy below which the share is displayed as zero."""
 
 SHOWN_REFUSALS: Final = 4
-"""Maximum reasons of refusals in the notes; machine formats list all."""
+"""Maximum reasons for refusals in the notes; machine formats list all reasons."""
 
 SHOWN_LEFT_OUT: Final = 3
-"""Maximum chips named as omitted by a power budget; machine formats list all."""
+"""Maximum chips named as omitted by a power budget; machine formats list all chips."""
 
 SHOWN_HOSTS: Final = 2
-"""Maximum hosts that a note suggests for hardware without one."""
+"""Maximum hosts that a note suggests for hardware that runs without a host."""
 
 LEAST_FALLEN: Final = 0.02
-"""Share of the time on a host above which every answer states it."""
+"""Share of a run's time on a host above which every answer states this share."""
 
 SHOWN_FALLEN: Final = 4
 """Maximum chips named in a line about one fallback, and maximum number of such lines."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
-"""Columns shown of a fallback to a host."""
+"""Fields of a fallback that its note shows as ranges."""
 
 FEW: Final = 0.8
-"""Credibility below which a calibration's few measurements are noted."""
+"""Credibility of a calibration below which a note states that it has few measurements."""
 
 SHOWN_ENGINES: Final = 2
-"""Maximum inference engines named in a note; machine formats list all."""
+"""Maximum inference engines named in a note; machine formats list all engines."""
 
 SHOWN_PER_ENGINE: Final = 3
 """Maximum chips named per inference engine."""
@@ -85,13 +85,13 @@ SHOWN_UNCALIBRATED: Final = 6
 """Maximum uncalibrated chips named in a note."""
 
 SHOWN_CHANGES: Final = 3
-"""Maximum chips with distinct changes named in a heading; the notes have the others."""
+"""Maximum groups of chips with changed numbers named in a heading; the notes name the others."""
 
 SHOWN_NUMBERS: Final = 6
 """Maximum changed numbers named per chip; a design from a file has dozens."""
 
 LEAST_OWN: Final = 0.1
-"""Half-width due to a chip's own numbers; smaller ones are not stated."""
+"""Minimum half-width (natural logarithm) due to a chip's own numbers for which a note states it."""
 
 DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "energy": ("energy",),
@@ -101,10 +101,10 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "edp": ("latency", "energy"),
     "power": ("latency", "energy"),
 }
-"""Metric -> quantities whose uncertainty it includes."""
+"""Metric -> quantities (`energy`, `latency`) that its uncertainty comes from."""
 
 FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
-"""Pattern of fp32 in a title without a description of TF32; fp32 with other weights never runs in TF32."""
+"""Pattern of `fp32` in a title where a description of TF32 is missing; fp32 with other weights never runs in TF32."""
 
 TIE_RATIO: Final = 1.005
 """Ratio below which two values look equal at the digits shown."""
@@ -120,27 +120,27 @@ class Scope:
     """Batch sizes of the runs, smallest first."""
     settings: Settings
     precisions: tuple[tuple[str, str], ...]
-    """Distinct pairs of the runs: precision of activations, stored precision of GEMM weights."""
+    """Distinct precisions of the runs, each as (precision of activations, stored precision of GEMM weights)."""
     run_ids: tuple[int, ...]
-    """Runs in the order of the question: by model, batch, hardware."""
+    """Run ids in the order of the question: by model, batch, hardware."""
     refused: Mapping[int, str]
-    """Refused run -> the reason why its hardware cannot run it."""
+    """Id of a refused run -> reason why the hardware cannot run it."""
     spelling: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware as the answer names it -> its name in a question, if it comes from a file."""
+    """Displayed name of hardware from a file -> name that commands use for it."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class named in place of a chip -> hardware that represents it."""
+    """Class that the caller named -> hardware that represents it."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias that omits memory or form -> the hardware that it means, then the others."""
+    """Alias without memory size or form factor -> hardware that it selects, followed by the other possible hardware."""
     budget: Budget | None = None
-    """Maximum cap of power modes; None without a budget."""
+    """Power budget, which limits the power modes of hardware; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
+    """Hardware omitted because every power mode exceeds the budget -> its lowest power, as `at least 75 W`."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the requested boundary -> reason."""
+    """Hardware that lacks the requested boundary -> reason."""
     fallback_boundary: str = ""
     """Boundary used for the hardware in `unplugged`; empty if that hardware is omitted."""
     plugged: tuple[PluggedHardware, ...] = ()
-    """Hardware of the runs at the boundary `system`."""
+    """Hardware of the runs with energies at the boundary `system` (wall plug)."""
     hardware: tuple[str, ...]
     """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]
@@ -154,44 +154,45 @@ class Scope:
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without a calibration."""
     boundaries: tuple[str, ...]
-    """Boundaries of the energies: `board`, `chip` or `system`; several occur only for stored runs named by number."""
+    """Boundaries of the energies: `board`, `chip` or `system`. Only stored runs named by id may mix several."""
     tf32: str = ""
-    """Description of the TF32 operators of fp32 runs; empty without any."""
+    """Text on the operators of fp32 runs that use TF32; empty if there are none."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> numbers that a question changed, with their former values."""
+    """Hardware at its power mode -> changed numbers, with their former values."""
     slots: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a host -> its kind of connection, as `PCIe slot`."""
+    """Hardware that needs a host -> how it is attached to the host, such as `PCIe slot`."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a host -> host that is counted with it; empty if there is none."""
+    """Hardware that needs a host -> host that its runs include; empty if they include none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
-    """Launches as returned by `find_launches`."""
+    """Launch times of eager runs as (hardware, host, whether hardware has a link to a host, seconds per launch)."""
     placements: Mapping[str, str] = attrs.field(factory=dict)
-    """Box at its power mode -> placement of its runs."""
+    """Box at its power mode -> text on how its runs are placed on its devices."""
     fallen: tuple[Fallback, ...] = ()
     """Operators that a host computes because a chip's compiler does not support them."""
     omitted: tuple[Omitted, ...] = ()
-    """Operators that runs of devices alone leave out."""
+    """Unsupported operators that runs without a host do not count."""
     assumed: Mapping[int, AssumedEnergy] = attrs.field(factory=dict)
-    """Run -> assumed part of its energy."""
+    """Run id -> assumed part of its energy."""
     named: Mapping[int, str] = attrs.field(factory=dict)
-    """Run -> its hardware at its power mode."""
+    """Run id -> its hardware at its power mode."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> latency and energy -> two half widths of the 80 % interval of the logarithm: the
-    total, and the part due to the hardware's own numbers; the largest of its runs.
+    """Hardware at its power mode -> `latency` or `energy` -> two half-widths of 80 % intervals, in natural logarithms.
+
+    The first is the total, the second the part due to the hardware's own numbers. Both are the largest of its runs.
     """
     new: tuple[str, ...] = ()
-    """Hardware whose class has no measurements of this kind of work."""
+    """Hardware of a class on which this kind of work was never measured."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> hardware deployed with it.
 
-    Empty unless the engine runtime is requested, or hardware that has only such an engine is compared with hardware
-    that a compiler of the framework supports.
+    Empty unless the engine runtime is requested, or hardware that only an engine supports is compared with other
+    hardware.
     """
 
     def warn_unlisted(self, headline: str) -> str:
-        """Return a clause on hardware of a headline without a list of supported operators; empty for none.
+        """Return a clause on chips in a headline for which the catalogue has no list of supported operators.
 
-        It names only hardware on which no model was measured.
+        The clause names chips on which no model was measured. Empty if there are no such chips.
         """
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
         if not named:
@@ -203,14 +204,15 @@ class Scope:
         return text.UNLISTED(hardware=[*map(self.mark, named)], unmeasured=unmeasured)
 
     def warn_branched(self) -> str:
-        """Return a clause on code that may branch or loop on data; empty for built-in models: tests cover them."""
+        """Return a clause if a model's code may branch or loop on data; empty for built-in models."""
         is_own = any(":" in model or is_module_name(model) for model in self.models)
         return text.BRANCHED if is_own and any(map(is_read, self.caveats)) else ""
 
     def warn_unhosted(self, headline: str, chosen: Collection[int] = ()) -> str:
-        """Return a clause on hardware of an energy headline, or of `chosen` runs, whose energy omits its host.
+        """Return a clause on hardware in a headline, or with `chosen` runs, whose energy excludes the host that it
+        needs.
 
-        Empty if all of the hardware needs one, because the omission then favours none.
+        Empty if this holds for all compared hardware, because then no hardware has an advantage.
         """
         alone = [name for name, host in self.hosts.items() if not host and name not in self.at_wall]
         if len(alone) == len(self.hardware) or not names_energy(headline):
@@ -221,19 +223,18 @@ class Scope:
         return text.UNHOSTED(hardware=named, options=options) if named else ""
 
     def _name_host_option(self, name: str) -> str:
-        """Return the option that adds the host of hardware; boards of a server have a share of it at the wall."""
+        """Return the command option that adds the host of hardware, or its share of a server, to the energies."""
         slot = self.slots.get(name)
         return text.AT_WALL if slot is None else text.HOST_OPTION(host=suggest_host(slot))
 
     @property
     def at_wall(self) -> frozenset[str]:
-        """Hardware with energies at the wall plug, which include a host."""
+        """Hardware with energies at the wall plug. These energies include a host."""
         return frozenset(one.hardware for one in self.plugged)
 
     def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
-        """Return the options that a follow-up command on hardware repeats, with the boundary `system` that is implied.
-
-        Hardware at a fallback boundary has no such option.
+        """Return the repeated options, plus `--boundary system` if the boundary was not given but all hardware runs at
+        it.
         """
         is_implied = bool(self.fallback_boundary) and "--boundary" not in repeated
         is_at_wall = all(HardwareRef.read(name).label in self.at_wall for name in hardware)
@@ -241,7 +242,7 @@ class Scope:
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
-        """Runs that were not refused."""
+        """Ids of runs that were not refused."""
         return tuple(run_id for run_id in self.run_ids if run_id not in self.refused)
 
     @property
@@ -251,7 +252,7 @@ class Scope:
 
     @property
     def model(self) -> str:
-        """First model; most answers have only one."""
+        """First model of the answer; most answers have only one."""
         return self.models[0]
 
     @property
@@ -270,7 +271,7 @@ class Scope:
         return text.RUNTIME(precisions=precisions, runtimes=self.settings.runtime)
 
     def bounded(self, title: str, beside: str = "") -> str:
-        """Return a title with the boundary of its energies and what is added to it, inserted before any colon."""
+        """Insert the boundary of the energies, `beside`, hosts and changed numbers into a title, before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
         is_mixed = self.fallback_boundary == BOARD and len(self.boundaries) > 1
         changes = self.describe_changes()
@@ -287,10 +288,9 @@ class Scope:
         )
 
     def _mark_tf32(self, title: str) -> str:
-        """Return a title in which fp32 states the operators that run in TF32.
+        """Add the operators that run in TF32 to `fp32` in a title; return the title.
 
-        The statement is appended if fp32 is the only precision and the title does not name it. A title that names none
-        of several precisions stays unchanged; a note states it instead.
+        If the title does not name fp32, the addition is appended, but only if fp32 is the only precision.
         """
         if not self.tf32:
             return title
@@ -303,21 +303,22 @@ class Scope:
 
     @property
     def set_constants(self) -> frozenset[str]:
-        """Constants that `--set` changes on any hardware; a command that sets one of them again is refused."""
+        """Names of the constants that `--set` changes; a command that sets one of them again would be refused."""
         return frozenset(name.rpartition(":")[2] for name in self.settings.changes)
 
     def describe_changes(self) -> list[str]:
-        """Return the changed numbers, with hardware that has the same changes grouped."""
+        """Return one text per group of hardware with the same changed numbers."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, numbers in self.changes.items():
             groups.setdefault(numbers, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
     def describe_spread(self, *, has_brackets: bool = False, among: Collection[str] = ()) -> str:
-        """Return the 80 % intervals of the most and the least certain chip, relative to the prediction; empty for none.
+        """Return the narrowest and widest 80 % interval of energy and latency, relative to the prediction; empty
+        without any.
 
-        `has_brackets` refers to intervals that the answer shows next to its values instead. `among` limits the remark
-        on work that was not measured to these chips.
+        With `has_brackets`, the text explains the intervals next to displayed values instead. `among` limits the remark
+        on work that was never measured to these chips.
         """
         known = [(self.mark(name), found) for name, found in self.doubts.items()]
         spread = describe_intervals({
@@ -337,11 +338,11 @@ class Scope:
         ))  # fmt: skip
 
     def find_width(self, hardware: str, quantity: str) -> float | None:
-        """Return the half-width of the logarithm of a chip's energy or latency; None if unknown."""
+        """Return the half-width of a chip's energy or latency, in natural logarithms; None if unknown."""
         return self.doubts.get(hardware, {}).get(quantity, (None, None))[0]
 
     def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
-        """Return the uncertainty due to the assumed numbers of each chip that has any.
+        """Return sentences on chips with large uncertainty due to their own assumed numbers.
 
         `is_yours` restricts the result to hardware from the user's own files.
         """
@@ -375,15 +376,15 @@ class Scope:
         return mark_projected(hardware, self.projected)
 
     def can_flip(self, *hardware: str) -> bool:
-        """Return whether `flip` accepts all of these: chips, but no boxes."""
+        """Return whether `flip` accepts this hardware; it accepts chips but no boxes."""
         return not set(hardware) & set(self.placements)
 
     def spell(self, hardware: str) -> str:
-        """Return the name of a chip in a question."""
+        """Return the name that a command uses for a displayed chip name."""
         return self.spelling.get(hardware, hardware)
 
     def describe_left_out(self) -> tuple[Text, ...]:
-        """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
+        """Return a line for below a table: how much hardware was omitted, and one reason of each kind."""
         unsupported = self.describe_unsupported()
         if self.left_out and self.budget is not None:
             name, reason = next(iter(self.left_out.items()))
@@ -411,7 +412,7 @@ class Scope:
         ]
 
     def describe_refusals(self) -> list[str]:
-        """Return a line for each of the first reasons why hardware was refused, and the count of the others."""
+        """Return a line for each of the first reasons for refusals, and a count of the other reasons."""
         lines = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
         more = len(lines) - SHOWN_REFUSALS
         return [*lines[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else lines
@@ -466,11 +467,11 @@ class Scope:
         return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
 
     def without_hostless(self) -> Scope:
-        """Return the scope without the hardware whose runs lack a host, for answers that add the host themselves."""
+        """Return the scope without notes on missing hosts, for answers that add hosts themselves."""
         return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
 
     def _describe_hosts(self) -> list[str]:
-        """Return the notes on hardware whose power excludes a host, and on the hosts that are counted."""
+        """Return notes on hardware whose power excludes its host, and on hosts that are included."""
         groups: dict[tuple[bool, str], list[str]] = {}
         alone: list[str] = []
         for name, host in self.hosts.items():
@@ -509,7 +510,7 @@ class Scope:
         ]
 
     def _describe_launches(self) -> list[str]:
-        """Return the host that launches the kernels of `eager`, and the time per launch."""
+        """Return sentences on the host that launches kernels in the runtime `eager`, with the time per launch."""
         groups: dict[tuple[str, float, str], list[str]] = {}
         for hardware, host, has_link, seconds in self.launches:
             key = (
@@ -524,9 +525,9 @@ class Scope:
         ]
 
     def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return sentences on the work of hosts for chips in shown texts: operators left out, and large shares of time.
+        """Return sentences on operators of displayed chips that hosts run, or that are not counted.
 
-        Chips are in the order in which the texts name them, so that the winner of a headline comes first.
+        `shown` holds the displayed texts; chips are sorted by their first mention. Small shares of time are omitted.
         """
         texts = "\n".join(shown)
         shares: dict[str, float] = {}
@@ -552,7 +553,9 @@ class Scope:
         return [*omitted, *([text.FALLEN_SHARE(shares=sentences)] if sentences else [])]
 
     def show_assumed(self, energy: EnergyCell) -> str:
-        """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
+        """Return the assumed share of an energy for a table cell; empty for a share up to a third, or for a part of a
+        run.
+        """
         whole = self.assumed.get(energy.run_id)
         is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
         return "" if is_part else show_assumed(whole)
@@ -560,7 +563,7 @@ class Scope:
     def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
         """Return the assumed share of the energies in a headline; empty if no share exceeds a third.
 
-        For hardware with `chosen` runs, only those count.
+        If hardware has runs in `chosen`, only these runs count.
         """
         energies: dict[str, list[AssumedEnergy]] = {self.mark(name): [] for name in self.named.values()}
         picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
@@ -637,12 +640,12 @@ class Scope:
 
 
 def _join(notes: Sequence[str]) -> list[str]:
-    """Return one note for all notes with the same cause; empty if there is none."""
+    """Join notes with the same cause into one note; empty without notes."""
     return ["; ".join(notes)] if notes else []
 
 
 def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
-    """Return the changed numbers of one chip: the first few, and the count of the rest."""
+    """Return the first changed numbers of one chip, and a count of the others."""
     hidden = len(numbers) - SHOWN_NUMBERS
     return (*numbers[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(numbers)
 
@@ -650,7 +653,7 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
 def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]]) -> str:
     """Return the narrowest and widest 80 % interval of each quantity, relative to the prediction; empty without any.
 
-    `widths` has the half-widths of each quantity with the names of their chips; None is an unknown half-width.
+    `widths` maps a quantity to pairs of half-width (natural logarithm) and chip name; an unknown half-width is None.
     """
     spans = []
     for quantity, known in widths.items():
@@ -686,8 +689,9 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
-    """Return the value of `Scope.engines`; a box has the engines of its devices. Empty for passes that name their own
-    serving engine.
+    """Return the inference engines for `Scope.engines`; a box has the engines of its devices.
+
+    Empty if the models name their serving engine.
     """
     if all("engine=" in model.request.model for model in plan.models):
         return {}
@@ -704,7 +708,8 @@ def _find_engines(plan: Plan) -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Yield the scope of an answer about the runs of a plan, a connection that holds them, and their ids.
+    """Yield the scope of an answer about the runs of a plan, a connection to the database with the runs, and the run
+    ids.
 
     Raises like `holding_runs`, and UnsupportedError with the reasons if every run was refused.
     """
@@ -715,7 +720,7 @@ def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connectio
 
 
 def widen(scope: Scope, selection: Selection) -> Scope:
-    """Return the scope of stored runs, with the selection of their hardware."""
+    """Return the scope of stored runs, extended by how their hardware was selected."""
     return attrs.evolve(
         scope,
         spelling=selection.spelling,
@@ -729,7 +734,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
 
 
 def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
-    """Return the scope of an answer about stored runs, which name their hardware."""
+    """Return the scope of an answer about stored runs, with models and hardware read from the database."""
     from joulemap.domain.settings import Settings
 
     models, labels, runtimes = find_configurations(connection, run_ids)
@@ -780,12 +785,14 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
 
 
 def name_tf32(runtimes: Iterable[str]) -> str:
-    """Return the operators that run in TF32 in fp32 runs of these runtimes, with the library whose default it is."""
+    """Return a text on the operators of fp32 runs that use TF32 in these runtimes, and on the library with this
+    default.
+    """
     return "; ".join(sorted({text.TF32[runtime if runtime in text.TF32 else ""] for runtime in runtimes}))
 
 
 def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
-    """Return the value of `Scope.placements`."""
+    """Return the texts for `Scope.placements`."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         if run.placement:
@@ -796,7 +803,7 @@ def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
 
 
 def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
-    """Return the operators of these runs that a host computes; queries only if a record may exist."""
+    """Return the operators of these runs that a host computes."""
     if not ids:
         return ()
     from joulemap.row.run import Fallback
@@ -805,7 +812,7 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
 
 
 def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]:
-    """Return the operators that these device-only runs leave out; empty without such runs."""
+    """Return the operators that runs without a host do not count; empty without such runs."""
     if not ids:
         return ()
     from joulemap.row.run import Omitted
@@ -814,7 +821,7 @@ def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]
 
 
 def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return the value of `Scope.doubts`."""
+    """Return the half-widths for `Scope.doubts`."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for run in runs:
         widths = found.setdefault(run.configured_hardware, {})
@@ -828,7 +835,7 @@ def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, fl
 
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:
-    """Return the origin, data and errors of a calibration that applies to some of this hardware."""
+    """Return the origin, data and errors of a calibration, if any of this hardware uses it."""
     errors = {"latency": row.latency_error_fraction, "energy": row.energy_error_fraction}
     lines = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
     fit = text.FIT(row, errors=lines, held_out=text.HELD_OUT if lines and row.family_count > 1 else "")
@@ -842,7 +849,7 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
 
 
 def describe_weight(row: StoredCalibration) -> list[str]:
-    """Return the weight of a calibration's few measurements; empty if they are many."""
+    """Return how far a calibration with few measurements is trusted; empty if it has many."""
     shares = {"time": row.latency_credibility_fraction, "energy": row.energy_credibility_fraction}
     weights = [text.WEIGHT_IN(share=share, quantity=name) for name, share in shares.items() if 0.0 < share < FEW]
     if not weights or row.most_moved is None or row.most_moved_ratio is None:
@@ -854,8 +861,8 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
     """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
 
-    Hardware, power modes and batches that differ only in the shares are one line with their range. The largest share
-    comes first.
+    Rows that differ only in the shares are merged into one line with the range of the shares. The largest share comes
+    first.
     """
     runs: dict[int, list[Fallback]] = {}
     for row in rows:
@@ -890,7 +897,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
 
 
 def _describe_excess(row: Fallback) -> str:
-    """Return an operation whose size exceeds a limit of the compiler, with the limit; empty if it exceeds none."""
+    """Return a text on an operation larger than a limit of the compiler, with the limit; empty without an excess."""
     if not row.limits:
         return ""
     from joulemap.domain.compiler import describe_excess, name_sizes, read_limits, read_window
@@ -901,5 +908,5 @@ def _describe_excess(row: Fallback) -> str:
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
-    """Return the line on energy computed from unchecked public numbers; empty if it rounds to zero."""
+    """Return a line on the share of energy that rests on recalled numbers; empty if it rounds to zero."""
     return [text.RECALLED(fraction=fraction, hardware=hardware)] if fraction and fraction >= SHOWN_FRACTION else []

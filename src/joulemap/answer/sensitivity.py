@@ -53,7 +53,7 @@ UP_TO: Final = Template("up to {end}")
 OPERANDS: Final = Template("{row.word} (operand supply)")
 INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
-"""Constant of GPUs that sets how fast operands reach their tensor cores, at every precision."""
+"""Constant that sets how fast operands reach the tensor cores of a GPU, at every precision."""
 ELASTICITY_NOTE: Final = (
     "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
     "mean elasticity between half and twice its value"
@@ -77,19 +77,19 @@ SHOWN: Final = 10
 """Default number of constants in the main table, all hardware together."""
 
 FEWEST: Final = 3
-"""Minimum constants per chip if there are many chips."""
+"""Minimum constants listed per chip, even if many chips share the table."""
 
 NAMED_FIRST: Final = 2
-"""Maximum chips whose most sensitive constant is named."""
+"""Maximum chips for which the headline names the most sensitive constant."""
 
 DIGITS: Final = 3
-"""Significant digits of constants in the main table; the details have more."""
+"""Significant digits of constants in the main table; the detailed tables show more digits."""
 
 STILL: Final = 5e-4
-"""Elasticity below which a constant has no effect at its value."""
+"""Elasticity below which a small change of a constant counts as without effect."""
 
 LEAST_SPAN: Final = 1e-9
-"""Relative change of a metric below which a constant does not move it."""
+"""Relative change of a metric below which a constant counts as without effect."""
 
 
 @frozen
@@ -124,16 +124,16 @@ class SensitivityAnswer(RunAnswer):
     paid: str
     """Way of paying, and kind of seller; empty for metrics without a price."""
     rows: Table[Sensitivity]
-    """Rows by hardware in the order of the question, then by effect on the metric, largest first."""
+    """Effect of each constant, by hardware in the order of the question, then largest effect first."""
     capped: tuple[str, ...]
-    """Hardware whose clock the power cap lowers, so that energies per action affect times too."""
+    """Hardware with a clock lowered by the power cap; its energies per action affect times too."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
         """Return the rows of one chip."""
         return tuple(row for row in self.rows if row.hardware == hardware)
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the metric."""
+        """Return the data for machine formats, including the name of the metric."""
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
 
     def figures(self) -> Figures:
@@ -156,7 +156,7 @@ class SensitivityAnswer(RunAnswer):
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` constants in the main table; machine formats contain all."""
+        """Return the document with `limit` constants in the main table; machine formats contain all constants."""
         names = list(dict.fromkeys(row.hardware for row in self.rows))
         each = max(limit // max(len(names), 1), FEWEST)
         chosen = [row for name in names for row in self._choose(name, each)]
@@ -186,13 +186,13 @@ class SensitivityAnswer(RunAnswer):
         return [row for row in self.of(hardware) if _moves(row)]
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
-        """Return the constants with the largest effect on a chip, and static power in any case."""
+        """Return `count` constants of a chip, those with the largest effect first; static power is always included."""
         rows = self._moving(hardware)
         static = [row for row in rows[count:] if row.constant == STATIC]
         return [*rows[: count - len(static)], *static]
 
     def _describe_first(self, name: str) -> str:
-        """Return the constant with the largest effect on a chip, and the range of the metric."""
+        """Return a sentence on the constant with the largest effect on a chip, and the range of the metric."""
         metric, row = METRIC[self.metric], next(iter(self._moving(name)), None)
         values = {"metric": metric, "hardware": self.scope.mark(name)}
         if row is None:
@@ -256,14 +256,17 @@ def _moves(row: Sensitivity) -> bool:
 
 
 def _find_factor(row: Sensitivity) -> float:
-    """Return the factor from a constant's value to an end of its range, rounded to within the range."""
+    """Return the upper end of a constant's range divided by its value; the lower end if there is no upper end.
+
+    The factor is rounded towards 1.
+    """
     if row.high is not None:
         return math.floor(100.0 * row.high / row.value) / 100.0
     return math.ceil(100.0 * (row.low or row.value) / row.value) / 100.0
 
 
 def _show_range(row: Sensitivity) -> str:
-    """Return the range of a constant; one end if the other is impossible, empty if it is exact."""
+    """Return the range of a constant as text; empty if it is exact. An impossible end is omitted."""
     ends = [show_value(row, one, DIGITS) for one in (row.low, row.high) if one is not None]
     if row.spread == "exact" or not ends:
         return ""
@@ -271,7 +274,7 @@ def _show_range(row: Sensitivity) -> str:
 
 
 def _show_metric(row: Sensitivity, unit: str) -> str:
-    """Return the smallest and largest metric at the value of a constant and at both ends of its range."""
+    """Return the range of the metric over the range of a constant."""
     found = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
     return show_span(show_quantity(min(found), unit), show_quantity(max(found), unit)) if found else ""
 
@@ -290,7 +293,7 @@ def sensitivity(
 ) -> SensitivityAnswer:
     """Compute the effect of each constant of each chip on a metric of the model.
 
-    Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises like
+    Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
     `compare`; UsageError if no hardware is named.
     """
     check_name("metric", metric, VARIED_METRICS)
@@ -315,7 +318,10 @@ def sensitivity(
 
 
 def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
-    """Return the constants of one run: those with a local effect, by the range that they cause, then the others."""
+    """Return the constants of one run, sorted by the range of the metric that each causes.
+
+    Constants without a local effect come last.
+    """
     variation.prepare_all()
     rows = [_row(variation, name, metric) for name in variation.constants]
 
@@ -368,7 +374,7 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
 
 
 def _end(variation: Variation, name: str, factor: float) -> float | None:
-    """Return a factor, or the nearest one towards 1 that is possible for a constant; None if there is none."""
+    """Return the factor, or the nearest factor towards 1 at which the constant is possible; None if there is none."""
     sign = math.copysign(1.0, math.log(factor))
     size = abs(math.log(factor))
     for share in (1.0, 0.75, 0.5, 0.25, 0.1):

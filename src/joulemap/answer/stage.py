@@ -1,4 +1,4 @@
-"""Pipelines at their frame rate: time and power of each chip, and the stage that takes most of a frame."""
+"""Pipelines at their frame rate: time and power of each chip, and the stage that takes most of a frame's time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Busiest:
 
     model: str
     share_fraction: float
-    """Share of the latencies of all stages, each run alone."""
+    """Share of this stage in the time of all stages, each evaluated alone."""
 
     def __str__(self) -> str:
         return BUSIEST(name=self.model, share=show_share(self.share_fraction))
@@ -66,12 +66,12 @@ class Paced:
 
 
 def measure_utilization(row: RankedConfiguration, rate_per_s: float) -> float | None:
-    """Return rate / throughput: the share of its cores' time that a chip needs, above 1 if it cannot keep up."""
+    """Return the rate divided by the throughput, above 1 if the chip cannot keep up; None if unknown."""
     return None if row.throughput_per_s is None else rate_per_s / row.throughput_per_s
 
 
 def place_run(row: RankedConfiguration | StageTime) -> Place:
-    """Return the configuration of a run, which the runs of stages share."""
+    """Return hardware, precision, batch and runtime of a run, the key that runs of its stages share."""
     return row.hardware, row.precision, row.batch, row.runtime
 
 
@@ -88,9 +88,9 @@ def pace(source: Source, plan: Plan, model: str) -> Paced | None:
 
 
 def find_busiest(source: Source, plan: Plan, model: str) -> dict[Place, Busiest]:
-    """Return the busiest stage of a pipeline for each configuration of a plan; empty unless the model is a pipeline.
+    """Return the busiest stage of a pipeline for each configuration of a plan; empty if the model is no pipeline.
 
-    Stages run alone, so shares are those of their latencies times their runs per frame.
+    Each stage is evaluated alone; its time is its latency times its runs per frame.
     """
     seconds: dict[Place, dict[str, float]] = {}
     stages = list_stages(model)

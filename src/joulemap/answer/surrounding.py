@@ -1,4 +1,4 @@
-"""Notes of answers at the boundary `system`: host, power supply and growth of each board at the wall plug."""
+"""Notes of answers at the boundary `system`: host, power supply losses, and the increase of each board's power."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOWN: Final = 4
 def describe_plugged(
     plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str, mark: Callable[[str], str]
 ) -> list[str]:
-    """Return the notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
+    """Return notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
 
     Boards with equal notes share a line.
     """

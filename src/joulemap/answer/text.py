@@ -1,4 +1,4 @@
-"""Text that answers about runs share: title, clauses after a headline, uncertainty, notes."""
+"""Text that all answers about runs share: title, clauses after a headline, uncertainty and notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TF32: Final = {
     "engine": "TF32 GEMMs, TensorRT's default",
     "": "TF32 convolutions, PyTorch's default",
 }
-"""Runtime -> operators that run in TF32 in an fp32 run on an NVIDIA GPU; empty for frameworks."""
+"""Runtime -> text on the operators of an fp32 run on an NVIDIA GPU that use TF32; key "" is for framework runtimes."""
 FP32: Final = Template("fp32 ({tf32})")
 POWER: Final = Template("{power:W}{host}")
 AND_HOST: Final = " + host"
@@ -68,7 +68,7 @@ LEFT_OUT: Final = Template("Left out: {reasons}")
 REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{reasons})")
 EXAMPLE: Final = "for example, "
 MOST_REASONS: Final = 2
-"""Maximum reasons of refusals that are all listed; of more, one is an example."""
+"""Maximum distinct reasons of refusals to list; if there are more, only one is given as an example."""
 BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")

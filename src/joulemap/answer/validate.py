@@ -80,13 +80,13 @@ STORED: Final = (
     "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
     "UNION SELECT source, hardware, model, batch FROM serving_measurements"
 )
-"""Query of source, hardware, model and batch of every stored measurement, to compare with `PublicTable.keys`."""
+"""SQL query for source, hardware, model and batch of every stored measurement, the fields of `PublicTable.keys`."""
 
 NUMBER: Final = re.compile(r"[\d.,]+")
 """Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
 
 SHOWN_REASONS: Final = 5
-"""Maximum reasons shown for served rows without a prediction, most frequent first."""
+"""Maximum reasons listed for measurements of served models without a prediction, most frequent first."""
 
 
 def validate(
@@ -102,12 +102,12 @@ def validate(
 ) -> Table[PredictionScore]:
     """Score predictions against measurements, with one row for each value of `by`.
 
-    `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
-    rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-    kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the sources of
-    measurements. Measured configurations that are not stored are evaluated first; the table's notes count measurements
-    of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows run only
-    with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
+    `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split: how new the
+    measurements are to the fitted coefficients. Source and quantity divide the rows of all hardware together. `model`
+    may be a kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the
+    sources of measurements. Measured configurations that are not stored are evaluated first; the table's notes count
+    measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
+    run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
@@ -122,8 +122,8 @@ def evaluating_measured(
 ) -> Iterator[tuple[Connection, list[str], tuple[str, ...]]]:
     """Predict the selected measurements that have no stored prediction; yield a connection, calibrations and notes.
 
-    `which` has hardware, model, precision and source; an empty string selects all. Raises NoMeasurementError if no
-    measurement is selected.
+    `which` maps `hardware`, `model`, `precision` and `source` to filters; an empty string selects all. Raises
+    NoMeasurementError if no measurement is selected.
     """
     update_measurements(database)
     selected = {name: which[name] for name in ("hardware", "model", "source")}
@@ -141,7 +141,7 @@ def evaluating_measured(
 
 
 def describe_total(scores: Table[PredictionScore]) -> str:
-    """Return the numbers of measurements and of scored quantities."""
+    """Return a sentence with the number of measurements and the number of scored quantities."""
     totals = {row.is_served: (row.total_score_count, row.total_measurement_count) for row in scores}
     parts = [
         TOTAL(scores=scored, measurements=measured, subject=SUBJECTS[is_served])
@@ -151,7 +151,7 @@ def describe_total(scores: Table[PredictionScore]) -> str:
 
 
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
-    """Predict measurements of served models without a stored prediction; return labels of their calibrations."""
+    """Predict measurements of served models that have no stored prediction; return labels of calibrations."""
     used = use_calibration(calibration)
     return {label for ensure in find_parts("scores") for label in ensure(database, served, used)}
 
@@ -165,7 +165,7 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
 
 
 def _describe_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
-    """Return the note on rows of served models without a prediction, out of `count` rows."""
+    """Return a note on the measurements of served models without a prediction; `count` is the number of all."""
     if not refused:
         return ()
     reasons, first = Counter[str](), dict[str, str]()
@@ -188,7 +188,7 @@ def validate_operators(
 ) -> Table[OperatorScore]:
     """Score predicted device times inside models against measured ones, by kind of operator.
 
-    Runs and errors are those of `validate`.
+    Missing runs are evaluated as in `validate`; raises like `validate`.
     """
     which = _name_measured(source, hardware, model, precision)
     with opening_catalogue(source) as connection:
@@ -200,7 +200,7 @@ def validate_operators(
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
-    """Return the filters with the names under which measurements are stored; an empty string selects all."""
+    """Return the filters of a query, with names as measurements store them; an empty string selects all."""
     return {
         "hardware": name_measured(source, hardware),
         "model": name_models(model),
@@ -219,10 +219,10 @@ def _ensure_runs(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Evaluate every measured configuration that is not stored; return calibrations and notes.
 
-    Calibrations are `HARDWARE LABEL` of those that apply. Notes name rows that are not scored, because their code did
-    not run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the
-    filters that selected them; an empty string selects all. `beside` is the hardware of further rows. Raises
-    NoMeasurementError if there are none.
+    Each calibration is a text `HARDWARE LABEL`. Notes name measurements that are not scored, because their code did not
+    run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the filters
+    that selected them. `beside` names hardware of measurements that are predicted elsewhere. Raises NoMeasurementError
+    if there are no measurements.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:
@@ -298,7 +298,7 @@ def _ensure_runs(
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:
-    """Return the hardware to evaluate on: the name, or the stored description of a file or machine."""
+    """Return the hardware to evaluate on: the name if it is known, otherwise a stored description or None."""
     try:
         find_entry(known_hardware([name]), HardwareRef.read(name).label)
         return name
@@ -307,7 +307,7 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
 
 
 def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, list[str]]) -> tuple[Plan, ...]:
-    """Return the plans of known models; unknown ones are added to `lost` by reason."""
+    """Return plans for the models that can be planned; add the others to `lost`, grouped by reason."""
     try:
         return (plan_runs(models, settings),)
     except (ModelError, UnknownNameError, UsageError, UnsupportedError) as error:
@@ -327,8 +327,8 @@ def energy_evidence(
 ) -> Table[EnergyEvidence]:
     """Return the number of measured energies and powers, their sources and the errors of their predictions.
 
-    One row is a hardware at one boundary; classes without measurements have a row each, unless `hardware` or `source`
-    selects some. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
+    One row covers one hardware at one boundary. Without `hardware` and `source`, each class without measurements also
+    has a row. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
     energies that the database does not hold. Raises NoMeasurementError if nothing matches.
     """
     which = {"hardware": name_measured(database, hardware), "model": "", "precision": "", "source": source}
@@ -342,7 +342,7 @@ def energy_evidence(
 
 
 def describe_evidence(rows: Table[EnergyEvidence]) -> str:
-    """Return the number of measured energies of each class, how many are held out, and the classes without any."""
+    """Return how many measured energies each class has, how many are held out, and which classes have none."""
     counts = {row.architecture: row.class_energy_count for row in rows}
     known = [CLASS(architecture=name, count=count) for name, count in counts.items() if count]
     unknown = [name for name, count in counts.items() if not count]

@@ -1,5 +1,5 @@
-"""Fit coefficients of one chip to its measurements.
+"""Fit the coefficients of one chip to its measurements.
 
 observations ─► stack of kernels ─► latency fit ─► energy fit ─► score
-└─ the same without each family in turn: cross-validation
+└─ again without each model family: cross-validation
 """

@@ -1,6 +1,6 @@
-"""Predict all observations of one chip under changing coefficients, and compute the slope of latencies.
+"""Predict all measurements of one chip for changing coefficients, and compute the derivatives of latencies.
 
-Slopes are finite differences; each parameter is moved only for the kernels that depend on it.
+Derivatives are finite differences; each parameter is changed only for the kernels that depend on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
 from joulemap.system.record import frozen
 
 GAP: Final = "gap_clocks"
-"""Coefficient without effect on a profile of kernels."""
+"""Coefficient for the gap between kernels; it does not apply to profiles of kernels."""
 
 STEP: Final = 1e-4
 """Step of a coefficient's natural logarithm: large against rounding, small against the distance to a change of tile or
@@ -35,72 +35,80 @@ memory level.
 """
 
 PROBE: Final = 2.0
-"""Step in standard deviations by which a coefficient is moved to find the kernels that depend on it."""
+"""Change of a coefficient, in standard deviations, that reveals which kernels depend on it."""
 
 PARTIAL_SHARE: Final = 0.7
-"""Share of affected kernels above which placing only these is no faster than placing all."""
+"""Share of affected kernels above which evaluating only these is no faster than evaluating all kernels."""
 
 
 @frozen(kw_only=True, eq=False)
 class Group:
-    """Observations that share one placement."""
+    """Observations that are evaluated together: same power mode, precision, runtime and treatment of gaps."""
 
     power_mode: str
     includes_gap: bool
     rows: Integers
-    """Rows of the bench in this group."""
+    """Indices of the bench's observations that belong to this group."""
     stack: Stack
 
 
 @frozen(kw_only=True, eq=False)
 class Energies:
-    """Energy of each row at class energies, divided into scalable parts, with the inputs of the power cap."""
+    """Energy of each observation by energy scale, at uncalibrated energies per action, with data to apply the power
+    cap.
+    """
 
     chip_j: Floats
-    """On-chip energy at full voltage: one row per measurement, one column per energy scale; static power is
-    excluded.
-    """
+    """On-chip energy in joules at full voltage, without static power: one row per observation, one column per scale."""
     memory_j: Floats
-    """Off-chip energy in the same layout, independent of voltage."""
+    """Off-chip energy in joules, which does not depend on voltage: one row per observation, one column per scale."""
     chip_rest_j: Floats
-    """On-chip energy of actions without a scale."""
+    """On-chip energy of each observation from actions without a scale, in joules at full voltage."""
     memory_rest_j: Floats
     components: tuple[NDArray[np.float64], ...]
-    """Fixed cost, compute time and memory time of the kernels of each group at the full clock."""
+    """Fixed cost, compute time and memory time of each group's kernels, in seconds at the full clock."""
     hardware: tuple[Hardware, ...]
-    """Hardware as each group sees it."""
+    """Hardware of each group: with the coefficients and at the power mode of the group."""
     static_w: Floats
-    """Static power of each row's power mode, without a calibration."""
+    """Uncalibrated static power of each observation's power mode, in watts."""
     owns_static: Booleans
-    """True for rows whose power mode states its own static power, which no calibration changes."""
+    """True for observations at a power mode that states its own static power, which no calibration changes."""
 
     def scaled_j(self, voltage_factor: Floats) -> Floats:
-        """Return the energy of each row by scale at these voltages, with every scale at the factor 1."""
+        """Return the energy of each observation (row) by scale (column) in joules, with every scale at 1.
+
+        `voltage_factor` is the factor of each observation on on-chip energies.
+        """
         total: Floats = self.chip_j * voltage_factor[:, None] + self.memory_j
         return total
 
     def rest_j(self, voltage_factor: Floats) -> Floats:
-        """Return the energy of each row from actions without a scale, at these voltages."""
+        """Return the energy of each observation from actions without a scale, in joules.
+
+        `voltage_factor` is the factor of each observation on on-chip energies.
+        """
         return self.chip_rest_j * voltage_factor + self.memory_rest_j
 
     def static_at(self, factor: float) -> Floats:
-        """Return the static power of each row at this factor."""
+        """Return the static power of each observation in watts, scaled by `factor`."""
         return np.where(self.owns_static, self.static_w, self.static_w * factor)
 
 
 @frozen(kw_only=True, eq=False)
 class Throttle:
-    """Effect of the power cap on each row in steady state; it does not slow down rows that cover part of a run."""
+    """Effect of the power cap on each observation in steady state; it does not apply to observations of a part of a
+    run.
+    """
 
     slowdown: Floats
     """Latency divided by the latency at the full clock."""
     voltage_factor: Floats
-    """Energy of an on-chip action relative to that at the die's highest voltage."""
+    """Energy of an on-chip action relative to its energy at the chip's highest voltage."""
 
 
 @frozen(kw_only=True, eq=False)
 class Bench:
-    """Observations of one chip."""
+    """Observations of one chip, prepared for fast evaluation at changing coefficients."""
 
     hardware: Hardware
     """Hardware before any calibration, at the default power mode."""
@@ -108,7 +116,7 @@ class Bench:
     observations: tuple[Observation, ...]
     groups: tuple[Group, ...]
     is_run: Booleans
-    """True for rows that cover a whole run; the power cap applies only to these."""
+    """True for observations of a whole run; the power cap applies only to these."""
 
     @property
     def row_count(self) -> int:
@@ -116,11 +124,14 @@ class Bench:
         return len(self.observations)
 
     def seconds(self, coefficients: Mapping[str, Quantity], group: Group) -> Floats:
-        """Return the latency of a group's rows at the full clock, given all coefficients of the hardware."""
+        """Return the latency of a group's observations in seconds at the full clock.
+
+        `coefficients` holds all coefficients of the hardware.
+        """
         return group.stack.seconds(self.under(coefficients, group), self.architecture)
 
     def energies(self, values: Mapping[str, float], scales: Sequence[EnergyScale]) -> Energies:
-        """Return the parts of every row's dynamic energy."""
+        """Return the dynamic energy of every observation, divided by scale."""
         coefficients = self.coefficients(values)
         columns = {action: number for number, scale in enumerate(scales) for action in scale.actions}
         joules = np.zeros((2, self.row_count, len(scales) + 1))
@@ -149,13 +160,15 @@ class Bench:
         )
 
     def coefficients(self, values: Mapping[str, float]) -> dict[str, Quantity]:
-        """Return all coefficients of the hardware with these values replaced."""
+        """Return all coefficients of the hardware; `values` replace those of the same name."""
         own = self.hardware.coefficients
         moved = {name: attrs.evolve(own[name], value=value) for name, value in values.items()}
         return {**own, **moved}
 
     def throttle(self, energies: Energies, factors: Floats, static_w: Floats) -> Throttle:
-        """Return the effect of the power cap on each row at these factors of the energy scales."""
+        """Return the effect of the power cap on each observation, given the factors of the energy scales and static
+        power.
+        """
         chip_j = energies.chip_j @ factors + energies.chip_rest_j
         memory_j = energies.memory_j @ factors + energies.memory_rest_j
         slowdown, voltage = np.ones(self.row_count), np.ones(self.row_count)
@@ -173,14 +186,14 @@ class Bench:
         return Throttle(slowdown=slowdown, voltage_factor=voltage)
 
     def under(self, coefficients: Mapping[str, Quantity], group: Group) -> Hardware:
-        """Return the hardware as a group of rows sees it: with all these coefficients, at its power mode."""
+        """Return the hardware for a group of observations: with these coefficients and at the group's power mode."""
         if not group.includes_gap and GAP in coefficients:
             coefficients = {**coefficients, GAP: attrs.evolve(coefficients[GAP], value=0.0)}
         return attrs.evolve(self.hardware, coefficients=coefficients).in_mode(group.power_mode)
 
 
 def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench:
-    """Build a bench of these observations, in order."""
+    """Build a bench of these observations; its rows keep their order."""
     architecture = find_architecture(hardware.architecture)
     formed: dict[tuple[int, str, str], KernelColumns] = {}
     grouped: dict[tuple[str, str, str, bool], list[int]] = {}
@@ -234,13 +247,16 @@ class _Dependence:
 
 @frozen(kw_only=True, eq=False, slots=False)
 class LatencyModel:
-    """Natural logarithms of latencies at the full clock as a function of coefficient positions."""
+    """Natural logarithm of each observation's latency at the full clock, as a function of coefficient positions.
+
+    A position is in standard deviations from the default.
+    """
 
     bench: Bench
     parameters: tuple[Parameter, ...]
 
     def predict(self, position: Floats) -> Floats:
-        """Return the logarithm of each row's latency."""
+        """Return the natural logarithm of each observation's latency in seconds."""
         coefficients = self._coefficients(position)
         found = np.zeros(self.bench.row_count)
         for group in self.bench.groups:
@@ -248,7 +264,7 @@ class LatencyModel:
         return found
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return the derivatives of the logarithms: one line per row, one column per parameter."""
+        """Return the derivatives of the logarithms: one row per observation, one column per parameter."""
         coefficients = self._coefficients(position)
         slopes = np.zeros((self.bench.row_count, len(self.parameters)))
         for group, dependences in zip(self.bench.groups, self._dependences, strict=True):
@@ -268,14 +284,14 @@ class LatencyModel:
         return self.bench.coefficients(values_at(self.parameters, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the chip as evaluated for a group, with one parameter changed."""
+        """Return the hardware for a group of observations, with parameter `number` at position `u`."""
         one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)
 
     @cached_property
     def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
-        """Parameters per group that change any component of any kernel's time when moved far to either side."""
+        """Parameters of each group that change the time of any kernel, with these kernels."""
         coefficients = self._coefficients(np.zeros(len(self.parameters)))
         return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
 

@@ -31,7 +31,7 @@ def score(
 ) -> tuple[CalibrationError, ...]:
     """Return the errors of whole runs: overall, by runtime and precision, by batch size within these, and by family.
 
-    `measured` holds latencies and energies, NaN if there are none; `predictions` has one entry per split.
+    `measured` holds latencies (s) and energies (J), NaN where not measured; `predictions` has one entry per split.
     """
     found = []
     for quantity, values in zip(("latency", "energy"), measured, strict=True):
@@ -46,7 +46,10 @@ def score(
 def _groups(
     observations: Sequence[Observation], counted: Booleans
 ) -> Iterator[tuple[tuple[str, str, int, str], Booleans]]:
-    """Yield ((runtime, precision, batch, family), rows) for groups with rows; empty or 0 means all."""
+    """Yield each group, as (runtime, precision, batch, family), with a mask of its rows.
+
+    An empty text or 0 means all values. Groups without rows are omitted.
+    """
     places: dict[tuple[str, str, int, str], list[int]] = {}
     batches: dict[tuple[str, str], set[int]] = {}
     for row in np.flatnonzero(counted).tolist():
@@ -91,7 +94,7 @@ def _score(
 
 
 def _rank_correlation(predicted: Floats, measured: Floats) -> float | None:
-    """Return Spearman's rank correlation; None below three rows or if one side is constant."""
+    """Return Spearman's rank correlation; None for fewer than three rows or if one side is constant."""
     if len(measured) < FEWEST_TO_RANK or np.ptp(measured) == 0.0 or np.ptp(predicted) == 0.0:
         return None
     return rounded(float(np.corrcoef(_ranks(predicted), _ranks(measured))[0, 1]), ERROR_DIGITS)
@@ -105,34 +108,34 @@ def _ranks(values: Floats) -> Floats:
 
 
 CONTRADICTION: Final = 1.5
-"""Factor between measurements of one configuration above which they contradict each other."""
+"""Ratio of two measurements of one configuration above which they contradict each other."""
 
 WEIGHT_DIGITS: Final = 3
 """Significant digits of a weight or a credibility."""
 
 CAP_TOLERANCE: Final = 1.05
-"""Measured power over the power cap above which a warning is issued."""
+"""Ratio of measured power to the power cap above which a warning is issued."""
 
 
 PEAK_TOLERANCE: Final = 1.05
-"""Measured rate over the peak rate above which a warning is issued."""
+"""Ratio of measured operations per second to the peak above which a warning is issued."""
 
 
 @frozen(kw_only=True)
 class Freedom:
-    """Fitted names and scales, with the standard deviations of their natural logarithms."""
+    """Coefficients and energy scales to fit, with the standard deviations of their natural logarithms."""
 
     coefficients: Mapping[str, float]
     scales: tuple[tuple[EnergyScale, float], ...]
-    """Scales at the factor 1, including static power."""
+    """Energy scales at factor 1, including static power, each with its standard deviation."""
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """Fit with its warnings."""
+    """Result of a fit: the calibration and its warnings."""
 
     calibration: Calibration
-    """Calibration before its file gives it a name and a digest."""
+    """Fitted calibration; its name and digest are set when it is written to a file."""
     warnings: tuple[str, ...]
 
 
@@ -145,9 +148,10 @@ def calibrate(
     start: Calibration | None,
     report: Callable[[str], None],
 ) -> Outcome:
-    """Calibrate a chip, given uncalibrated and at its default power mode, to these observations.
+    """Fit the coefficients and energy scales of a chip to observations, score the fit and check the measurements.
 
-    The fit begins at `start`, or at the class defaults if that is None. `report` receives progress messages.
+    `hardware` is uncalibrated and at its default power mode. The fit begins at `start`, or at the class defaults for
+    None. `report` receives progress messages.
     """
     ordered = tuple(sorted(observations, key=_order))
     report(f"fitting {len(ordered)} measurements …")
@@ -185,7 +189,7 @@ def calibrate(
 
 
 def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of a scale as a parameter, within the allowed range.
+    """Return the factor of an energy scale as a fit parameter with its allowed range.
 
     Static power stays below every power cap and every power measured under a load.
     """
@@ -211,7 +215,7 @@ def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iter
 
 
 def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
-    """Yield a warning if runs were clearly faster than the peak allows for their MACs; no fit can follow them."""
+    """Yield a warning if runs were clearly faster than the peak allows for their MACs, which no fit can reproduce."""
     timed = [(one, one.latency_s) for one in observations if one.is_run and one.latency_s is not None]
     shares = []
     for one, latency_s in timed:
@@ -227,7 +231,7 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
 
 
 def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[str]:
-    """Yield a warning for each coefficient that the fit stopped at the end of its valid range."""
+    """Yield a warning for each coefficient that ended at a bound of its valid range."""
     for one, u in zip(parameters, position.tolist(), strict=True):
         for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
             if end and abs(end) < FARTHEST and math.isclose(u, end, rel_tol=1e-9):
@@ -243,7 +247,7 @@ def _order(one: Observation) -> tuple[object, ...]:
 
 
 def _start_from(target: Target, start: Calibration | None) -> Solution | None:
-    """Return a calibration's values as positions of the fit; None without a calibration."""
+    """Return the values of a calibration as start positions of the fit; None without a calibration."""
     if start is None:
         return None
     factors = {scale.name: scale.factor for scale in start.energy_scales}
@@ -269,7 +273,7 @@ def _record(
     errors: tuple[CalibrationError, ...],
     formula_version: str,
 ) -> Calibration:
-    """Build the record of a solution, without name and digest."""
+    """Build the calibration from a solution, its weights and its errors; name and digest are added later."""
     hardware = target.bench.hardware
     coefficients = changed(target.parameters, solution.coefficients)
     factors = changed(target.scale_parameters, solution.factors)
@@ -327,7 +331,7 @@ def _by_name(parameters: Sequence[Parameter], weights: Floats) -> dict[str, floa
 
 
 def _data_digest(observations: Sequence[Observation]) -> str:
-    """Return sixteen hexadecimal digits over all measurements."""
+    """Return a digest of all measurements as sixteen hexadecimal digits."""
     lines = [
         repr((*attrs.astuple(one.configuration), one.model, one.operator_index, one.includes_gap, one.weight,
               one.latency_s, one.energy_j))

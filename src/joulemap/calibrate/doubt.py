@@ -1,25 +1,34 @@
 """Estimate the uncertainty of predictions from past errors: half-widths by group, and correlations of errors.
 
-Half-widths are of 80 % intervals of ln(measured / predicted). Let q be the 80 % quantile of absolute errors among rows
-on one chip with one runtime and precision. A coarser group takes the root mean square of its subgroups, which is
-the error expected of an unseen subgroup. Both are shrunk towards their parent group, as in an empirical Bayes estimate
-of a variance:
+Half-widths are those of 80 % intervals of ln(measured / predicted). Let q be the 80 % quantile of absolute errors among
+rows on one chip with one runtime and precision. A coarser group takes the root mean square of its subgroups. This is
+the error expected of an unseen subgroup. Each group is shrunk towards its parent group, as in an empirical Bayes
+estimate of a variance:
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-Here n is the number of model families, counted on each board, and F is `FULL_GROUPS`. Rows of one family on one board
-count as one, whatever their number. Parts of a class weigh with the square root of their families, so that a board
-measured a hundred times does not dominate its class. A class without measurements takes the widened spread of all
-classes, each counted once.
+Here n is the number of model families, counted on each board, and F is `FULL_GROUPS`. All rows of one family on one
+board count as one. The subgroups of a class are weighted by the square root of their number of families. A board
+measured a hundred times therefore does not dominate its class. A class without measurements takes the spread of all
+classes, each counted once, times `WIDENED`.
 
-Boards that share a compiler form a group as well, shrunk towards the group of their class. Its half-width describes
-other chips of this compiler, so it counts boards. A board is not shrunk towards this group: with the model held out, 71
-% of the held-out rows would be inside instead of 80 %. Chips without a list of operators, such as GPUs, have no such
-group.
+Boards that share a compiler also form a group, shrunk towards the group of their class. Its half-width describes other
+chips of this compiler, so n counts boards. A board is not shrunk towards this group: with the model held out, the
+intervals would contain 71 % of the held-out rows instead of 80 %. Chips without a list of operators, such as GPUs, have
+no such group.
 
 A class may lack rows of one kind of work, such as the first step of a language model where only image models were
-measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
+measured. This kind takes the spread of all work of the class, with equal weight for each kind. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
+
+If a model was used for fitting, its error shows the quality of the fit, not the error on an unfitted board. Such a row
+may have a second error (`foreign_error`), of a prediction without the numbers fitted to its board: the error of a new
+board. Groups of several boards use these second errors. At the levels of runtime and precision, the second errors of
+one board count as one, because they share its static power and the scale of its energies. Groups of one board, and
+their parent groups, use the first errors. A class is untested if all rows of its models were fitted and have no second
+error. If other classes are tested, its groups of several boards get at least the half-width of a class without
+measurements.
+to the groups of its own board only.
 
 Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
 have a second error, of a prediction without the numbers that its board's measurements gave: the error of a new board.
@@ -30,7 +39,7 @@ to is treated, for its other boards, as a class without measurements, if other c
 
 Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
 model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
-standardized errors over pairs that share the factor, minus the parts that those pairs share otherwise.
+standardized errors over pairs of runs that share the factor, minus the parts of other shared factors.
 """
 
 from __future__ import annotations
@@ -57,40 +66,40 @@ from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "compiler", "hardware")
-"""Attributes that the rows of a group may share."""
+"""Attributes by which rows are grouped, from coarse to fine."""
 
 ALIKE: Final = ((), ("work",), ("architecture",), *(LEVELS[:count] for count in range(2, len(LEVELS) + 1)))
-"""Level -> attributes that the rows of a group share, from coarse to fine."""
+"""Level -> attributes that all rows of a group have in common, from coarse to fine."""
 
 ASKED: Final = tuple(name for name in LEVELS if name != "compiler")
-"""Attributes by which a scale is found; the chip determines the compiler."""
+"""Attributes by which a prediction finds its group; the compiler follows from the chip."""
 
 CLASS_LEVEL: Final = 2
-"""First level whose groups belong to one class; its groups combine all work, those of the next level do not."""
+"""Level of groups of one class with all kinds of work; finer levels separate the kinds."""
 
 MODEL_LEVEL: Final = 3
-"""Level of groups of one class and kind of work."""
+"""Level of groups of one class and one kind of work."""
 
 ABOVE: Final = (0, 0, 0, 1, 3, 4, 3, 5)
-"""Level -> level of the group that it is shrunk towards."""
+"""Level -> level of the parent group, towards which a group is shrunk."""
 
 PARTS: Final = (1, 3, 3, 4, 5, OWN_LEVEL, OWN_LEVEL)
-"""Level -> level of the groups that it consists of."""
+"""Level -> level of the subgroups that a group combines."""
 
 WIDENED: Final = 1.5
-"""Factor on the spread of measured classes for a class without measurements."""
+"""Factor on the half-width of all measured classes, used for a class without measurements."""
 
 CLIPPED: Final = 2.5
-"""Standardized error at which errors are clipped before they are correlated."""
+"""Maximum standardized error; larger errors are clipped to it before errors are correlated."""
 
 LEAST: Final = 1e-3
-"""Smallest half-width of a group."""
+"""Minimum half-width of a group, in natural logarithms."""
 
 Key = tuple[str, ...]
 
 
 class Grouped(Protocol):
-    """Error with its independent group."""
+    """Prediction error, with the key of the rows whose errors correlate with it."""
 
     @property
     def error(self) -> float:
@@ -98,12 +107,12 @@ class Grouped(Protocol):
 
     @property
     def group(self) -> tuple[str, ...]:
-        """Key of rows with strongly correlated errors."""
+        """Key of a set of rows with strongly correlated errors; each set has equal weight."""
 
 
 @frozen(kw_only=True)
 class Residual:
-    """Error of one prediction."""
+    """Error of one prediction, with the attributes by which it is grouped."""
 
     quantity: DoubtQuantity
     architecture: str
@@ -111,7 +120,7 @@ class Residual:
     runtime: str
     precision: str
     hardware: str
-    """Hardware without its operating point."""
+    """Hardware without its power mode."""
     model: str
     batch: int
     family: str
@@ -120,51 +129,56 @@ class Residual:
     predicted: float
     measured: float
     compiler: str = ""
-    """Compiler with a list of operators; empty if there is none."""
+    """Compiler of the hardware, if it publishes a list of supported operators; otherwise empty."""
     half_width: float | None = None
-    """Half-width of the interval that the run states; None for a single operator."""
+    """Half-width (natural logarithm) of the interval stored with the run; None for a single operator."""
     seen: str = ""
-    """Coefficients fitted with the measurement; empty if there are none."""
+    """Coefficients that were fitted to this measurement; empty if there are none."""
     foreign_error: float | None = None
-    """ln(measured / predicted), predicted without the numbers that the hardware's own measurements gave; None if it
-    equals `error`.
-    """
+    """ln(measured / predicted) if the prediction uses no number fitted to this hardware; None if it equals `error`."""
     is_foreign: bool = False
-    """True if only the error of hardware without measurements is scored."""
+    """True if only `foreign_error` is scored, not `error`."""
+    is_inherited: bool = False
+    """True if the prediction uses the calibration of other hardware of its generation."""
 
     @property
     def as_foreign(self) -> Residual:
-        """The residual with the error of hardware without measurements."""
+        """Residual with `foreign_error` in place of `error`, if it has one."""
         return self if self.foreign_error is None else attrs.evolve(self, error=self.foreign_error)
 
     def has(self, level: int) -> bool:
-        """Return whether the residual is in a group of a level; only chips with a known compiler have all."""
+        """Return whether the residual belongs to a group at this level; at the compiler level, only if its compiler is
+        known.
+        """
         return level != COMPILER_LEVEL or bool(self.compiler)
 
     def key(self, level: int) -> Key:
-        """Return the residual's group at a level."""
+        """Return the key of the residual's group at a level."""
         return tuple(getattr(self, name) if name in ALIKE[level] else "" for name in LEVELS)
 
     @property
     def group(self) -> tuple[str, str]:
-        """Hardware and family, whose rows have strongly correlated errors."""
+        """Hardware and model family; rows with the same pair have strongly correlated errors."""
         return self.hardware, self.family
 
 
 def fit_scales(
     residuals: Sequence[Residual], compilers: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[ErrorScale, ...]:
-    """Return the half-width of every group with rows, for one quantity, coarsest first.
+    """Return the half-width of every group that has rows, for one quantity, coarsest group first.
 
-    `compilers` maps chips to the compilers of their models. The half-width of a compiler's boards is returned for each
-    of its chips without rows.
+    `compilers` maps chips to the compilers of their models. A chip without rows gets the half-width of its compiler.
     """
     named = [attrs.evolve(one, compiler=compilers.get(one.hardware, "")) for one in residuals]
-    scales = _fit_groups([one.as_foreign for one in named], compilers)
-    if any(one.foreign_error is not None for one in named):
-        of_own = _fit_groups([one for one in named if not one.is_foreign], compilers)
+    independent = [one for one in named if not one.is_inherited]
+    scales = _fit_groups([one.as_foreign for one in independent], compilers)
+    if any(one.foreign_error is not None for one in independent):
+        of_own = _fit_groups([one for one in independent if not one.is_foreign], compilers)
         own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
         scales = [own.get(_name(one), one) for one in scales]
+    if inherited := {_name_own(one) for one in named if one.is_inherited}:
+        every = _fit_groups([one for one in named if not one.is_foreign], compilers)
+        scales += [one for one in every if one.level == OWN_LEVEL and _name(one) in inherited]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -178,14 +192,21 @@ def _name(scale: ErrorScale) -> Key:
     return tuple(getattr(scale, name) for name in ASKED)
 
 
+def _name_own(one: Residual) -> Key:
+    return tuple(getattr(one, name) for name in ASKED)
+
+
 def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
-    """Return the key of the rows that count as one in the groups of a level."""
+    """Return a key for counting the independent rows of a group at this level; rows with equal keys count as one."""
     is_common = level == COMPILER_LEVEL or (one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL)
     return (one.hardware,) if is_common else one.group
 
 
 def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> list[ErrorScale]:
-    """Return the half-width of every group; classes with only fitted rows get at least that of all classes."""
+    """Return the half-width of every group.
+
+    A class with only fitted rows gets at least the half-width of a class without measurements.
+    """
     tested = {
         one.architecture for one in residuals if one.work == MODEL and (not one.seen or one.foreign_error is not None)
     }
@@ -243,13 +264,13 @@ def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> 
 
 
 def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
-    """Return the finest group that matches a residual; None if there is none."""
+    """Return the finest group that a residual belongs to; None if there is none."""
     fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in ASKED)]
     return max(fitting, key=lambda one: one.level, default=None)
 
 
 def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> tuple[ErrorShare, ...]:
-    """Return the shares of error variance that runs have in common, for one quantity."""
+    """Return the parts of the error variance that runs have in common, such as by class or board, for one quantity."""
     columns = {
         name: np.array([str(getattr(one, name)) for one in residuals])
         for name in ("architecture", "hardware", "family", "model", "runtime", "precision", "batch")
@@ -302,8 +323,9 @@ def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> t
 
 
 def find_quantile(rows: Sequence[Grouped], least: float) -> float:
-    """Return the 80 % quantile of a group's absolute errors, with equal weight for each of its parts, or at least
-    `least`.
+    """Return the 80 % quantile of absolute errors, or `least` if it is larger.
+
+    Each `group` of rows has equal weight.
     """
     sizes = Counter(one.group for one in rows)
     weights = np.array([1.0 / sizes[one.group] for one in rows])
@@ -315,7 +337,7 @@ def find_quantile(rows: Sequence[Grouped], least: float) -> float:
 
 
 def _join_parts(parts: Mapping[Key, float], weights: Mapping[Key, float], level: int) -> dict[Key, float]:
-    """Return the root mean square of the parts of each group at a level: the error expected of an unseen part."""
+    """Return group -> weighted root mean square of its parts: the error expected of an unseen part."""
     squares: dict[Key, list[tuple[float, float]]] = defaultdict(list)
     for key, width in parts.items():
         whole = tuple(text if name in ALIKE[level] else "" for name, text in zip(LEVELS, key, strict=True))

@@ -1,12 +1,12 @@
 """Fit latency, then energy at that latency, and repeat while the power cap changes clocks; cross-validate by family.
 
-latency = kernels at the fitted coefficients x slowdown      at the clock that the last energies allow under the cap
-energy  = sum over scales of factor x joules + rest + static power x latency
+    latency = kernels at the fitted coefficients x slowdown      at the clock that the last energies allow under the cap
+    energy  = sum over scales of factor x joules + rest + static power x latency
 
-The fit ends at the optimum of its rows. The values in use are shrunk from there by credibility Z:
+The fit ends at the optimum for its rows. The values in use are then shrunk by the credibility Z of the rows:
 
     u used = Z u fitted
-    weight of the data = Z (1 - variance of u left by the rows)      its variance before them is 1
+    weight of the data = Z (1 - variance of u given the rows)      without rows, the variance is 1
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ PASSES: Final = 3
 """Maximum rounds of latency and energy fits."""
 
 NEAR_TOLERANCE: Final = 1e-5
-"""Relative decrease of the sum at which a fit without one family ends; 1e-8 gives the same errors."""
+"""Relative decrease of the loss at which a cross-validation fit ends; 1e-8 gives the same errors."""
 
 CLOCK_TOLERANCE: Final = 1e-3
-"""Relative change of a row's clock below which no further round is made."""
+"""Relative change of an observation's clock below which no further round is made."""
 
 
 @frozen(kw_only=True, eq=False)
 class Target:
-    """Parameters to fit and the bench to fit them to."""
+    """Parameters to fit, and the bench of observations to fit them to."""
 
     bench: Bench
     parameters: tuple[Parameter, ...]
     scales: tuple[EnergyScale, ...]
-    """Scales at the factor 1, including static power."""
+    """Energy scales at factor 1, including static power."""
     scale_parameters: tuple[Parameter, ...]
-    """Factor of each scale."""
+    """Factor of each energy scale, as a fit parameter."""
 
     @property
     def dynamic(self) -> list[int]:
@@ -69,7 +69,7 @@ class Solution:
 
 @frozen(kw_only=True, eq=False)
 class Prediction:
-    """Latency and energy of every row."""
+    """Predicted latency and energy of every observation."""
 
     latency_s: Floats
     energy_j: Floats
@@ -77,15 +77,15 @@ class Prediction:
 
 @define(eq=False)
 class Fitter:
-    """Fitter of a target to any subset of its rows."""
+    """Fits the parameters of a target to any subset of the target's observations."""
 
     target: Target
     model: LatencyModel = attrs.field(init=False)
     measured_s: Floats = attrs.field(init=False)
-    """Measured latency of each row; NaN if there is none."""
+    """Measured latency of each observation in seconds; NaN if not measured."""
     measured_j: Floats = attrs.field(init=False)
     _known: dict[bytes, Energies] = attrs.field(factory=dict, init=False)
-    """Energies at the coefficients that were last requested."""
+    """Cached energies at the coefficients that were evaluated last."""
 
     def __attrs_post_init__(self) -> None:
         observations = self.target.bench.observations
@@ -94,15 +94,16 @@ class Fitter:
         self.measured_j = np.array([np.nan if one.energy_j is None else one.energy_j for one in observations])
 
     def start(self) -> Solution:
-        """Return the class defaults."""
+        """Return the class defaults as a solution."""
         return Solution(
             coefficients=np.zeros(len(self.target.parameters)), factors=np.zeros(len(self.target.scale_parameters))
         )
 
     def fit(self, rows: Booleans, start: Solution, known_slope: NDArray[np.float64] | None = None) -> Solution:
-        """Return the best solution for these rows.
+        """Fit the parameters to the observations in `rows`; return the solution.
 
-        A given slope at the start implies a start near the optimum: one slope serves, and the tolerance is coarser.
+        `known_slope` holds the derivatives at `start`. If given, `start` must be near the optimum: the derivatives are
+        then reused, and the tolerance is coarser.
         """
         observations = self.target.bench.observations
         latency_weight = balance(observations, rows & np.isfinite(self.measured_s))
@@ -141,7 +142,7 @@ class Fitter:
         return Solution(coefficients=solution.coefficients, factors=factors)
 
     def _energy_model(self, solution: Solution) -> tuple[Predict, Slope]:
-        """Return functions of the factor positions: the logarithm of each row's energy at its latency; its slope."""
+        """Return two functions of the scale positions: the logarithm of each row's energy, and its derivatives."""
         energies = self._energies(solution)
         throttle = self._throttle(solution)
         seconds = self._seconds(solution) * throttle.slowdown
@@ -169,7 +170,7 @@ class Fitter:
         return predict, slope
 
     def _joules(self, energies: Energies, throttle: Throttle, seconds: Floats) -> NDArray[np.float64]:
-        """Return the energy of each row by scale, at the factor 1."""
+        """Return the energy of each observation (row) by scale (column), with every scale at 1."""
         columns = np.zeros((len(seconds), len(self.target.scales)))
         columns[:, self.target.dynamic] = energies.scaled_j(throttle.voltage_factor)
         if self.target.static is not None:
@@ -192,7 +193,7 @@ class Fitter:
         return self.target.bench.energies(values_at(self.target.parameters, solution.coefficients), scales)
 
     def _factors(self, solution: Solution) -> tuple[Floats, float]:
-        """Return (factor of each dynamic scale, factor of static power)."""
+        """Return the factor of each scale except static power, and the factor of static power."""
         values = list(values_at(self.target.scale_parameters, solution.factors).values())
         static = 1.0 if self.target.static is None else values[self.target.static]
         return np.array([values[number] for number in self.target.dynamic]), static
@@ -203,7 +204,7 @@ class Fitter:
         return self.target.bench.throttle(energies, factors, energies.static_at(static))
 
     def predict(self, solution: Solution) -> Prediction:
-        """Predict latency and energy of every row under a solution."""
+        """Predict latency and energy of every observation for a solution."""
         energies = self._energies(solution)
         factors, static = self._factors(solution)
         static_w = energies.static_at(static)
@@ -213,12 +214,12 @@ class Fitter:
         return Prediction(latency_s=latency_s, energy_j=dynamic_j + static_w * latency_s)
 
     def shrink(self, solution: Solution, rows: Booleans) -> Solution:
-        """Shrink a fit to these rows by their credibility."""
+        """Shrink a solution towards the class defaults by the credibility of the rows that it was fitted to."""
         latency, energy = self.credibility(rows)
         return Solution(coefficients=latency * solution.coefficients, factors=energy * solution.factors)
 
     def credibility(self, rows: Booleans) -> tuple[float, float]:
-        """Return the credibility of the latencies and of the energies in these rows."""
+        """Return the credibility of these rows, for latencies and for energies."""
         observations = self.target.bench.observations
         return (
             credibility(observations, rows & np.isfinite(self.measured_s)),
@@ -226,7 +227,9 @@ class Fitter:
         )
 
     def data_weights(self, solution: Solution) -> tuple[Floats, Floats]:
-        """Return the weight of the measurements in each coefficient and in each factor of a solution."""
+        """Return the weight of the measurements, from 0 to 1, in each coefficient and in each energy scale of a
+        solution.
+        """
         observations = self.target.bench.observations
         all_rows = np.ones(len(observations), dtype=bool)
         latency, energy = self.credibility(all_rows)
@@ -250,16 +253,16 @@ class Fitter:
         return coefficients, factors
 
     def round_values(self, solution: Solution) -> Solution:
-        """Round a solution to the digits that a file keeps."""
+        """Round the values of a solution to the digits that a file keeps."""
         return Solution(
             coefficients=_round_positions(self.target.parameters, solution.coefficients),
             factors=_round_positions(self.target.scale_parameters, solution.factors),
         )
 
     def cross_validate(self, solution: Solution, report: Callable[[str], None]) -> Prediction | None:
-        """Predict each row by a fit that holds out its part; None if there is a single part.
+        """Predict each observation by a fit that holds out its model family; None if rows cannot be divided.
 
-        Each fit starts at the full solution and is shrunk by the credibility of its own rows.
+        Each fit starts at `solution` and is shrunk by the credibility of its own rows.
         """
         parts = divide(self.target.bench.observations)
         if len(parts) < 2:
@@ -280,6 +283,6 @@ def _round_positions(parameters: Sequence[Parameter], position: Floats) -> Float
 
 
 def changed(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value, rounded as in a file, for parameters that differ from their defaults."""
+    """Return name -> value of the parameters that differ from their defaults, rounded as in a file."""
     values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
     return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

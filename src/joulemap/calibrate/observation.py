@@ -33,10 +33,10 @@ from joulemap.system.record import frozen
 EAGER_WEIGHT: Final = 0.25
 
 FOLDS: Final = 10
-"""Folds into which the models of a single family are divided."""
+"""Number of folds into which cross-validation divides the models of a single family."""
 
 PRIOR_ROWS: Final = 4.0
-"""k: measurements of different families that weigh as much as the class defaults."""
+"""k: number of measurements of different families that have the same weight as the class defaults."""
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
@@ -46,7 +46,9 @@ def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float
 
 @frozen(kw_only=True, eq=False)
 class Observation:
-    """Measured latency or energy of a whole workload or of some of its operators."""
+    """Measured latency or energy of a whole workload, or of some of its operators, with the workload and its
+    configuration.
+    """
 
     columns: WorkloadColumns
     configuration: Configuration
@@ -54,11 +56,11 @@ class Observation:
     family: str
     """Model family, held out as a whole in cross-validation."""
     operator_index: tuple[int, ...] | None = None
-    """Operators whose kernels were measured; None for the whole run."""
+    """Indices of the operators whose kernels were measured; None for the whole run."""
     latency_s: float | None = attrs.field(default=None, validator=_above_zero)
     energy_j: float | None = attrs.field(default=None, validator=_above_zero)
     weight: float = attrs.field(default=1.0, validator=_above_zero)
-    """Weight in addition to the balance of groups and families."""
+    """Factor on the weight that the observation gets from the balance of groups and families."""
     includes_gap: bool = True
     """True if the latency includes gaps between kernels; a profile of kernels does not."""
 
@@ -69,7 +71,7 @@ class Observation:
 
     @property
     def label(self) -> str:
-        """Description of the observation."""
+        """Text that describes the observation."""
         one = self.configuration
         mode = "" if one.power_mode == "default" else f" @{one.power_mode}"
         operators = "" if self.operator_index is None else f" {len(self.operator_index)} operators"
@@ -77,7 +79,7 @@ class Observation:
 
 
 def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
-    """Return the weight of each row: 1 on average over the used rows, 0 for others."""
+    """Return the weight of each row. The mean weight of the used rows (`counts`) is 1; other rows get 0."""
     groups = _groups(observations)
     members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
     of_family = Counter(member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted)
@@ -93,7 +95,7 @@ def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
 
 
 def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
-    """Return the credibility Z of the used rows: 0 for none, towards 1 for many."""
+    """Return the credibility Z of the used rows (`counts`): 0 without rows, towards 1 for many."""
     weights: dict[tuple[object, ...], float] = {}
     for group, one, is_counted in zip(_groups(observations), observations, counts.tolist(), strict=True):
         if is_counted:
@@ -104,9 +106,10 @@ def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
 
 
 def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
-    """Return name -> rows that cross-validation holds out together: each family, or folds of a single family.
+    """Return name -> rows that cross-validation holds out together.
 
-    Models in order of name are dealt to `FOLDS` folds; fewer models are not divided.
+    Each model family is held out as a whole. A single family is divided into `FOLDS` folds of models, unless it has
+    fewer models.
     """
     families = np.array([one.family for one in observations])
     if len(set(families.tolist())) > 1:
@@ -119,7 +122,7 @@ def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
 
 
 def _groups(observations: Sequence[Observation]) -> list[tuple[str, int, str, bool]]:
-    """Return the precision, batch and runtime of each row, and True if it covers a whole run."""
+    """Return the group of each row: precision, batch, runtime, and whether the row covers a whole run."""
     return [
         (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
         for one in observations

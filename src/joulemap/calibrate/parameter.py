@@ -1,4 +1,4 @@
-"""Fit parameters: positive numbers scaled by a factor that the class's spread keeps near 1.
+"""Fit parameters: positive numbers, each with a default and a spread that keeps the fit near the default.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit minimizes the loss + u^2
 
@@ -20,7 +20,7 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 FARTHEST: Final = 4.0
-"""Largest position in standard deviations, in either direction."""
+"""Maximum distance of a fitted value from its default, in standard deviations."""
 
 DIGITS: Final = 5
 """Significant digits of a fitted number: more than measurements support, few enough to be equal on every machine."""
@@ -40,7 +40,7 @@ class Parameter:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Lowest and highest u; the range includes the default, 0."""
+        """Lowest and highest position u; the range includes the default, 0."""
         low = math.log(self.lowest / self.default) / self.spread if self.lowest > 0.0 else -math.inf
         high = math.log(self.highest / self.default) / self.spread
         return min(0.0, max(-FARTHEST, low)), max(0.0, min(FARTHEST, high))
@@ -56,9 +56,9 @@ class Parameter:
 
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a chip that have a spread; one of 0 cannot be scaled and is omitted.
+    """Return the coefficients of a chip that have a spread, as fit parameters.
 
-    Coefficients that the chip lacks are omitted too, such as those of microcontrollers on any other CPU.
+    Omits coefficients with the value 0, which cannot be scaled, and coefficients that the chip lacks.
     """
     found = []
     for name, spread in spreads.items():
@@ -80,12 +80,12 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
 
 
 def values_at(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value at a position."""
+    """Return name -> value of each parameter at these positions."""
     return {one.name: one.value(u) for one, u in zip(parameters, position.tolist(), strict=True)}
 
 
 def bounds_of(parameters: Sequence[Parameter]) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest u of each parameter."""
+    """Return the lowest and the highest position u of each parameter."""
     pairs = [one.bounds for one in parameters]
     return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
 

@@ -22,26 +22,26 @@ from numpy.typing import NDArray
 from joulemap.model.workload import Floats
 
 SCALE: Final = 0.1
-"""s: typical error of a good prediction, as a natural logarithm."""
+"""s: typical error of a good prediction, in natural logarithms."""
 
 TOLERANCE: Final = 1e-6
-"""Relative decrease of the sum at which the fit ends."""
+"""Relative decrease of the minimized sum below which the fit ends."""
 
 FOLLOWED_TOLERANCE: Final = 1e-3
-"""Relative decrease of the sum below which derivatives from Broyden's update are computed anew."""
+"""Relative decrease of the minimized sum below which approximate derivatives (Broyden's update) are computed anew."""
 
 MOST_STEPS: Final = 60
 FIRST_DAMPING: Final = 1e-3
 SMALLEST_DAMPING: Final = 1e-6
 MOST_TRIALS: Final = 8
-"""Maximum dampings tried for one step."""
+"""Maximum damping values tried for one step."""
 
 DAMPING_FACTOR: Final = 5.0
 
 Predict = Callable[[Floats], Floats]
-"""Function from position to the natural logarithm of every row's prediction."""
+"""Function from parameter positions to the natural logarithm of every row's prediction."""
 Slope = Callable[[Floats], NDArray[np.float64]]
-"""Function from position to derivatives: one line per row, one column per parameter."""
+"""Function from parameter positions to the derivatives of `Predict`: one row per row, one column per parameter."""
 
 
 def minimize(
@@ -58,8 +58,8 @@ def minimize(
     """Return the position of the minimum; `measured` are natural logarithms, and rows of weight 0 are ignored.
 
     Slopes are computed rarely (the first may be given). In between, derivatives are updated from the steps. The fit
-    ends when a step from a computed slope lowers the sum by less than `tolerance`, or would do so by that slope. With
-    the first slope given, the start is assumed so near that updated derivatives count as computed.
+    ends when a step from a computed slope lowers the sum by less than `tolerance`, or is predicted to. If `known_slope`
+    is given, the start is assumed to be so near that updated derivatives count as computed.
     """
     used = weight > 0.0
     if not len(start):
@@ -109,8 +109,9 @@ def minimize(
 def information(
     predicted: Floats, slope: NDArray[np.float64], *, measured: Floats, weight: Floats
 ) -> NDArray[np.float64]:
-    """Return the information in the rows about each u: 1 minus its variance given the rows; logarithms as in
-    `minimize`.
+    """Return how much the rows determine each position u: 1 minus the variance of u given the rows, from 0 to 1.
+
+    `predicted` and `measured` are natural logarithms.
     """
     used = weight > 0.0
     error = (predicted - measured)[used] / SCALE
@@ -134,7 +135,7 @@ def _step(
     bounds: tuple[Floats, Floats],
     damping: float,
 ) -> Floats:
-    """Return the damped step of the reweighted problem over all u that are not at their bounds."""
+    """Return the damped step of the reweighted problem; every u that is at a bound stays there."""
     pull = weight / np.sqrt(1.0 + error**2)
     gradient = _product(derivative.T, pull * error) + position
     low, high = bounds
@@ -148,6 +149,6 @@ def _step(
 
 
 def _product(matrix: NDArray[np.float64], vector: Floats) -> Floats:
-    """Multiply without BLAS, whose threads would wait for each other longer than the multiplication takes."""
+    """Multiply a matrix by a vector without BLAS, because its threads would take longer than the multiplication."""
     product: Floats = np.einsum("ij,j->i", matrix, vector, optimize=False)
     return product

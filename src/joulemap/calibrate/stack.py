@@ -32,7 +32,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 ALONE: Final = "subgraph_index"
-"""Operator column that is rebuilt for a stack."""
+"""Operator column that a stack computes anew, because it numbers the subgraphs of one workload."""
 
 OWN: Final = (
     "work",
@@ -48,49 +48,52 @@ OWN: Final = (
     "workload_index",
     "workload_count",
 )
-"""Kernel fields that are rebuilt for a stack."""
+"""Fields of kernels that a stack computes anew instead of joining them."""
 
 SAME: Final = 1e-9
-"""Largest relative difference between equal latencies."""
+"""Maximum relative difference between latencies that count as equal."""
 
 
 @frozen(kw_only=True, eq=False)
 class Part:
-    """Kernels of one workload, and those that each of its observations covers."""
+    """Kernels of one workload, and the observations of it."""
 
     kernels: KernelColumns
     covered: tuple[tuple[int, tuple[int, ...] | None], ...]
-    """Pairs of row and covered operators; None for all operators."""
+    """Pairs of observation row and the operators that it covers; None for all operators."""
 
 
 @frozen(kw_only=True, eq=False)
 class Stack:
-    """Kernels at one precision and runtime, with the count of each kernel in each row."""
+    """Kernels at one precision and runtime, and how often each kernel occurs in each observation (row)."""
 
     blocks: tuple[KernelColumns, ...]
-    """Blocks that are placed separately; kernel numbers run through all blocks."""
+    """Blocks of kernels that are placed separately; kernels are numbered through all blocks."""
     row_count: int
     pair_row: Integers
-    """Row of each pair, in ascending order."""
+    """Row of each pair (row, kernel), in ascending order."""
     pair_kernel: Integers
     pair_count: Floats
 
     def seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
-        """Return the latency of each row at the full clock."""
+        """Return the latency of each row in seconds at the full clock."""
         return self.rows(self.kernel_seconds(hardware, architecture))
 
     def rows(self, values: Floats) -> Floats:
-        """Return the sum of kernel values over each row's kernels."""
+        """Sum values of kernels over the kernels of each row."""
         return sum_by(self.pair_row, values[self.pair_kernel] * self.pair_count, self.row_count)
 
     def kernel_seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
-        """Return the latency of each kernel at the full clock."""
+        """Return the latency of each kernel in seconds at the full clock."""
         launch, compute, memory, _ = self.components(hardware, architecture)
         seconds: Floats = launch + np.maximum(compute, memory)
         return seconds
 
     def components(self, hardware: Hardware, architecture: Architecture[Placement]) -> NDArray[np.float64]:
-        """Return the fixed cost, compute time and memory time of each kernel, and the sharpness of their maximum."""
+        """Return an array with one column per kernel: fixed cost, compute time, memory time and sharpness.
+
+        Times are in seconds at the full clock; sharpness describes how compute and memory time overlap.
+        """
         found = []
         for kernels in self.blocks:
             placement = place_parts(*split(kernels, hardware), hardware, architecture)
@@ -100,7 +103,7 @@ class Stack:
         return np.concatenate(found, axis=1)
 
     def only(self, kernels: Integers) -> Stack:
-        """Return a stack of these kernels alone, renumbered in order; only for a stack of one block."""
+        """Return a stack of these kernels alone, renumbered in order; the original stack must have a single block."""
         (block,) = self.blocks
         number = np.full(block.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
@@ -117,10 +120,11 @@ class Stack:
     def joules(
         self, hardware: Hardware, architecture: Architecture[Placement], scales: Mapping[ActionKey, int]
     ) -> NDArray[np.float64]:
-        """Return the dynamic energy of each row at full voltage, on the chip and off it, including regulator loss.
+        """Return the dynamic energy of each row in joules at full voltage, including regulator loss.
 
-        Each part has one line per row, one column per scale, and a last column for actions without a scale. `scales`
-        maps actions to columns. Raises UnpricedActionError as an evaluation does.
+        The result has the shape (2, rows, scales + 1): actions that follow the voltage, then the others. The last
+        column holds actions without a scale. `scales` maps actions to columns. Raises UnpricedActionError as an
+        evaluation does.
         """
         width = max(scales.values(), default=-1) + 2
         found = []
@@ -149,7 +153,7 @@ class Stack:
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
 
     def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
-        """Return the latency of each row at its clock, from the result of `components`."""
+        """Return the latency of each row in seconds at its `clock`, from the result of `components`."""
         launch, compute, memory, (sharpness, *_) = components[:, self.pair_kernel]
         at, stretch = clock[self.pair_row], law.stretch(clock)[self.pair_row]
         compute, memory = unbalance(compute, memory, sharpness)
@@ -158,7 +162,7 @@ class Stack:
 
 
 def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
-    """Stack the kernels of these parts, merged if this hardware allows it."""
+    """Stack the kernels of these parts; equal kernels are merged if this hardware allows it."""
     together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
     expected = apart.seconds(hardware, architecture)
     if np.allclose(together.seconds(hardware, architecture), expected, rtol=SAME, atol=0.0):
@@ -167,7 +171,7 @@ def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architectur
 
 
 def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
-    """Return a stack with one block per part."""
+    """Return a stack with one block per part; nothing is merged."""
     first = 0
     pairs: list[tuple[int, int, float]] = []
     for part in parts:
@@ -206,7 +210,7 @@ def _paired(blocks: tuple[KernelColumns, ...], row_count: int, pairs: Iterable[t
 
 
 def _covered(kernels: KernelColumns, operators: tuple[int, ...] | None) -> list[int]:
-    """Return the kernels led by these operators; all for None."""
+    """Return the indices of the kernels whose leading operator is among `operators`; all kernels for None."""
     if operators is None:
         return list(range(kernels.kernel_count))
     asked = set(operators)
@@ -215,7 +219,7 @@ def _covered(kernels: KernelColumns, operators: tuple[int, ...] | None) -> list[
 
 
 def _members(kernels: KernelColumns) -> list[list[int]]:
-    """Return the rows of each kernel's operators, its leader first."""
+    """Return the operator rows of each kernel, the leading operator first."""
     members: list[list[int]] = [[leader] for leader in kernels.leader.tolist()]
     for row in np.flatnonzero(~kernels.leads).tolist():
         members[int(kernels.kernel_index[row])].append(row)
@@ -223,7 +227,7 @@ def _members(kernels: KernelColumns) -> list[list[int]]:
 
 
 def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Return (distinct number of each kernel, first kernel of each number)."""
+    """Number the distinct kernels; return the number of each kernel, and the first kernel with each number."""
     columns = [_as_numbers(column) for column in _per_operator(kernels).values()]
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     rows = [row.tobytes() for row in matrix]
@@ -240,7 +244,7 @@ def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[in
 
 
 def _as_numbers(column: Any) -> Floats:
-    """Return a column as numbers that are equal where its values are equal."""
+    """Encode a column as numbers; equal values get equal numbers."""
     if column.dtype.kind == "U":
         column = np.unique(column, return_inverse=True)[1]
     numbers: Floats = np.asarray(column, dtype=np.float64)
@@ -248,7 +252,7 @@ def _as_numbers(column: Any) -> Floats:
 
 
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
-    """Return every column per operator, of the kernels and of their workload."""
+    """Return all columns of the kernels and of their workload, with one value per operator."""
     work = kernels.work
     found = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
     for field in attrs.fields(KernelColumns):
@@ -259,7 +263,7 @@ def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
 
 
 def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColumns:
-    """Join the picked kernels of several workloads into one block."""
+    """Join kernels picked from several workloads into one block."""
     taken: dict[str, list[Any]] = {}
     sizes: list[int] = []
     siblings = []

@@ -35,13 +35,13 @@ class BoxDeviceEntry:
 
 @frozen(kw_only=True)
 class BoxLinkEntry:
-    """Link of a box, as written in a file; missing values are the defaults of its name and generation."""
+    """Link of a box as written in a file; its name and generation give defaults for missing values."""
 
     between: list[str]
     link: str
     generation: str = ""
     lanes: int = 0
-    """Lane count of a standard with a rate per lane, used if no bandwidth is given."""
+    """Number of lanes, from which the bandwidth follows if none is given and the standard has a rate per lane."""
     bandwidth: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
@@ -106,7 +106,7 @@ def load_box(path: Path) -> Box:
 
 
 def find_box(name: str) -> Box | None:
-    """Return the box with this id, alias or name, or in this file; None if there is none."""
+    """Return the box with this id, alias, name or file; None if there is none."""
     if name.endswith(".toml"):
         path = Path(name).expanduser()
         return load_box(path) if is_box_file(path) else None
@@ -117,7 +117,7 @@ def find_box(name: str) -> Box | None:
 
 
 def is_box_file(path: Path) -> bool:
-    """Return True if a file looks like a box; False if it cannot be read."""
+    """Return True if a file has a table `[[devices]]`, as a box file does; False if it cannot be read."""
     try:
         return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
     except OSError:
@@ -139,7 +139,7 @@ def list_near(name: str) -> list[str]:
 
 
 def resolve_box(entry: BoxFile) -> Box:
-    """Resolve a box to SI quantities; ValueError names the fault."""
+    """Convert a box of a file to SI quantities; ValueError names the fault."""
 
     def resolve(key: str, written: QuantityEntry, unit: str) -> Quantity:
         try:

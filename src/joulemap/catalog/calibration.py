@@ -36,7 +36,7 @@ VARIABLE: Final = "JOULEMAP_CALIBRATION"
 """Environment variable that names the folder of the user's calibrations."""
 
 HEADERS: Final = ("hardware", "hardware_digest", "formula_version", "generation")
-"""Keys that precede all tables."""
+"""Keys at the head of a calibration file, before all tables."""
 
 HEAD: Final = """\
 # Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same
@@ -54,9 +54,10 @@ def own_folder() -> Path:
 
 
 def find_calibration(name: str) -> CalibrationEntry | None:
-    """Return the calibration with this name, the user's before a built-in one; None if there is none.
+    """Return the calibration with this name; None if there is none.
 
-    The file is not read, so the calibration may be for other hardware than `name`.
+    The user's calibrations come before built-in ones. The file is not read, so the calibration may be for other
+    hardware than `name`.
     """
     for folder in (own_folder(), SHIPPED):
         path = folder / f"{name}.toml"
@@ -66,14 +67,14 @@ def find_calibration(name: str) -> CalibrationEntry | None:
 
 
 def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-    """Return the built-in calibration of a chip, else of its generation; None if there is none."""
+    """Return the built-in calibration of a chip, or else that of its hardware generation; None if there is none."""
     path = SHIPPED / f"{hardware.id}.toml"
     return _entry(path, hardware.id) if os.path.isfile(path) else shipped_generations().get(hardware.generation)
 
 
 @cache
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
-    """Return generation -> its built-in calibration, the first by name of several; only heads of files are read."""
+    """Return generation -> its built-in calibration; of several, the first by name. Only heads of files are read."""
     found: dict[str, CalibrationEntry] = {}
     for name, generation in remember("code", "generations", _read_generations).items():
         found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
@@ -81,7 +82,7 @@ def shipped_generations() -> Mapping[str, CalibrationEntry]:
 
 
 def _read_generations() -> dict[str, str]:
-    """Return name -> generation for the built-in calibrations of a generation."""
+    """Return name -> hardware generation, for the built-in calibrations that a generation inherits."""
     import tomllib
 
     heads = {path.stem: _read(path).decode().partition("\n[")[0] for path in sorted(SHIPPED.glob("*.toml"))}
@@ -90,7 +91,7 @@ def _read_generations() -> dict[str, str]:
 
 
 def find_named(name: str) -> CalibrationEntry:
-    """Read the calibration of a name or file that the user gave; UnknownNameError or CatalogueError."""
+    """Return the calibration with the name or file that the user gave; UnknownNameError or CatalogueError."""
     if name.endswith(".toml") or os.sep in name:
         path = Path(name).expanduser()
     else:
@@ -107,7 +108,7 @@ def known_names() -> list[str]:
 
 
 def locate(entry: CalibrationEntry) -> Path:
-    """Return the file of a calibration."""
+    """Return the path of a calibration's file."""
     return SHIPPED / f"{entry.name}.toml" if entry.place == "shipped" else Path(entry.place)
 
 
@@ -230,7 +231,7 @@ def calibration_text(calibration: Calibration) -> str:
 
 
 def _error(error: CalibrationError) -> dict[str, Any]:
-    """Return the fields of an error that differ from their defaults."""
+    """Return the fields of a calibration's error that differ from their defaults."""
     fields = attrs.fields(CalibrationError)
     return {field.name: value for field in fields if (value := getattr(error, field.name)) != field.default}
 

@@ -27,16 +27,16 @@ APPLE: Final = "Apple"
 """Vendor whose GPUs are the device `mps` of PyTorch."""
 
 WITHOUT_TF32: Final = "_without_tf32"
-"""Suffix of a precision, in the table of options, whose GEMMs may not run in TF32."""
+"""Suffix of a precision in the table of tools, for options that forbid TF32 in its GEMMs."""
 
 LEAST_REQUESTS: Final = 200
-"""Minimum requests of a load, so that a p99 exists."""
+"""Minimum requests of a load test; fewer give no reliable p99."""
 
 LOAD_S: Final = 60.0
-"""Seconds of a load of requests."""
+"""Duration in seconds of a load test at an arrival rate."""
 
 TURNS: Final = 10
-"""Minimum number of requests per concurrent request, so that the start and end of a load have little weight."""
+"""Minimum requests per concurrent request of a load test, so that its start and end have little weight."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -70,7 +70,7 @@ class CheckedRun:
     batch: int = 1
     runtime: str = "engine"
     engine: str = ""
-    """Serving engine of a language model."""
+    """Serving engine of a language model; empty for other models."""
     phase: str = ""
     """`prefill` or `decode`; empty for a whole request, or for a model without passes."""
     prompt: int = 0
@@ -87,7 +87,7 @@ class CheckedRun:
     layers: int | None = None
     """Layers on the GPU under llama.cpp; None for all layers."""
     shape: tuple[int, ...] = ()
-    """Shape of one sample of a model with a single input."""
+    """Shape of one sample, for a model with a single input."""
     inputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Name and sizes of inputs whose sizes the model leaves open."""
 
@@ -107,9 +107,9 @@ class Check:
     prints: str
     """Quantity that the tool prints."""
     needs: str
-    """Form of the model that the tool reads; empty if the command states it."""
+    """Form in which the tool reads the model; empty if the command states it."""
     power: str
-    """Command that reads the power meanwhile; empty if only a meter at the supply can."""
+    """Command that reads the power while the tool runs; empty if only a meter at the supply can."""
     source: str
 
 
@@ -148,13 +148,16 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
 
 
 def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
-    """Return the commands of a tool for a run; commands for a batch of requests if the tool cannot generate a load."""
+    """Return the command templates of a tool for a run.
+
+    If the tool cannot generate a load, they are those for one batch of requests.
+    """
     whole = "request" if run.kind == LANGUAGE else "run"
     return commands[run.phase] if run.phase else commands.get("load" if run.is_load else whole, commands[whole])
 
 
 def _choose_prints(tool: Mapping[str, Any], run: CheckedRun) -> str:
-    """Return the quantity that a tool prints for a run, with places to fill."""
+    """Return the template for the quantity that a tool prints for a run."""
     is_load = run.is_load and "load" in tool["command"]
     return str(tool["prints_load" if is_load else "prints"])
 
@@ -179,7 +182,10 @@ def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
 
 
 def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str = "") -> str:
-    """Return the option of a tool for the open sizes of inputs; empty if there are none."""
+    """Return a tool's option that states the open sizes of inputs; empty if no size is open.
+
+    `begin`, `between` and `end` separate the sizes as the tool expects.
+    """
     shapes = ",".join(f"{name}{begin}{between.join(map(str, sizes))}{end}" for name, sizes in run.inputs)
     return option + shlex.quote(shapes) if shapes else ""
 

@@ -18,11 +18,11 @@ from joulemap.domain.offer import Offer, reference_offers
 from joulemap.system.errors import CatalogueError
 
 PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
-"""Price of a chip -> way of paying."""
+"""Name of a price of a chip -> way of paying."""
 
 
 def _with_offers(hardware: Hardware) -> Hardware:
-    """Return a chip with offers for its id as prices, if its file gives none."""
+    """Return a chip whose missing prices are filled in from sellers' offers for its id."""
     found = _reference_offers()
     missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
     given: dict[str, Any] = {
@@ -56,7 +56,7 @@ def resolve_file(chip: HardwareFile, label: str) -> Hardware:
 
 
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
-    """Return the data of an architecture class; CatalogueError, naming the file that requires it, if there is none."""
+    """Return the data of an architecture class; CatalogueError, which names `asker`, for an unknown class."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")

@@ -46,7 +46,7 @@ def _fill(
     quantities: Mapping[str, Quantity],
     peaks: Mapping[str, Peak],
 ) -> None:
-    """Add missing numbers from defaults whose name has this prefix, keyed without the prefix."""
+    """Add missing numbers from the defaults whose names begin with `prefix`; keys in `numbers` lack the prefix."""
     for entry in defaults:
         name = entry.quantity.removeprefix(prefix)
         if entry.quantity.startswith(prefix) and name not in numbers:
@@ -90,7 +90,7 @@ def _apply(entry: DefaultEntry, quantities: Mapping[str, Quantity], peaks: Mappi
 
 
 def _lookup(name: str, quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> float | None:
-    """Return a quantity by name, or `operations_per_clock` and `operations_per_clock.PRECISION` of the peaks."""
+    """Return the value of a quantity, or of `operations_per_clock` with or without `.PRECISION`; None if unknown."""
     if name == "operations_per_clock":
         return next(iter(peaks.values())).operations_per_clock
     if name.startswith("operations_per_clock."):

@@ -36,13 +36,13 @@ class DesignFile:
 
     id: str
     like: str
-    """Id of the base hardware, or its file relative to the folder of this one."""
+    """Id of the base hardware, or its file, relative to the folder of the design file."""
     set: dict[str, float]
-    """Constant -> value in SI."""
+    """Name of a constant -> its value in SI units, which replaces that of the base hardware."""
 
 
 def is_design_file(path: Path) -> bool:
-    """Return True if a file looks like a design; False if it cannot be read."""
+    """Return True if a file has the form of a design file; False if it cannot be read."""
     try:
         return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and bool(LIKE.search(path.read_bytes()))
     except OSError:

@@ -23,12 +23,13 @@ HEAD: Final = """\
 """
 
 SERVER_NAMES: Final = ("xeon", "epyc", "neoverse", "altra", "ampere", "graviton", "platinum")
-"""Name parts of processors with many memory channels."""
+"""Parts of the names of server processors, which have many memory channels."""
 
 CORE_BANDWIDTH_GB_PER_S: Final = 20.0
 CHIP_BANDWIDTH_GB_PER_S: Final = {True: 300.0, False: 60.0}
-"""Assumed bandwidth of all memory channels by whether the CPU is a server's: 8 channels of DDR5-4800, or 2 of DDR5 at
-sustained rate.
+"""True for a server CPU, False for any other -> assumed bandwidth of all memory channels in GB/s.
+
+Server: 8 channels of DDR5-4800. Other: 2 channels of DDR5 at sustained rate.
 """
 
 CORE_POWER_W: Final = 5.0
@@ -40,7 +41,7 @@ a Xeon 8490H, 0.88 on EPYC 9654 and 1 on EPYC 9754.
 """
 ASSUMED_MEMORY_GB: Final = 16.0
 LEVEL_RATIO: Final = 4.0
-"""Ratio of a shared cache's bandwidth to memory bandwidth, as in the class's rule for a cache without one."""
+"""Assumed ratio of a shared cache's bandwidth to memory bandwidth, by the class's rule for unstated bandwidths."""
 
 FP32_BITS: Final = 32
 ZEN_3_AND_4: Final = 25
@@ -57,14 +58,14 @@ RATES: Final = (
     ("bf16", ("avx512_bf16", "avx_bf16", "bf16"), 2),
     ("int8", ("avx512_vnni", "avx_vnni", "asimddp"), 4),
 )
-"""Precision, flags of which any one enables it in the vector unit, and operations relative to fp32."""
+"""(precision, processor flags, operations relative to fp32); any one of the flags enables the precision."""
 
 
 CPU_DOUBTS: Final = (
     "Memory bandwidth and TDP are estimated by rules, not read from this machine. Other numbers follow from them.",
     "A virtual machine: its cores may be threads that share one; caches and channels are shared with others.",
 )
-"""Caveats in the file; the second applies only to virtual machines."""
+"""Caveats that the file states; the second one applies only to virtual machines."""
 
 
 @frozen
@@ -79,7 +80,7 @@ class _Vector:
 
     @property
     def operations(self) -> int:
-        """Operations of a core per clock at fp32."""
+        """Operations per clock of one core at fp32."""
         return self.bits // FP32_BITS * self.pipes * FLOPS_PER_MAC
 
 
@@ -107,7 +108,7 @@ def slug(name: str) -> str:
 
 
 def cpu_id(cpu: Cpu) -> str:
-    """Return the id of a processor's description; it includes the core count: part of a server is another chip."""
+    """Return the id of a processor's description; it states the cores, because part of a server is another chip."""
     return f"this_{slug(cpu.name)}_{cpu.core_count}_core{'' if cpu.core_count == 1 else 's'}"
 
 
@@ -116,7 +117,7 @@ def _text(text: str) -> str:
 
 
 class _File:
-    """Hardware file under construction: head, sources and tables."""
+    """Builder of a hardware file: its head, sources and tables."""
 
     def __init__(self, head: Mapping[str, str], doubts: Sequence[str]) -> None:
         self.head = [f"{key} = {_text(value)}" for key, value in head.items()]
@@ -270,7 +271,7 @@ GEFORCE_ADA: Final = 512
 """Tensor operations per clock and SM of a GeForce of capability 8.9, if fp32 accumulation halves the rate."""
 
 NARROW: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
-"""Capabilities with 64 fp32 lanes per SM; others have 128. Source: CUDA C++ Programming Guide."""
+"""Compute capabilities with 64 fp32 lanes per SM; all others have 128. Source: CUDA C++ Programming Guide."""
 
 AMPERE: Final = (8, 0)
 

@@ -25,7 +25,7 @@ PROFILES: Final = DATA / "measurement" / "profile"
 """Folder of built-in device times of operators."""
 
 VARIABLE: Final = "JOULEMAP_HARDWARE"
-"""Environment variable: files and folders of hardware that join the catalogue, separated as in PATH."""
+"""Environment variable with files and folders of hardware that join the catalogue, separated as in PATH."""
 
 
 def shipped_files() -> list[Path]:
@@ -51,7 +51,7 @@ def is_hardware_path(name: str) -> bool:
 
 
 def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the hardware files that these files and folders represent.
+    """Return the hardware files among these paths, with those in folders.
 
     Raises CatalogueError for a missing path and for a folder without hardware files.
     """
@@ -77,8 +77,8 @@ def own_files() -> tuple[Path, ...]:
 
 
 def catalogue_digest() -> str:
-    """Return the digest, sixteen hexadecimal digits, of all data files, including the user's, and the code that reads
-    them.
+    """Return a digest of all data files, including the user's, and of the code that reads them, as sixteen hexadecimal
+    digits.
     """
     own = own_files()
     if not own:
@@ -93,7 +93,7 @@ def catalogue_digest() -> str:
 PACKAGE: Final = Path(__file__).parents[1]
 
 SOURCES: Final = ("catalog/*.py", "domain/*.py", "system/units.py")
-"""Code that turns data files into records; a change gives another catalogue."""
+"""Code that turns data files into records; a change of this code changes the catalogue's digest."""
 
 
 @cache

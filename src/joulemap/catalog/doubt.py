@@ -36,7 +36,7 @@ FLOORS: Final = FOLDER / "power.csv"
 SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if not field.name.endswith("ops_per_s"))
 SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 ALIKE: Final = ("architecture", "work", "runtime", "precision", "hardware")
-"""Columns in which the rows of a group agree."""
+"""Columns by which boards belong to the group of an error scale; an empty column of the scale matches any board."""
 
 SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
@@ -57,7 +57,7 @@ def load_doubt() -> Doubt:
 def list_measured() -> frozenset[str]:
     """Return the chips on which models were measured, without reading any hardware file."""
     models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL and int(row["level"]) == OWN_LEVEL]
-    return frozenset(models) | {row["hardware"] for row in read_rows(SERVED)}
+    return frozenset(models).union(*(row["chips"].split() for row in read_rows(SERVED)))
 
 
 def load_compilers() -> Mapping[str, str]:
@@ -69,7 +69,7 @@ def load_compilers() -> Mapping[str, str]:
 
 
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
-    """Yield scales with the range of peaks of the boards in each class's group, if known."""
+    """Yield the scales with the smallest and largest peak among the boards of their group, where these are known."""
     from joulemap.catalog.load import load_catalogue
 
     hardware = load_catalogue().hardware

@@ -15,7 +15,7 @@ from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 
 TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
-"""Sign, factor, component and action of a term."""
+"""Pattern of a term of an event: sign, factor, component and action."""
 
 
 def load_events() -> tuple[Event, ...]:
@@ -75,7 +75,7 @@ def _read_terms(entry: EventEntry, actions: set[str], label: str) -> Iterator[Ev
 
 
 def _read_factor(text: str, label: str) -> tuple[str, float]:
-    """Return the action of a term and its factor."""
+    """Return (action, factor) of a term of an event."""
     found = TERM.fullmatch(text)
     if found is None:
         raise CatalogueError(f"{label}.terms: {text!r}, expected component.action, with a sign or a factor before it")
@@ -90,24 +90,25 @@ SHARED: Final[dict[ActionKey, str]] = {
     LINK_ACTION: "exchange",
     STATIC_ACTION: "static",
 }
-"""Actions that no class declares, with their roles: board, links to other devices, and static power."""
+"""Action -> role, for actions that belong to no class: of the board, of links to other devices, and static power."""
 
 WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the board"}
-"""Role -> its description in classes that do not describe it."""
+"""Role -> description, for roles that a class's file does not describe."""
 
 
 STEP: Final = "instruction"
-"""Role of the action that controls a unit, such as an instruction or a token."""
+"""Role of the action that controls a unit; a class may count instructions or tokens."""
 
 
 def load_roles() -> tuple[ActionRole, ...]:
-    """Return the role of each action of each class; CatalogueError for the description of an unused role."""
+    """Return the role of each action of each class; CatalogueError if a class describes a role that it does not use."""
     return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
 
 
 def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
-    """Yield the role of each action of a class; CatalogueError for the description of a role that no action of the
-    class has.
+    """Yield the role of each action of a class.
+
+    Raise CatalogueError if the class describes a role that none of its actions has.
     """
     roles = {(one.component, one.action): (one.role, one.amount) for one in shared.actions}
     surplus = shared.ways.keys() - {role for role, _ in roles.values()}

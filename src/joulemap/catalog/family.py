@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FOLDER: Final = DATA / "family"
 
 PARTS: Final = FOLDER / "part"
-"""Fragments that several families include."""
+"""Folder of fragments that several families include."""
 
 TEXTS: Final = frozenset(
     [
@@ -47,24 +47,27 @@ TEXTS: Final = frozenset(
         "sold_in",
     ]
 )
-"""Columns whose cell is a text of the hardware file."""
+"""Columns whose cells are texts in the hardware file."""
 
 LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
-"""Columns whose cell is a list of the hardware file, its items separated by `;`."""
+"""Columns whose cells are lists in the hardware file; `;` separates the items."""
 
 OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
 """Keys of a family's file that no hardware file has."""
 
 _IN_USE: Final[set[str]] = set()
-"""Members that this process has resolved."""
+"""Ids of the members that this process has resolved."""
 
 PEAK_RULE: Final = "units x operations per clock x clock"
-"""Source of a peak whose file states no rate."""
+"""Source of a peak that is computed because no rate is stated."""
 
 
 @frozen(kw_only=True)
 class Member:
-    """Names of a member, enough to find it; `vendor` and `architecture` are words that its name may have or lack."""
+    """Names of a family's member, by which it is found before it is resolved.
+
+    A name may include or omit the words `vendor` and `architecture`.
+    """
 
     id: str
     family: str
@@ -81,7 +84,7 @@ class Member:
 
     @property
     def needless_words(self) -> frozenset[str]:
-        """Words that add nothing to the name: vendor and class."""
+        """Words that a name may omit, because they only state vendor and class."""
         from joulemap.domain.catalogue import list_needless
 
         return list_needless(self.vendor, self.architecture)
@@ -99,7 +102,7 @@ def list_members() -> Mapping[str, Member]:
 
 
 def load_listed() -> tuple[Hardware, ...]:
-    """Return the members of the families whose file has `listed`, which questions about all hardware include."""
+    """Return the members of families that belong to the catalogue; questions about all hardware include them."""
     paths = (FOLDER / f"{name}.toml" for name in list_families())
     return tuple(one for path in paths if _read_shared(path).get("listed") for one in load_family(path))
 
@@ -115,7 +118,7 @@ def find_family(name: str) -> tuple[Hardware, ...]:
 
 
 def is_family(name: str) -> bool:
-    """Return whether a name is a built-in family's, which means all its members."""
+    """Return whether a name is that of a built-in family, and so stands for all its members."""
     return fold_name(name) in _fold_families()
 
 
@@ -143,13 +146,16 @@ def _read_members() -> Iterator[Member]:
 
 
 def find_members(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the members that texts name: separated by commas or spaces, or by the name of their family."""
+    """Return the ids of the members that texts name, singly or by their family.
+
+    A text may contain several names, separated by commas or spaces.
+    """
     return tuple(dict.fromkeys(member for text in texts for part in split_names(text) for member in _find_named(part)))
 
 
 @lru_cache(512)
 def _find_named(part: str) -> tuple[str, ...]:
-    """Return the ids of the members that one name, or several separated by spaces, means. Cached: names recur."""
+    """Return the ids of the members that a text names, singly, by their family, or several separated by spaces."""
     from joulemap.domain.catalogue import find_alike
     from joulemap.domain.hardware_ref import HardwareRef
 
@@ -190,9 +196,7 @@ def describe_member(name: str) -> dict[str, Any] | None:
 
 
 def find_described(digests: Collection[str]) -> dict[str, Hardware]:
-    """Return digest -> member with that digest; resolve all members only if a digest belongs to none of the used
-    ones.
-    """
+    """Return digest -> member with that digest. Members used in this process are tried first, which is faster."""
     found: dict[str, Hardware] = {}
     for name in sorted(list_members(), key=lambda name: name not in _IN_USE):
         if len(found) == len(digests):
@@ -222,7 +226,9 @@ def resolve_member(path: Path, line: int, row: Mapping[str, str]) -> Hardware:
 
 
 def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
-    """Return the contents of a hardware file: the family's, with its variants and cells, and peaks by rule."""
+    """Return the contents of a member's hardware file: those of the family, its variants and cells, with computed
+    peaks.
+    """
     columns: Mapping[str, Mapping[str, Any]] = shared.get("columns", {})
     variants: Mapping[str, Mapping[str, Any]] = shared.get("variants", {})
     content = {key: deepcopy(value) for key, value in shared.items() if key not in OWN_KEYS}
@@ -248,7 +254,7 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
 
 
 def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
-    """Write the number of a cell at the places of its column."""
+    """Write the number of a table's cell at the keys of the hardware file that its column fills."""
     try:
         value = float(cell)
     except ValueError:
@@ -263,7 +269,7 @@ def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, 
 
 
 def _complete_peaks(content: dict[str, Any]) -> None:
-    """Give each peak without a rate the one that units, operations per clock and clock imply."""
+    """Add the missing rates of peaks: units x operations per clock x clock."""
     quantities = content["quantities"]
     for precision, peak in content.get("peaks", {}).items():
         if "rate" in peak:
@@ -277,7 +283,7 @@ def _complete_peaks(content: dict[str, Any]) -> None:
 def _merge(content: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced.
 
-    A table of a name that holds a list adds to the items of the list by their names.
+    Where the contents have a list of named items, the fragment's table adds to the item of each name.
     """
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(content.get(key), list):
@@ -311,7 +317,7 @@ def _read_shared(path: Path) -> Mapping[str, Any]:
 
 @cache
 def _read_rows(path: Path) -> tuple[tuple[int, Mapping[str, str]], ...]:
-    """Return the lines of a family's table, by line number."""
+    """Return (line number, row) of each line in a family's table."""
     table = path.with_suffix(".csv")
     try:
         with table.open(newline="", encoding="utf-8") as file:

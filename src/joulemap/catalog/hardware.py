@@ -59,7 +59,7 @@ LEAST_SHARE: Final = Quantity(
     source="rule for boards that are sold: a large product and a copy draw at least this share of the power limit; "
     "measured on one H200 of 700 W: products 653 to 714 W, a copy 603 W",
 )
-"""Coefficient `limit_share` of a chip whose file has `works_at_limit`."""
+"""Smallest share of the power limit drawn under load (`limit_share`), for chips whose file has `works_at_limit`."""
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
 """Maximum operations per array element and clock: one MAC at the array's own precision, four at a quarter of the width.
@@ -88,8 +88,9 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "unit_count": (1.0, 1e6),
     "host_share": (0.0, 100.0),
 }
-"""SI unit, or a quantity with a narrower range -> plausible range of real hardware; a value outside indicates a wrong
-unit.
+"""SI unit or quantity -> plausible range of existing hardware; a value outside indicates a wrong unit.
+
+The range of a quantity is narrower than that of its unit.
 """
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
@@ -256,7 +257,7 @@ def read_compiler(name: str) -> CompilerFile:
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
-    """Raise ValueError, with the nearest known value, if a value is unknown."""
+    """Raise ValueError for an unknown value; the message suggests the nearest known one."""
     if value in known:
         return
     near = difflib.get_close_matches(value, known, n=1)
@@ -317,7 +318,7 @@ def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
 
 
 def _check_geometry(chip: HardwareFile, shared: ArchitectureFile) -> None:
-    """Raise ValueError for an unknown number of the geometry, or for a missing one that another needs."""
+    """Raise ValueError for an unknown name in `[geometry]`, or if a name is given without another that it requires."""
     for name in chip.geometry:
         _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
     for stem, needed in shared.geometry_needs:
@@ -402,7 +403,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
-    """Resolve a load of a built-in model at a precision that the chip supports."""
+    """Return a measured load in SI units; ValueError for an unknown model or a precision that the chip lacks."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)
@@ -452,7 +453,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
 
 
 def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
-    """Return the coefficient for the share of the power limit drawn under load, if the chip's file enables it."""
+    """Return the coefficient for the share of the power limit drawn under load; empty unless the file enables it."""
     if not chip.works_at_limit:
         return {}
     if shared.priced_at == BOARD:

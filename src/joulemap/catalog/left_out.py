@@ -21,7 +21,7 @@ from joulemap.domain.hardware import Hardware
 PATH: Final = DATA / "doubt" / "left_out.csv"
 
 ENDING: Final = "_left_out"
-"""Ending of the id of a description without a board's own measurements."""
+"""Suffix of the id of a board that is described without its measurements."""
 
 LOADS: Final = "loads"
 STATIC: Final = "static_power"
@@ -31,7 +31,7 @@ QUANTITIES: Final = (STATIC, "tdp")
 
 @cache
 def read_left_out() -> Mapping[str, tuple[Row, ...]]:
-    """Return the replaced numbers of each board."""
+    """Return board -> its numbers that are replaced."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in read_rows(PATH):
         found[row["hardware"]].append(row)
@@ -39,7 +39,10 @@ def read_left_out() -> Mapping[str, tuple[Row, ...]]:
 
 
 def describe_left_out(name: str) -> Hardware:
-    """Return a board of `left_out.csv` with the replaced numbers, and its own id; CatalogueError if one is invalid."""
+    """Return a board of `left_out.csv` with the replaced numbers; its id has the suffix `ENDING`.
+
+    Raises CatalogueError if a number is invalid.
+    """
     text = (DATA / "hardware" / f"{name}.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
     for row in read_left_out()[name]:

@@ -17,7 +17,7 @@ FILE: Final = DATA / "link" / "link.toml"
 
 @frozen(kw_only=True)
 class LinkNumberEntry:
-    """Number of a link as in the file; its column gives the unit."""
+    """Number of a link as written in the file; the column states its unit."""
 
     value: float
     basis: str
@@ -31,12 +31,12 @@ class LinkNumberEntry:
 
 @frozen(kw_only=True)
 class LinkDefaultEntry:
-    """Link as in the file."""
+    """Default latency and energy of a link as written in the file."""
 
     name: str
-    """Link name; empty in the entry for all links without their own entry."""
+    """Link name; empty for the entry that applies to links without an entry."""
     generation: str = ""
-    """Generation of the link; empty in the entry for all generations without their own entry."""
+    """Generation of the link; empty for the entry that applies to generations without an entry."""
     latency_us: LinkNumberEntry
     energy_pj: LinkNumberEntry
 
@@ -47,7 +47,7 @@ class LinkFile:
 
     links: list[LinkDefaultEntry]
     coefficients: list[ClassCoefficientEntry]
-    """Coefficients of all hardware with links, of any class."""
+    """Coefficients that apply to all hardware with links, whatever its class."""
 
 
 @frozen(kw_only=True)
@@ -66,7 +66,7 @@ def read_links() -> LinkFile:
 
 @cache
 def find_link_default(name: str, generation: str) -> LinkDefault:
-    """Return the defaults for a link's name and generation, else for its name, else for any link."""
+    """Return the defaults for a link's name and generation, or else for its name, or else for any link."""
     known = {(one.name, one.generation): one for one in read_links().links}
     found = next(known[key] for key in ((name, generation), (name, ""), ("", "")) if key in known)
     return LinkDefault(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))

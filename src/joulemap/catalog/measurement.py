@@ -41,7 +41,7 @@ from joulemap.system.record import frozen
 FOLDER: Final = DATA / "measurement"
 
 BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled": "fused"}
-"""Mode of a benchmark -> runtime."""
+"""Execution mode of a benchmark -> runtime."""
 
 IDLE: Final = "idle_power_w"
 DRAWN: Final = ("energy_j", "power_w")
@@ -54,7 +54,7 @@ WHOLE: Final[Mapping[str, int]] = {
     "device_count": 2**31 - 1,
     "peak_memory_bytes": 2**60,
 }
-"""Whole-number column -> largest value."""
+"""Column of integers -> largest allowed value."""
 COUNTS: Final = ("batch", "stream_count", "device_count")
 
 RANGES: Final[Mapping[str, tuple[float, float]]] = {
@@ -82,7 +82,7 @@ TEXTS: Final = ("hardware", "model", "precision", "source")
 NAMESPACE: Final = "aten::"
 
 Configuration = tuple[str, str, int]
-"""Model, precision, batch."""
+"""(model, precision, batch) of a profiled run."""
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
 """Columns of exported rows that are ids of one database, not data."""
 
 KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
-"""Columns of a table of single runs."""
+"""Columns that a table of single runs may have."""
 
 SHOWN_FAULTS: Final = 5
 
@@ -218,7 +218,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _unmark(cell: str) -> str:
-    """Remove the apostrophe by which `--format csv` marks a text that is not a formula."""
+    """Remove the apostrophe with which `--format csv` marks texts that a spreadsheet would read as formulas."""
     return cell[1:] if re.match(r"'[=+\-@\t\r]", cell) else cell
 
 
@@ -413,7 +413,10 @@ def _read_boundary(row: Mapping[str, Any], figures: Collection[str]) -> str:
 
 
 def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
-    """Return the idle power that was subtracted from a row's energy, or an empty text; ValueError if not usable."""
+    """Return the idle power in watts that was subtracted from a row's energy; empty if none was.
+
+    Raise ValueError for an unusable number, or without an energy.
+    """
     if row.get(IDLE) in (None, ""):
         return ""
     if "energy_j" not in figures:
@@ -428,7 +431,10 @@ def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
 
 
 def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-    """Return a system's figures with its power as `wall_power_w`; ValueError for an energy without a time."""
+    """Return the figures of a whole system with its power per device as `wall_power_w`, instead of energy and power.
+
+    Raise ValueError for an energy without a time.
+    """
     moved = {name: value for name, value in figures.items() if name not in DRAWN}
     if "wall_power_w" in figures:
         raise ValueError("wall_power_w and the boundary system are both given, expected one of them")
@@ -463,7 +469,7 @@ def _number(row: Mapping[str, Any], name: str) -> float:
 
 @frozen(kw_only=True)
 class Profile:
-    """Metadata of one profile, and the location of its rows."""
+    """Conditions of one profile, and the location of its rows."""
 
     path: Path
     """Path of the TOML file."""
@@ -474,11 +480,11 @@ class Profile:
 
     @property
     def operators(self) -> Path:
-        """File of times by traced operator."""
+        """Path of the file with times by traced operator."""
         return self.path.with_suffix(".parquet")
 
     def read_kernels(self) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
-        """Return the recorded rows by model, precision and batch, in file order."""
+        """Return (model, precision, batch) -> recorded rows, in the order of the file."""
         found: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
         with self.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):

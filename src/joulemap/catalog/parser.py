@@ -24,7 +24,7 @@ MAX_FILE_BYTES: Final = 1_000_000
 """Maximum size of a data file; a chip's file has a few kilobytes."""
 
 SHOWN_REASONS: Final = 3
-"""Maximum faults that an error lists."""
+"""Maximum faults that an error message lists."""
 
 Structured = TypeVar("Structured")
 
@@ -92,7 +92,7 @@ def name_file(path: Path) -> str:
 
 
 def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
-    """Read a file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
+    """Return the content of a file as a `record`, and its bytes; CatalogueError names file, key and reason."""
     label = name_file(path)
     try:
         content = read_bytes(path, MAX_FILE_BYTES)
@@ -123,7 +123,7 @@ def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> S
 
 
 def _place(reason: str) -> str:
-    """Rewrite an error `what @ .where` as `where: what`."""
+    """Rewrite an error `what @ .where` as `where: what`, with the expected value of a missing key."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")
     expected = describe_valid(where) if what == "missing" else ""

@@ -45,7 +45,7 @@ class PublicTable:
     boundary: str = ""
     """Boundary of energies and powers; empty if the scope is the name of a boundary."""
     conditions: str
-    """Conditions common to all rows."""
+    """Measurement conditions that all rows share."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
     """Key in the column `condition`, or `source` in served models -> further conditions of a row."""
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -53,7 +53,7 @@ class PublicTable:
     holds_energy: bool = False
     """True if rows have energies or powers."""
     doubt: str = ""
-    """Reason why the rows score no prediction; empty if they do."""
+    """Reason why the rows are not used to score predictions; empty if they are."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
     """Hardware, or source in served models -> coefficients fitted with its rows."""
 

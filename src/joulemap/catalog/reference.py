@@ -43,7 +43,7 @@ sets the length of bit lines; their voltage is assumed not to fall.
 DIE_UNITS: Final = 108.0
 DIE_NM: Final = 7.0
 DIE_EXPONENT: Final = 0.4
-"""Exponent of a unit's edge length over its process node."""
+"""Exponent with which the edge length of a unit grows with its process node."""
 
 LEAST_LOSS: Final = 0.06
 MOST_LOSS: Final = 0.2
@@ -151,7 +151,7 @@ def resolve_reference(
 
 
 def _add_factors(source: str, factors: Sequence[str]) -> str:
-    """Return a source with the factors that multiply its number."""
+    """Return a source, followed by the factors with which its number was multiplied."""
     if not factors:
         return source
     return f"{source.rstrip('.')}. {'Factors' if len(factors) > 1 else 'Factor'}: {', '.join(factors)}"
@@ -160,9 +160,9 @@ def _add_factors(source: str, factors: Sequence[str]) -> str:
 def _scale(
     entry: ActionEntry, node_nm: float, unit_count: float, chip_energy: Quantity | None
 ) -> tuple[float, str, str, tuple[str, ...]]:
-    """Return the factor from an action's energy in its class to that on a chip, its basis, its source and its parts.
+    """Return the factor on an action's class energy for a chip, with the basis and source of the result.
 
-    Parts are texts, each a factor and its reason.
+    The last item has a text for each part of the factor, with its reason.
     """
     factor, basis, source = 1.0, entry.basis, entry.source
     parts: list[str] = []

@@ -19,7 +19,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
 ANY: Final = "any"
-"""Row name in a table of coefficients that applies to all other rows."""
+"""Name of the row in a table of coefficients that applies to all rows without an entry."""
 
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -46,7 +46,7 @@ MEASURED_IN: Final[Mapping[str, str]] = {
     "energy": "J/B",
     "price": "USD",
 }
-"""Number of a hardware file -> SI unit."""
+"""Name of a number in a hardware file -> its SI unit."""
 
 PLAIN: Final[Mapping[str, str]] = {
     "id": "lower case letters, digits and _",
@@ -63,7 +63,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",
     "action": "an action of that component: `joulemap hardware show ID --energy`",
 }
-"""Key of a hardware file -> description, for keys without a list of values."""
+"""Key of a hardware file -> description, for keys that have no list of valid values."""
 
 
 def list_units(unit: str) -> str:
@@ -72,7 +72,7 @@ def list_units(unit: str) -> str:
 
 
 def describe_valid(where: str) -> str:
-    """Return the valid values of a key of a hardware file, as `quantities.clock.unit`; empty for an unknown key."""
+    """Return a description of the valid values of a key such as `quantities.clock.unit`; empty for an unknown key."""
     *above, key = re.sub(r"\[\d+\]", "", where).split(".")
     if key in CHOICES:
         return f"one of {', '.join(CHOICES[key])}"
@@ -120,9 +120,7 @@ Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
 
 def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) -> dict[str, Any]:
-    """Return the fields of an entry for its record: numbers in SI, lists as tuples; `before` is a prefix of keys in
-    errors.
-    """
+    """Return field -> value of an entry: numbers in SI, lists as tuples; `before` prefixes the keys in errors."""
     found: dict[str, Any] = {}
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
@@ -138,7 +136,7 @@ class PeakEntry:
 
     rate: QuantityEntry
     operations_per_clock: float | None = None
-    """Operations per clock of one unit; by default derived from rate, units and clock."""
+    """Operations per clock of one unit; None derives them from rate, units and clock."""
     clock_ghz: float | None = None
     unit_count: int | None = None
     engine: str = ""
@@ -166,7 +164,7 @@ class LinkEntry:
     connects: str
     link_count: QuantityEntry
     bandwidth: QuantityEntry
-    """Bandwidth in one direction, all links together."""
+    """Bandwidth in one direction, summed over all links."""
     generation: str = ""
     topology: str = ""
     lane_count: QuantityEntry | None = None
@@ -192,7 +190,7 @@ class LoadEntry:
 
 @frozen(kw_only=True)
 class CompilerEntry:
-    """Compiler support of a chip, as written in a file: the list of a known compiler, or one of the chip's own."""
+    """Compiler of a chip as written in a file: the list of a known compiler, or operators listed for this chip."""
 
     list: str = ""
     """Name of a file in `data/compiler`; with it, only a host may be given."""
@@ -263,7 +261,7 @@ class ChipQuantities:
     clock_die: QuantityEntry | None = None
     memory_bus_width: QuantityEntry | None = None
     memory_data_rate: QuantityEntry | None = None
-    """Transfers per second and pin."""
+    """Transfers per second of each memory pin."""
     price_purchase: QuantityEntry | None = None
     price_cloud: QuantityEntry | None = None
     host_share: QuantityEntry | None = None
@@ -304,7 +302,7 @@ class ColumnEntry:
 
 @frozen(kw_only=True)
 class CoefficientTableEntry:
-    """Coefficients `NAME_COLUMN.ROW` of several variants of one thing, with a common source."""
+    """Table of coefficients with a common source; each is named `NAME_COLUMN.ROW`."""
 
     name: str
     basis: str
@@ -341,7 +339,7 @@ class EnergyScaleEntry:
 
     name: str
     actions: list[str]
-    """Actions as `component.action`, each in at most one scale; `chip.static_power` must stand alone in its scale."""
+    """Actions as `component.action`; no action is in two scales, and `chip.static_power` is alone in its scale."""
     spread: float
     """Standard deviation of the factor's natural logarithm around 0."""
     meaning: str
@@ -396,7 +394,7 @@ class ActionEntry:
     """Energy per action at its reference node."""
 
     category: str
-    """Category of the architecture class."""
+    """Energy category as the architecture class names it."""
     common_category: str
     component: str
     action: str
@@ -416,7 +414,7 @@ class ActionEntry:
     count: str
     node_nm: float | None = None
     amount: float = 1.0
-    """Units of the role per count of the action."""
+    """Amount of the role's unit in one action, such as bytes per access."""
     level: str = ""
     """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level."""
 
@@ -428,7 +426,7 @@ class EventEntry:
     component: str
     event: str
     per: str
-    """Unit of the count."""
+    """Unit in which the event is counted."""
     meaning: str
     terms: list[str] = attrs.field(validator=attrs.validators.min_len(1))
     """Actions to add, as `component.action`; preceded by `-` to subtract, or by a factor and a space."""
@@ -439,15 +437,15 @@ class EventEntry:
     part_of: str = ""
     """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
-    """Actions whose energy belongs to the event. Default: the actions in `terms`, or none if one is subtracted."""
+    """Actions whose energy belongs to the event; None for those in `terms`, or for none if `terms` subtracts one."""
 
 
 @frozen(kw_only=True)
 class DefaultEntry:
-    """Number that a hardware file may omit, and its rule: a value, or a value times another number."""
+    """Number that a hardware file may omit, with its rule: a value, or a factor of another number."""
 
     quantity: str
-    """Dotted name, e.g. `static_power`, `geometry.warp_size`, `memory.l2.capacity`."""
+    """Name of the number with dots, such as `static_power`, `geometry.warp_size` or `memory.l2.capacity`."""
     value: float
     unit: str
     source: str
@@ -487,9 +485,9 @@ class ArchitectureFile:
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
     ways: dict[str, str] = attrs.field(factory=dict)
-    """Role -> difference in how this class fulfils it, as a phrase after `they`."""
+    """Role -> way in which this class fulfils it, as a phrase that follows `they`."""
     control_step: str = ""
-    """Name of the unit of control, such as an instruction or a token: a count of the role `instruction`."""
+    """Name of what the role `instruction` counts in this class, such as an instruction or a token."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.
@@ -515,11 +513,11 @@ class FittedEntry:
 
     name: str
     default: float
-    """Value before the fit."""
+    """Value of the coefficient before the fit."""
     value: float
     unit: str
     data_weight: float
-    """Share of the knowledge about the value that comes from measurements."""
+    """Weight of the measurements in the fitted value, from 0 to 1; the rest is the class's value."""
 
 
 @frozen(kw_only=True)
@@ -544,7 +542,7 @@ class FittedScaleEntry:
 
 @frozen(kw_only=True)
 class FittedDataEntry:
-    """Measurements behind a calibration."""
+    """Description of the measurements to which a calibration was fitted."""
 
     digest: str
     row_count: int
@@ -559,7 +557,7 @@ class FittedDataEntry:
 
 @frozen(kw_only=True)
 class AccuracyEntry:
-    """Accuracy of a calibration."""
+    """Accuracy of a calibration, as written in its file."""
 
     errors: list[CalibrationError] = attrs.field(factory=list)
 

@@ -40,17 +40,17 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "tuple[int, ...]": lambda text: tuple(int(size) for size in text.split("x") if size),
     "tuple[str, ...]": lambda text: tuple(text.split()),
 }
-"""Type of a field -> parser of its cell."""
+"""Type annotation of a field -> function that parses its cell."""
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a table as text by column."""
+    """Return the rows of a table, each as column -> text."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
-    """Return the rows of a table whose columns are the fields of a record; empty if the file does not exist.
+    """Return the rows of a table as records; each column is a field. Empty if the file does not exist.
 
     A quantity has its basis and source in further columns, and no unit.
     """
@@ -70,13 +70,13 @@ def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
 
 @cache
 def load_models() -> dict[str, ModelEntry]:
-    """Return the models by name, with the figures published by torchvision, without importing torch."""
+    """Return name -> model, with the figures that torchvision publishes, without importing torch."""
     return {entry.name: entry for entry in read_records(ModelEntry, DATA / "model" / "zoo.csv")}
 
 
 @cache
 def load_shipped() -> dict[str, ShippedWorkload]:
-    """Return the index of built-in workloads by model, without opening them."""
+    """Return model -> entry of its built-in workload, without opening the workload."""
     return {entry.model: entry for entry in read_records(ShippedWorkload, SHIPPED)}
 
 
@@ -87,7 +87,7 @@ def load_notes() -> tuple[ArchitectureNote, ...]:
 
 
 def find_notes(architectures: tuple[str, ...]) -> tuple[ArchitectureNote, ...]:
-    """Return the notes on these classes, each class once and in this order."""
+    """Return the notes on these classes, in their order and without repetition."""
     return tuple(note for name in dict.fromkeys(architectures) for note in load_notes() if note.architecture == name)
 
 
@@ -132,7 +132,7 @@ def find_region(name: str) -> GridRegion:
 
 @cache
 def load_scenarios() -> dict[str, Scenario]:
-    """Return the scenarios by name."""
+    """Return name -> scenario."""
     return {
         row["scenario"]: Scenario(
             name=row["scenario"],

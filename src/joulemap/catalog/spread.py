@@ -29,7 +29,7 @@ class ScaleSpread:
     """Factor that a calibration may apply to the energies of several actions."""
 
     scale: EnergyScale
-    """Scale with the factor 1."""
+    """Energy scale before a fit, with the factor 1."""
     spread: float
 
 
@@ -56,7 +56,7 @@ UNATTRIBUTED_SPREAD: Final = 0.7
 
 
 def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
-    """Return the single factor on energy that a power limit implies; none if a chip has no such energy."""
+    """Return the factor on the energy that only the power limit implies, as one item; empty without such energy."""
     actions = tuple(action.key for action in reference if action.is_on_board and action.key != LOSS_ACTION)
     meaning = "power of busy units and memories that the power limit implies beyond their circuits"
     scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT: Final = "vllm"
-"""Default engine."""
+"""Inference engine that is used if none is named."""
 
 NORM: Final = 2.5
 """Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
@@ -46,16 +46,16 @@ PACKED: Final = ("machete", "marlin")
 """Kernels that unpack integer weights in registers."""
 
 Number = TypeVar("Number", float, "NDArray[np.float64]")
-"""A number or an array of numbers."""
+"""Number or array of numbers."""
 
 
 @frozen(kw_only=True)
 class Stack:
-    """Inference engine at a date."""
+    """Release of an inference engine for language models."""
 
     name: str
     label: str
-    """Display name."""
+    """Name of the engine as answers show it."""
     date: str
     """First date of the release: `2025-01`."""
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
@@ -65,7 +65,7 @@ class Stack:
     reserves_output: bool
     """True if cache for the whole answer is reserved before a request starts."""
     waits: bool
-    """True for static batching: the next batch starts when all of the previous one has ended."""
+    """True for static batching: the next batch starts when all sequences of the previous one have ended."""
     all_logits: bool
     """True if a prefill pass computes logits of all its tokens instead of the last token only."""
     narrows_cache: bool
@@ -77,9 +77,10 @@ class Stack:
     widens: bool
     """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
-    """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
+    """True if GEMMs with few rows use kernels that stream the weights without tiles."""
     rescales: bool
-    """True if int8 weights are used in int8 GEMMs alone, each rescaled to the 16 bits of all other operators."""
+    """True if int8 weights are used only in int8 GEMMs, whose outputs are rescaled to 16 bits for all other operators.
+    """
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]
@@ -91,7 +92,7 @@ class Stack:
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
-    """Name -> number; names are those of `COEFFICIENTS`."""
+    """Name, as in `COEFFICIENTS` -> number that the engine states."""
     checked: str = ""
     """Date of the newest measurement that the release was compared with; empty for the release date."""
 
@@ -103,11 +104,14 @@ class Stack:
 
     @property
     def release(self) -> str:
-        """Name and first date, which group the prediction errors of a release."""
+        """Name and first date of the release, by which prediction errors are grouped."""
         return f"{self.name} {self.date}"
 
     def value(self, name: str, *kinds: str) -> float:
-        """Return a number of the engine for the first of these kinds that has one, else its default."""
+        """Return the coefficient `name` of the engine.
+
+        It is the one for the first of `kinds` that the engine states, else the engine's general one, else the default.
+        """
         keys = (*(f"{name}.{kind}" for kind in kinds), name)
         found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
         return found.value
@@ -119,7 +123,7 @@ class Stack:
 
     @property
     def words(self) -> str:
-        """Kernel argument of attention operators: `Hopper:flash_attention_3 flash_attention_2`."""
+        """Attention kernels as an argument of operators, such as `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
@@ -135,25 +139,25 @@ class Stack:
         return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
 
     def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:
-        """Return the time of passes with `sequences` sequences: device time combined with host time."""
+        """Return the time of a pass with `sequences` sequences, from device, launch and host time per sequence."""
         together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
         whole_s: Number = together_s + each_s * sequences
         return whole_s
 
     @property
     def without_host_sequence(self) -> Stack:
-        """Copy of the engine without host work per sequence, for speculation that stays on devices between passes."""
+        """Copy of the engine without host time per sequence, for speculative decoding that stays on the devices."""
         kept = {name: value for name, value in self.coefficients.items() if name != "host_sequence"}
         return attrs.evolve(self, coefficients=kept)
 
     @property
     def cache_share(self) -> float:
-        """Share that the KV cache takes of the memory left by weights and activations."""
+        """Fraction of the memory left by weights and activations that the KV cache takes."""
         return self.value("cache_share")
 
     @property
     def sequence_limit(self) -> int:
-        """Maximum sequences in progress."""
+        """Maximum number of sequences in progress."""
         return round(self.value("sequence_limit"))
 
     @property
@@ -164,7 +168,7 @@ class Stack:
 
 @frozen(kw_only=True)
 class Coefficient:
-    """Meaning and default of a stack's number."""
+    """Meaning and default value of a number in a stack file."""
 
     value: float
     unit: str
@@ -258,10 +262,10 @@ def stack_names() -> tuple[str, ...]:
 
 
 def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> Stack:
-    """Return the newest release of an engine by a date, or the newest of all; UnknownNameError for an unknown engine.
+    """Return the newest release of an engine by `date`, or the newest one without a date.
 
     A date before the first known release gives that release. An engine's port to a microarchitecture may be another
-    engine's code (`ports` in its file).
+    engine's code (`ports` in its file). Raises UnknownNameError for an unknown engine.
     """
     asked = _names().get(fold_name(name or DEFAULT))
     if asked is None:
@@ -280,7 +284,7 @@ def list_vendors(engine: str) -> tuple[str, ...]:
 
 
 def find_engine(text: str) -> Stack:
-    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 
     Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
     """

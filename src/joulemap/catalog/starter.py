@@ -130,7 +130,7 @@ SHOWN_UNITS: Final = {"Hz": "GHz", "B/s": "GB/s", "T/s": "GT/s"}
 
 
 def own_id(name: str) -> str:
-    """Return an id for a copy of a chip."""
+    """Return an id for the user's copy of a chip."""
     return f"my_{name}"
 
 
@@ -245,7 +245,7 @@ def minimal_text(architecture: str) -> str:
 
 
 def _rate(precision: str, rate: Quantity) -> Quantity:
-    """Return a peak in the unit that data sheets use."""
+    """Return a peak in the unit that data sheets use, TOPS or TFLOPS."""
     return attrs.evolve(rate, value=rate.value / 1e12, unit="TOPS" if precision.startswith("int") else "TFLOPS")
 
 
@@ -266,5 +266,5 @@ def _entry(quantity: Quantity) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    """Return the built-in hardware whose numbers a minimal file of a class uses."""
+    """Return the built-in hardware whose numbers appear in a minimal file of a class."""
     return load_catalogue().hardware[CLASS_HARDWARE[architecture]]

@@ -1,4 +1,4 @@
-"""Surroundings of each chip at the wall plug: a named form, or the form of its class and slot."""
+"""Equipment around each chip up to the wall plug: by a table of hardware, else by class and slot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER: Final = DATA / "system"
 
 @cache
 def load_surroundings() -> Mapping[str, Surrounding]:
-    """Return form -> surroundings; CatalogueError for an invalid table."""
+    """Return name of a form -> equipment around a chip; CatalogueError for an invalid table."""
     with (FOLDER / "form.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     labels = {row["form"]: row["label"] for row in rows if row["label"]}
@@ -41,7 +41,7 @@ def load_surroundings() -> Mapping[str, Surrounding]:
 
 
 def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Return the source of a number, with references to an earlier form or number resolved."""
+    """Return the source of a number; a reference to another form or number is replaced by that source."""
     reference, semicolon, rest = row["source"].partition("; ")
     kind, _, name = reference.partition(": ")
     form, quantity = row["form"], row["quantity"]
@@ -54,7 +54,7 @@ def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mappi
 
 @cache
 def _load_named() -> Mapping[str, tuple[str, str]]:
-    """Return hardware -> (form, reason why it has none)."""
+    """Return hardware -> (form, reason); the reason says why a form is missing."""
     with (FOLDER / "hardware.csv").open(newline="", encoding="utf-8") as file:
         return {row["hardware"]: (row["form"], row["reason"]) for row in csv.DictReader(file)}
 
@@ -71,7 +71,7 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
 
 
 def find_surrounding(hardware: HardwareEntry | Hardware) -> Surrounding:
-    """Return the surroundings of a chip at the wall plug; UsageError if they are unknown."""
+    """Return the equipment between a chip and the wall plug; UsageError if it is unknown."""
     form = _find_form(hardware)
     if not form:
         raise UsageError(f"{hardware.id} has no energy at the wall: {explain_missing(hardware)}; use --boundary board")

@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # keep imports few until Ctrl-C is handled
 
 
 def main() -> NoReturn:
-    """Run the command line as the process. Slow imports follow after Ctrl-C is handled."""
+    """Run the command line as the process. Slow imports come after Ctrl-C can be handled."""
     import os
     import signal
     import sys

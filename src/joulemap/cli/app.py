@@ -56,7 +56,7 @@ MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
-"""Commands that help lists first."""
+"""Commands that the help lists first, in this order."""
 
 
 def list_commands() -> list[str]:
@@ -73,7 +73,7 @@ def find_commands() -> dict[str, str]:
 
 
 class HelpedCommand(TyperCommand):
-    """Command with `--help-all`."""
+    """Command that prints joulemap's help and has `--help-all`."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -272,7 +272,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_typed() -> list[str]:
-    """Return the words that a shell wants completed, and register typer's completion classes."""
+    """Return the words that a shell wants completed, and register Typer's completion classes."""
     from typer.completion import get_completion_inspect_parameters
 
     get_completion_inspect_parameters()  # registers typer's shells, as its own completion options would
@@ -311,7 +311,7 @@ def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
 
 
 def _find_damage() -> str:
-    """Return the damage of the database after a command failed for no known reason; empty if there is none."""
+    """Return a text on the database's damage after a command failed for no known reason; empty without damage."""
     from joulemap.cli.output import opened
     from joulemap.system.errors import DatabaseError
 

@@ -19,7 +19,7 @@ _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Store the words of a command line and joulemap's variables; UsageError for a word that is not UTF-8."""
+    """Store the words of a command line and joulemap's variables; UsageError for words that are not UTF-8."""
     named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
     for place, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
@@ -38,7 +38,10 @@ def spell_line() -> str:
 
 
 def named_files(output: Path) -> Iterator[Path]:
-    """Yield every file and folder that the command line names, and the output itself if it is named twice."""
+    """Yield every file and folder that the command line names.
+
+    `output` is included only if it is named twice, so that it is an input too.
+    """
     is_passed = False
     for word in _words.get():
         value = _strip(word)
@@ -139,11 +142,11 @@ SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
     "--precision": _is_precision,
     "--fail-above": _is_share,
 }
-"""Option with a comma-separated list -> test for a word that can only be a further value."""
+"""Option that takes a list -> test of whether the next word is another item of it, not an argument."""
 
 
 def _strip(word: str) -> str:
-    """Return the value of `--option=value` or `-ovalue`, else the word."""
+    """Return VALUE of a word such as `--option=VALUE` or `-oVALUE`; any other word is returned unchanged."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")
         return value if equals else name

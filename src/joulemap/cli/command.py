@@ -31,7 +31,7 @@ OUTPUT: Final = "Output"
 GENERAL: Final = "General"
 
 PLACES: Final = "places"
-"""Attribute of a command's function: parameter -> its `Place`."""
+"""Attribute of a command's function with the `Place` of each parameter."""
 
 OPTION: Final = "option"
 """Metadata key of a field's default, names and arguments for Typer."""
@@ -113,7 +113,7 @@ def _read_strictly(annotation: Any) -> None:
 
 
 def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
-    """Return the conversion of an option type that first checks that a word is a number."""
+    """Return the converter of an option's type, preceded by a check that the word is a number."""
     convert = kind.convert
 
     def check(value: Any, *place: Any) -> Any:
@@ -126,7 +126,7 @@ def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
 
 
 def name_command(function: Callable[..., Any]) -> str:
-    """Return the words that call a command: name of the module or wing, then, in a group, name of the function."""
+    """Return the words that call a command: the name of the module or wing, and in a group that of the function."""
     home, name = function.__module__, function.__name__.rstrip("_")
     named = {module: word for wing in list_wings() for word, module in wing.commands.items()}
     word = named.get(home) or home.rpartition(".")[2]

@@ -10,7 +10,7 @@ VARIABLE: Final = "_JOULEMAP_COMPLETE"
 """Environment variable that a shell sets when it asks for completions; typer prescribes the name."""
 
 WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
-"""Variables that contain the typed words: of zsh, fish and PowerShell, and of bash."""
+"""Environment variables with the typed words: one of zsh, fish and PowerShell, and one of bash."""
 
 
 def read_typed(variables: Mapping[str, str]) -> list[str]:
@@ -26,9 +26,9 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
-    """Return a completion by the names in `module.NAME`: a collection, a Literal, or a function that lists.
+    """Return a function that completes a word by the names in `module.NAME`: a collection, a Literal, or a function.
 
-    The module is imported only for a completion. A word that `is_one` is a single name, not a list.
+    The module is imported only when a shell asks. With `is_one` the word is a single name, not a list.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -41,7 +41,7 @@ def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return the completions of a model."""
+    """Return the completions of a model's name."""
     from joulemap.answer.completion import list_model_names
 
     if "(" in incomplete:
@@ -62,5 +62,5 @@ complete_runtimes: Final = offer("domain.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:
-    """Return the completions of a model or hardware."""
+    """Return the completions of a word that is a model or hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]

@@ -28,7 +28,7 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 PROFILE: Final = (".pb.gz", "a gzipped profile")
 TRACE: Final = (".json", "a trace in JSON")
 NODE_DATA: Final = (".json", "node data in JSON")
-"""File suffix and content of each format."""
+"""File suffix of node data for Model Explorer, and a phrase for its content."""
 
 
 @frozen(kw_only=True)

@@ -18,26 +18,26 @@ from joulemap.cli.command import COST, GENERAL, HARDWARE, HIDDEN, LIMITS, OPTION
 ARGUMENTS: Final = "Arguments"
 FIRST: Final = (ARGUMENTS, OPTIONS)
 LAST: Final = (WORKLOAD, HARDWARE, LIMITS, COST, OUTPUT, GENERAL)
-"""Panels in order; the panels of wings come between these two groups."""
+"""Panels that help lists last, in order; panels of wings come before them."""
 
 PARAGRAPHS: Final = 2
-"""Paragraphs of a command's description that `--help` prints."""
+"""Maximum paragraphs of a command's description that `--help` prints."""
 
 EXAMPLES: Final = 4
-"""Examples that `--help` prints."""
+"""Maximum examples that `--help` prints."""
 
 MARK: Final = "\b\n"
 """Start of a paragraph that contains examples or other lines that must not be wrapped."""
 
 FEW: Final = 14
-"""Maximum options of a command that `--help` lists completely."""
+"""Largest number of options that `--help` lists completely."""
 
 COLUMN: Final = 27
-"""Widest name of an option that has its description on the same line."""
+"""Maximum characters of an option's name that has its description on the same line."""
 
 
 class Entry(NamedTuple):
-    """Text of one argument or option."""
+    """Names and description of one argument or option, as help prints them."""
 
     names: str
     """Names and metavar, e.g. `-f, --format FORMAT`."""
@@ -57,7 +57,7 @@ def split_help(text: str) -> tuple[list[str], list[str]]:
 
 
 def describe_parameter(parameter: Any, context: typer.Context) -> Entry:
-    """Return the text of an argument or option."""
+    """Return the names and the description of an argument or option."""
     meaning = parameter.help or ""
     names = value = parameter.make_metavar(ctx=context)
     if parameter.param_type_name == "option":
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 
 def _name_value(parameter: Any) -> str:
-    """Return the longest name of an option as its metavar."""
+    """Return the metavar of an option without one: its longest name in upper case."""
     return str(max(parameter.opts, key=len)).strip("-").replace("-", "_").upper()
 
 
@@ -110,7 +110,10 @@ def _show_default(parameter: Any, context: typer.Context) -> str:
 
 
 def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
-    """Write the help of a command: all of it, or its beginning, its first examples and the options that are basic."""
+    """Write the help of a command.
+
+    Unless `is_whole`, it has the first paragraphs and examples, and no advanced options.
+    """
     command.format_usage(context, formatter)
     text = command.help or ""
     paragraphs, examples = split_help(text)

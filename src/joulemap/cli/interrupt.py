@@ -19,10 +19,10 @@ from joulemap.system.errors import ExitCode, Interrupted
 from joulemap.system.handle import IS_POSIX
 
 GRACE_S: Final = 0.4
-"""Seconds until the next call of `heed` before the process is ended."""
+"""Seconds after Ctrl-C until the process is ended, unless the command stops by itself before."""
 
 FINISH_S: Final = 20.0
-"""Further seconds to store finished results; a second Ctrl-C ends the process at once."""
+"""Further seconds in which finished results may be stored; a second Ctrl-C ends the process at once."""
 
 TEXT: Final = "joulemap: interrupted; nothing in the database is half written"
 SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
@@ -43,7 +43,7 @@ def open_standard_descriptors() -> None:
 
 
 def watch() -> None:
-    """Start to end this process on Ctrl-C."""
+    """Install the handling of Ctrl-C, which ends this process."""
     woken, signalled = os.pipe()
     if IS_POSIX:  # Windows has no such pipes, and its handler runs in a thread that may wait
         os.set_blocking(signalled, False)
@@ -54,12 +54,12 @@ def watch() -> None:
 
 
 def is_asked() -> bool:
-    """Return True after Ctrl-C."""
+    """Return True if Ctrl-C was pressed."""
     return _asked.is_set()
 
 
 def heed() -> None:
-    """Raise Interrupted after Ctrl-C; called at points where no work is lost."""
+    """Raise Interrupted if Ctrl-C was pressed; called at points where no work is lost."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()
         raise Interrupted

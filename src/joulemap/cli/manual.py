@@ -12,7 +12,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Parameter:
-    """An argument or option."""
+    """Argument or option of a command, as its help describes it."""
 
     names: str
     """Names and metavar, e.g. `-f, --format FORMAT`."""
@@ -22,7 +22,7 @@ class Parameter:
 
 @frozen(kw_only=True)
 class Manual:
-    """A command, or a group of commands."""
+    """Help of a command, or of a group of commands."""
 
     path: str
     """Words that call the command: `joulemap db export`."""
@@ -30,7 +30,7 @@ class Manual:
     paragraphs: tuple[str, ...]
     """Description; the first paragraph is one sentence."""
     examples: tuple[str, ...]
-    """Lines for a shell."""
+    """Examples as lines for a shell."""
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
     """Visible arguments and options."""

@@ -45,16 +45,16 @@ OPTIONS_HELP: Final = (
 """Description of the tool `options`."""
 
 MOST_READ: Final = 10_000
-"""Maximum rows of a statement's answer."""
+"""Maximum rows that a statement's answer may have."""
 
 MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""
 
 MOST_ERROR_BYTES: Final = 100_000
-"""Maximum bytes of its standard error that are read."""
+"""Maximum bytes that are read from the standard error of a call's process."""
 
 MOST_LINE: Final = 2_000
-"""Maximum characters of an error."""
+"""Maximum characters of an error message."""
 
 GRACE_S: Final = 2.0
 """Seconds that a call may overrun its limit before it is killed."""
@@ -85,7 +85,7 @@ class Host:
 
     @property
     def here(self) -> Path:
-        """Folder at which relative paths start: the first allowed one, else the root."""
+        """Folder from which relative paths start: the first folder that tools may read, else the root."""
         return self.folders[0] if self.folders else Path(os.sep)
 
     @cached_property

@@ -12,7 +12,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 HOST: Final = "host"
-"""Name that replaces a model to measure kernel launches of this machine."""
+"""Word that is given as the model to measure kernel launches of this machine."""
 
 
 @frozen(kw_only=True)

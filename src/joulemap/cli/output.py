@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
-"""Format of the same table as csv, for files only."""
+"""Format with the same table as csv; it is only written to files."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
-"""Formats for display; they may cut rows."""
+"""Output formats for people, which may omit rows."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 
@@ -54,10 +54,10 @@ SUFFIXES: Final = {
 """File suffix -> output format."""
 
 COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""Escape sequence that starts or ends a colour."""
+"""Pattern of an escape sequence that starts or ends a colour."""
 
 opened: Final[list[Path]] = []
-"""Databases that this process has opened."""
+"""Paths of the databases that this process has opened."""
 
 
 @frozen(kw_only=True)
@@ -78,7 +78,7 @@ class DatabaseOptions:
     )
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
-        """Return the files that an output must not replace: the database with its companions, and all inputs."""
+        """Return the files that an output must not replace: the database, its companion files, and all inputs."""
         database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if output is None else (*database, *named_files(output))
 
@@ -134,7 +134,7 @@ COMPRESSED: Final = (".gz", ".pb", ".pprof")
 
 
 FURTHER: Final = (".pdf", ".svg", ".png", ".docx", ".pptx", ".xlsx", ".toml", ".sql")
-"""Suffixes of other formats, most of which no command writes."""
+"""Suffixes of other known formats; an output that has one but is not of that format is refused."""
 
 
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
@@ -176,7 +176,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def written_form(self) -> str:
-        """Format of the answer; raises as `choose_format` does."""
+        """Format of the output; raises the errors of `choose_format`."""
         return choose_format(self.form, self.output)
 
     def check_place(self) -> None:
@@ -276,8 +276,8 @@ class OutputOptions(DatabaseOptions):
     ) -> None:
         """Write a table: all columns for programs, `columns` for people.
 
-        A narrow terminal folds the columns in `keep` last. People see `most` rows, or `most` of each value of the
-        column `most_of`, below the sentence `answer`, and the number of further rows.
+        On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
+        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.
         """
         from joulemap.present.document import table_document
 
@@ -314,7 +314,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def width(self) -> int | None:
-        """Width of the terminal in characters, or `COLUMNS`; None for no limit."""
+        """Width of the terminal in characters; the variable `COLUMNS` overrides it. None for no limit."""
         if self.wide or self.output is not None:
             return None
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -322,7 +322,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def height(self) -> int | None:
-        """Height of the terminal in lines, or `LINES`; None without a terminal."""
+        """Height of the terminal in lines; the variable `LINES` overrides it. None without a terminal."""
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         return shutil.get_terminal_size().lines if is_terminal or os.environ.get("LINES") else None
 

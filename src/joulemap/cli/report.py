@@ -19,7 +19,7 @@ from joulemap.domain.name import split_names
 from joulemap.system.wing import find_parts
 
 CHAPTERS: Final = "Chapters"
-"""Panel of the options of a report's further chapters."""
+"""Help panel with the options of optional chapters."""
 
 
 def join_records(port: str) -> type:
@@ -33,7 +33,7 @@ def join_records(port: str) -> type:
 
 
 def split_records(port: str, joined: object) -> Iterator[Any]:
-    """Yield the records of a port with the values of a joined one."""
+    """Yield the records that wings register at a port, with values from a record of `join_records`."""
     for record in find_parts(port):
         yield record(**{field.name: getattr(joined, field.name) for field in attrs.fields(record)})
 
@@ -96,6 +96,6 @@ def report(
 
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
-    """Return the hardware options, as words, of the command that the page prints."""
+    """Return the hardware options as words, for the command that the page shows."""
     names = ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
     return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

@@ -15,7 +15,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_input, read_text
 
 MOST_BYTES: Final = 20_000_000
-"""Maximum size of a statement."""
+"""Maximum bytes of a statement in a file."""
 
 
 @command

@@ -1,7 +1,7 @@
 """Writer of a statement's rows as they arrive, in any number.
 
-This module also stops a query that the engine does not stop. If this takes too long, the process ends, which does not
-damage the database. The operating system limits memory, since the limit of the engine does not hold within one call of
+This module also stops a query that the engine does not stop. If stopping takes too long, the process ends, which does
+not damage the database. The operating system limits memory, because the engine exceeds its own limit within one call of
 a function.
 """
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 GRACE_S: Final = 1.0
 """Seconds that the engine may overrun the limit before the process ends."""
 SLACK_BYTES: Final = 512e6
-"""Memory of a command outside the query: modules, buffers."""
+"""Memory in bytes that a command needs besides the query, such as for modules and buffers."""
 
 SLACK_BYTES_PER_CORE: Final = 16e6
-"""Memory per thread of the engine, outside the query."""
+"""Memory in bytes that each thread of the engine needs besides the query."""
 
 One = TypeVar("One")
 
 
 @contextlib.contextmanager
 def capping(bounds: Bounds) -> Iterator[None]:
-    """Limit the memory of the process inside to twice the bounds: once for the engine, once for the rows.
+    """Limit the memory of the process in the block to twice the bounds: once for the engine, once for the rows.
 
     Raises SqlError if an allocation fails. Systems without such a limit rely on the engine.
     """
@@ -82,9 +82,9 @@ def _read_data_bytes() -> int | None:
 
 @contextlib.contextmanager
 def ending_late(bounds: Bounds, sign: Callable[[], object] | None = None) -> Iterator[None]:
-    """End the process with a message if the code inside exceeds the time limit and does not stop.
+    """End the process with a message if the block exceeds the time limit.
 
-    If `sign`, a measure of progress, has changed when the time is over, the time restarts.
+    `sign` returns a measure of progress. If it has changed when the time is over, the time starts again.
     """
     over = Event()
 
@@ -103,7 +103,7 @@ def ending_late(bounds: Bounds, sign: Callable[[], object] | None = None) -> Ite
 
 
 def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
-    """Yield the items; the time limit holds for producing each item, not for its use."""
+    """Yield the items; the time limit applies to the computation of each item, not to its use by the caller."""
     while True:
         with ending_late(bounds):
             item = next(items, None)
@@ -224,7 +224,7 @@ class StreamOptions(OutputOptions):
 
 
 def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
-    """Yield the batches and add up their rows."""
+    """Yield the batches; `done` gets the number of rows that were yielded."""
     for batch in batches:
         done[0] += len(batch)
         yield batch
@@ -253,7 +253,7 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
 
 
 def _wrap(pieces: Iterator[str]) -> Iterator[str]:
-    """Yield a JSON array as the rows of an object that begins with the head."""
+    """Yield the pieces of a JSON array as the value of `rows` in an object that begins with the head."""
     from joulemap.present.writer.json import dump
 
     yield dump(make_head()).removesuffix("\n}") + ',\n  "rows": '

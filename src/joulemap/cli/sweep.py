@@ -25,7 +25,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class SweepRunOptions(ManyRunOptions):
-    """Options for running models in every combination."""
+    """Options for running models in every combination of precision, batch and runtime."""
 
     batch: str = option(
         "",

@@ -36,19 +36,19 @@ TOOLS: Final[dict[str, str]] = {
     "diff": "diff",
     "sql": "sql",
 }
-"""Tool of the core -> command."""
+"""Tool of the core -> words of its command."""
 
 ALL: Final = TOOLS | {name: command for wing in list_wings() for name, command in wing.tools.items()}
-"""Tool -> command."""
+"""Tool of the core or of a wing -> words of its command."""
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
     | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
 )
-"""Parameters that the server sets, or that only people need."""
+"""Parameters of commands that are not tool arguments, because the server sets them or only people need them."""
 
 CODE: Final = re.compile(r"\.(?:py|pt2)\b", re.IGNORECASE)
-"""Pattern of a model name whose code runs."""
+"""Pattern of a model's name that makes a command run code."""
 
 PATH: Final = re.compile(r"(?:^|/)\.\.?(?:/|$)|^[/~]|\.(?:toml|json|csv|sql|duckdb|parquet)$", re.IGNORECASE)
 """Pattern of a text that is a path even if no file exists."""
@@ -69,16 +69,17 @@ DIGITS: Final = 6
 """Significant digits of a number in an answer that is cut to size."""
 
 MOST_PLAIN: Final = 12
-"""Minimum entries kept of a list of texts or numbers."""
+"""Number of entries that a list of texts or numbers keeps at least when an answer is cut."""
 
 CALLED: Final[Mapping[str, str]] = {"words": "model", "named": "hardware"}
-"""Positional parameter -> argument of the tool."""
+"""Name of a positional parameter -> name of the tool's argument."""
 
 LONG: Final = 200
-"""Characters after which no sentence is added to a tool's description."""
+"""Number of characters beyond which a tool's description gets no further sentence."""
 
 BRIEF: Final = 40
-"""Maximum characters of a description in a schema, if a clause ends before; the tool `options` has the full text."""
+"""Maximum characters of a description in a schema if it can end after a clause; the tool `options` has the full text.
+"""
 
 COMMON: Final = frozenset(
     {"model", "hardware", "precision", "batch", "runtime", "scenario", "power_budget", "engine", "devices", "prompt"}
@@ -87,7 +88,7 @@ COMMON: Final = frozenset(
 """Arguments that every schema lists, even if many tools share them."""
 
 SHARED: Final = 2
-"""Minimum number of tools with an argument for which only the tool `options` describes it."""
+"""Minimum number of tools with an argument at which schemas omit it; the tool `options` describes it."""
 
 COUNTS: Final = frozenset({"batch", "devices", "output"})
 """Arguments that are one number in some tools and a comma-separated list in others; all schemas accept both."""
@@ -101,7 +102,7 @@ OPTIONS: Final = "options"
 
 @frozen(kw_only=True)
 class Tool:
-    """Command that a program calls."""
+    """Command that programs call over the Model Context Protocol."""
 
     name: str
     command: tuple[str, ...]
@@ -128,7 +129,7 @@ class Tool:
 
     @property
     def bounds(self) -> bool:
-        """True for a tool that takes the limits of a query."""
+        """True if the command has options that limit a query, such as `timeout`."""
         return any(parameter.name == "timeout" for parameter in self._parsed.params)
 
     @property
@@ -226,7 +227,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def _call(parameter: Any) -> str:
-    """Return the name of a parameter as an argument; an option replaces a positional parameter of the same name."""
+    """Return the tool argument of a command's parameter: the name of its option, with `_` for `-`."""
     if parameter.param_type_name == "argument":
         return CALLED.get(parameter.name, str(parameter.name))
     return _option(parameter).strip("-").replace("-", "_")
@@ -277,9 +278,9 @@ def _spell(name: str, value: Any) -> str:
 def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
     """Raise UsageError for a value that names forbidden code, or a path outside these folders.
 
-    Relative paths start at `here`. A file name may contain spaces and commas, so the whole value and every part between
-    two splitting characters is resolved as the command would open it. The same rules hold for code and paths that a
-    file names.
+    Relative paths start at `here`. A file name may contain spaces and commas. So the whole value, and every part of it
+    between characters of `BREAKS`, is resolved as the command would open it. The same rules hold for code and paths
+    that a file names.
     """
     for value in values:
         if CODE.search(value) and not runs_code:
@@ -291,7 +292,7 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
 
 
 def _cut_pieces(value: str) -> Iterator[str]:
-    """Yield every part of a value between two splitting characters; UsageError for too many."""
+    """Yield every part of a value between two characters of `BREAKS`; UsageError for too many of them."""
     breaks = [found.span() for found in BREAKS.finditer(value)]
     if len(breaks) > MOST_BREAKS:
         raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}")

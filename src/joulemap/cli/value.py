@@ -130,7 +130,7 @@ def _check_count(count: int) -> None:
 
 
 def _fill(found: list[int], last: int, text: str) -> list[int]:
-    """Return the numbers that the dots replace, before the last number."""
+    """Return the numbers for which the dots in a list stand, up to but without `last`."""
     pairs = list(pairwise(found))
     steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
     filled, number = [], found[-1] if found else 0

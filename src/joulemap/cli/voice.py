@@ -36,7 +36,7 @@ class Voice:
         self._began_s = time.monotonic()
 
     def set(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Turn on a flag; a flag before the command stays on."""
+        """Turn on flags; a flag that is already on stays on."""
         self.is_quiet |= quiet
         self.is_verbose |= verbose
 

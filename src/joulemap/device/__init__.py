@@ -1,1 +1,1 @@
-"""Measurements on this machine: its hardware and state, the latency of a model, and the energy it uses."""
+"""Measurements on this machine: its hardware and state, and the latency and energy of a model."""

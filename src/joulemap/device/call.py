@@ -34,7 +34,7 @@ from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.tensor import dtype_name
 
 MOST_KEPT: Final = 200
-"""Maximum calls per input signature with per-module times; later calls are only counted."""
+"""Maximum calls per input signature that are timed by module; later calls are only counted."""
 
 COMPILED: Final = "_compiled_call_impl"
 """Attribute in which `module.compile()` stores the compiled call."""
@@ -51,11 +51,11 @@ class TimedCall:
     """Input signature; equal for calls with the same tensor shapes and dtypes, scalar and string arguments, mode and
     precision."""
     own_s: Mapping[str, float]
-    """Module path -> time in the module, without the modules that it calls."""
+    """Module path -> seconds in the module, without the modules that it calls."""
     counts: Mapping[str, int]
-    """Module path -> number of calls."""
+    """Module path -> number of calls of the module."""
     backward_s: Mapping[str, float]
-    """Module path -> backward time of the module's own operators; empty if no backward pass ran."""
+    """Module path -> seconds of the backward pass for the module's own operators; empty if no backward pass ran."""
 
     @property
     def latency_s(self) -> float:
@@ -65,14 +65,14 @@ class TimedCall:
 
 @frozen(kw_only=True)
 class CallKind:
-    """Properties that all calls with one input signature share."""
+    """Inputs and state that all calls with one input signature have in common."""
 
     args: tuple[Any, ...]
-    """Example positional arguments; large tensors are stored without values."""
+    """Positional arguments of the first call; large tensors are stored without values."""
     keywords: Mapping[str, Any]
-    """Example keyword arguments, stored like `args`."""
+    """Keyword arguments of the first call, stored like `args`."""
     precision: str
-    """Precision of matrix multiplications, by joulemap's name."""
+    """Precision of GEMMs, such as `bf16`."""
     is_training: bool
     """True if the model was in training mode with gradients enabled."""
 
@@ -86,23 +86,25 @@ class _Span:
     ended: Any = None
     inner: list[_Span] = attrs.field(factory=list)
     first: int = 0
-    """Sequence number of the first autograd node that the call may create."""
+    """Sequence number of the first autograd node that may belong to the call."""
     behind: int = 0
-    """Sequence number after the last one."""
+    """Sequence number that follows the last autograd node of the call."""
     gradients: list[_Span] = attrs.field(factory=list)
-    """Spans of the backward nodes; only on the span of the whole model."""
+    """Spans of the backward nodes; filled only in the span of the whole model."""
 
     def find(self, number: int) -> str | None:
-        """Return the path of the innermost module that created a node; None if the call did not create it."""
+        """Return the path of the innermost module whose call created the autograd node `number`; None for a node of
+        another call.
+        """
         if not self.first <= number < self.behind:
             return None
         return next(filter(None, (one.find(number) for one in self.inner)), self.path)
 
 
 class _Timed:
-    """Wrapper of a module's function that passes attribute access through.
+    """Replacement of a module's function that times its calls and otherwise acts like the function.
 
-    Copies and pickles of the module hold the wrapped function.
+    Copies and pickles of the module hold the original function.
     """
 
     __wrapped__: Callable[..., Any]
@@ -131,7 +133,7 @@ class _Timed:
 def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
     """Restore the function that a wrapper replaced.
 
-    A wrapper that was itself wrapped in the meantime stays in place, but no longer times.
+    If other code has wrapped the wrapper since, the wrapper stays in place but stops timing.
     """
     timed.is_over = True
     if own.get(name) is not timed:
@@ -145,7 +147,7 @@ def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
 
 
 class CallRecorder:
-    """Recorder of a model's calls."""
+    """Recorder that times the calls of a model, module by module."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.is_compiled = _is_compiled(module)
@@ -243,7 +245,7 @@ class CallRecorder:
         node.register_hook(end)
 
     def _find_kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-        """Return the input signature of a call; the first call of each becomes its example."""
+        """Return the input signature of a call. The first call with a signature is kept as its example."""
         tensors = tensors_in((args, kwargs))
         precision = self._precision or _find_common(tensors) or "fp32"
         if torch.is_autocast_enabled(self.device):
@@ -286,7 +288,7 @@ class CallRecorder:
 
 
 def check_watched(module: object) -> torch.nn.Module:
-    """Return the module; UsageError for anything else."""
+    """Return `module` if it is a torch module; raise UsageError otherwise."""
     if not isinstance(module, torch.nn.Module):
         what = module.__name__ if isinstance(module, type) else type(module).__name__
         raise UsageError(f"watch takes an nn.Module, found a {what}")
@@ -308,14 +310,18 @@ def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator
 
 
 def _keep(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor to keep as an example: with its values if a trace needs them, else only its shape and dtype."""
+    """Return the copy of a tensor that is kept in an example: with values if a trace needs them, else on the meta
+    device.
+    """
     if has_values(tensor):
         return tensor.detach().clone()
     return torch.empty_like(tensor, device="meta", requires_grad=False) if tensor.layout == torch.strided else tensor
 
 
 def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str, Any]:
-    """Return the arguments of a call, all positional or all by keyword; UsageError if neither form is possible."""
+    """Return the example arguments of a call, either all as a tuple or all as keywords; UsageError if neither is
+    possible.
+    """
     args, kwargs = kind.args, kind.keywords
     if not kwargs or not args:
         return dict(kwargs) if kwargs else tuple(args)
@@ -333,7 +339,7 @@ def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str,
 
 
 def _find_common(tensors: Sequence[torch.Tensor]) -> str:
-    """Return the dtype that most floating-point elements have; empty if there are none."""
+    """Return the dtype with the most floating-point elements in these tensors; empty if there are none."""
     counts: Counter[torch.dtype] = Counter()
     for one in tensors:
         if not is_lazy(one) and one.is_floating_point():

@@ -18,27 +18,27 @@ J_PER_MJ: Final = 1e-3
 
 
 class EnergyCounter(Protocol):
-    """Counter of the energy between `start` and `stop`."""
+    """Counter of the energy that a part of the machine uses between `start` and `stop`."""
 
     scope: str
     """Part of the machine that the counter covers."""
     shortest_s: float
-    """Minimum length of a window; a shorter one spans too few counter updates."""
+    """Minimum time between `start` and `stop`; in less time the counter is updated too rarely."""
 
     def start(self) -> None:
-        """Start a window."""
+        """Read the counter at the start of a measurement."""
 
     def stop(self) -> float | None:
-        """Return the joules used since the window started; None if a reading failed."""
+        """Return the joules used since `start`; None if a reading failed."""
 
 
 @define
 class Zone:
-    """RAPL zone of the powercap tree."""
+    """One RAPL energy counter in the powercap tree of Linux."""
 
     path: Path
     range_uj: int
-    """Count at which the counter wraps to 0; 0 if the kernel does not report it."""
+    """Count in microjoules at which the counter starts again at 0; 0 if the kernel does not report it."""
 
     def read(self) -> int:
         """Return the count in microjoules; raises OSError or ValueError."""
@@ -46,14 +46,17 @@ class Zone:
 
 
 def span_uj(before: int, after: int, range_uj: int) -> int | None:
-    """Return the count between two readings of a counter that may have wrapped once; None if its range is unknown."""
+    """Return the microjoules between two readings of a counter.
+
+    A counter that started again at 0 between them needs a known range (`Zone.range_uj`); without it the result is None.
+    """
     if after >= before:
         return after - before
     return after - before + range_uj if range_uj >= before else None
 
 
 class Rapl:
-    """Sum of all CPU packages. A package includes cores and caches; most DRAM is outside it."""
+    """Energy of all CPU packages together. A package includes cores and caches, but most DRAM is outside it."""
 
     scope = "package"
     shortest_s = 0.05
@@ -79,11 +82,11 @@ class Rapl:
         return cls(zones) if zones else None
 
     def start(self) -> None:
-        """Start a window."""
+        """Read the counters at the start of a measurement."""
         self._before = [zone.read() for zone in self._zones]
 
     def stop(self) -> float | None:
-        """Return the joules used by all packages since the window started; None if a reading failed."""
+        """Return the joules used by all packages since `start`; None if a reading failed."""
         total = 0
         try:
             for zone, before in zip(self._zones, self._before, strict=True):
@@ -97,11 +100,11 @@ class Rapl:
 
 
 class Nvml:
-    """Energy of one whole GPU board, as its driver counts it."""
+    """Energy of one GPU board, as counted by its driver."""
 
     scope = "board"
     shortest_s = 0.5
-    """Minimum length of a window; the counter updates at 10 Hz on recent boards."""
+    """Minimum time between `start` and `stop`; the counter is updated at 10 Hz on recent boards."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library = library
@@ -122,9 +125,9 @@ class Nvml:
         return cls(pynvml, handle)
 
     def start(self) -> None:
-        """Start a window."""
+        """Read the counter at the start of a measurement."""
         self._before = self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle)
 
     def stop(self) -> float | None:
-        """Return the joules used by the board since the window started."""
+        """Return the joules used by the board since `start`."""
         return float(self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle) - self._before) * J_PER_MJ

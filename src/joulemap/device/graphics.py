@@ -20,7 +20,9 @@ class Limits:
 
 
 def parse_smi(text: str, uuid: str) -> Limits:
-    """Return the limits of the GPU with this UUID from lines of `uuid, MHz, MHz, W`; UsageError if one is missing."""
+    """Return the limits of the GPU with this UUID from lines of `uuid, MHz, MHz, W`. Raises UsageError if its line or a
+    value is missing.
+    """
     plain = uuid.removeprefix("GPU-")
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -34,7 +36,7 @@ def parse_smi(text: str, uuid: str) -> Limits:
 
 
 def read_gpu() -> Gpu:
-    """Return the first CUDA device; UsageError if there is none, or nvidia-smi does not report its clocks."""
+    """Return the first CUDA device. Raises UsageError if there is none, or if nvidia-smi does not report its clocks."""
     if not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here")
     properties = torch.cuda.get_device_properties(0)

@@ -1,7 +1,7 @@
 """Kernel launch overhead of one thread of this machine in an eager framework.
 
-Blocks of one pixel run call by call. Each kernel ends before the next call, so the measured time is that of Python, the
-dispatcher and, on a GPU, its driver. Without a GPU the dispatch to the CPU itself is timed:
+A model of small blocks runs on an image of one pixel, so that each kernel ends before the next call. The measured time
+is then that of Python, the dispatcher and, on a GPU, its driver. Without a GPU, the same calls on the CPU are timed:
 
     launch = time of the same calls on this CPU x LAUNCH_PER_DISPATCH
 """
@@ -17,13 +17,15 @@ from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 
 BLOCKS: Final = 25
-"""Blocks per pass; their calls are about as many as those of a small model."""
+"""Blocks per pass; together they make about as many framework calls as a small model."""
 CALLS: Final = 4 * BLOCKS
 """Framework calls per pass."""
 
 LAUNCH_PER_DISPATCH: Final = 5.56
-"""Ratio of the launch time on a device to the dispatch time on a CPU, in clocks of a thread: 98,000 (`call_clocks`)
-/ (4.65 us x 3.79 GHz). The time was measured with these blocks on one core of a Zen 5 (torch 2.11)."""
+"""Ratio of the launch time on a GPU to the time of the same call on a CPU, in clocks of a thread: 98,000
+(`call_clocks`) / (4.65 us x 3.79 GHz). The second time was measured with these blocks on one core of a Zen 5 (torch
+2.11).
+"""
 
 
 class _Block(torch.nn.Module):
@@ -41,7 +43,10 @@ class _Block(torch.nn.Module):
 
 
 def time_calls(device: str, seconds: float) -> tuple[str, Timing]:
-    """Return the device name and the timing of `CALLS` calls; UsageError if the device is not available."""
+    """Time an eager pass of `CALLS` framework calls, and return the device name and the timing.
+
+    Raises UsageError if the device is not available.
+    """
     check_device(device, "eager")
     blocks = torch.nn.Sequential(*(_Block() for _ in range(BLOCKS))).eval().to(device)
     value = torch.ones(1, 8, 1, 1, device=device)

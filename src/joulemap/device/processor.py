@@ -16,7 +16,7 @@ from joulemap.system.errors import UsageError
 CPUS: Final = Path("/sys/devices/system/cpu")
 
 PATIENCE_S: Final = 10.0
-"""Timeout of a tool; one that takes longer counts as absent."""
+"""Seconds to wait for a tool; one that takes longer counts as missing."""
 
 SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -30,7 +30,7 @@ ARM_FLAGS: Final = frozenset({"asimd", "neon"})
 
 
 def read_cpu() -> Cpu:
-    """Return this machine's CPU; UsageError if it does not run Linux, or reports too little."""
+    """Return this machine's CPU. Raises UsageError if it does not run Linux, or reports too little."""
     if platform.system() != "Linux":
         raise UsageError(
             f"the processor is read from /proc and /sys, which only Linux has; this is {platform.system()}"
@@ -210,7 +210,7 @@ def _vendor(text: str) -> str:
 def _clock(
     name: str, fields: Mapping[str, str], first: Mapping[str, str], frequencies: Mapping[str, str]
 ) -> tuple[float | None, str, float | None]:
-    """Return (clock that peaks are quoted at, its source, maximum clock); None if a clock is unknown."""
+    """Return (clock of the quoted peaks, source of this clock, maximum clock) in Hz. An unknown clock is None."""
     largest_text = frequencies.get("cpuinfo_max_freq")
     largest = float(largest_text) * KHZ if largest_text else _mhz(fields.get("CPU max MHz"))
     if frequencies.get("base_frequency"):
@@ -234,7 +234,9 @@ def _mhz(text: str | None) -> float | None:
 
 
 def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]:
-    """Return the caches by level; each distinct list of CPUs that share one is an instance."""
+    """Return the data caches of each level from the files of Linux. CPUs with an equal `shared_cpu_list` share an
+    instance.
+    """
     shared: dict[int, set[str]] = {}
     sizes: dict[int, int] = {}
     for file in files:

@@ -1,4 +1,4 @@
-"""Measurement of a model on a device under a runtime."""
+"""Measurement of a model on a device of this machine, with one runtime."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
 import torch
 
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
@@ -27,13 +28,16 @@ from joulemap.trace.tensor import DTYPES
 
 SEED: Final = 0
 
+IMAGE_DIMENSIONS: Final = 4
+"""Dimensions of a batch of images, and of the weights of a convolution over images."""
+
 PRECISIONS: Final = ("fp32", "bf16", "fp16")
 """Precisions of weights and floating-point inputs that can be measured."""
 
 
 @frozen(kw_only=True)
 class Subject:
-    """Callable model with its inputs."""
+    """Model that is ready to run, with its inputs."""
 
     module: Any
     positional: Sequence[Any]
@@ -41,7 +45,7 @@ class Subject:
     batch: int
 
     def call(self) -> Any:
-        """Run the model once."""
+        """Run the model once on its inputs."""
         return self.module(*self.positional, **self.named)
 
 
@@ -82,7 +86,9 @@ def _refuse_missing_weights(request: ModelRequest, built: BuiltModel) -> None:
 
 
 def _fill(value: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return an input with storage on a device."""
+    """Return an input on the device: random if it is floating-point, else its example values, or 0 or true without
+    any.
+    """
     if value.is_floating_point():
         return torch.rand(value.shape, dtype=torch.float32).to(device=device, dtype=dtype)
     if not value.is_meta:
@@ -92,6 +98,30 @@ def _fill(value: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torc
     return torch.zeros(value.shape, dtype=value.dtype, device=device)
 
 
+def set_channels_last(subject: Subject) -> tuple[Subject, str]:
+    """Return a subject whose images and convolution weights are stored channels-last, and the name of the layout.
+
+    Predictions for GPUs assume this layout; with PyTorch's own, tensor cores need each image transposed before and
+    after a convolution. Models without convolutions over images are unchanged. A model that cannot run channels-last,
+    such as one with a view of an image as a vector, keeps PyTorch's layout.
+    """
+    if not any(one.dim() == IMAGE_DIMENSIONS for one in subject.module.parameters()):
+        return subject, ""
+    positional, named = replace_tensors(
+        (tuple(subject.positional), dict(subject.named)),
+        lambda value: value.contiguous(memory_format=torch.channels_last) if value.dim() == IMAGE_DIMENSIONS else value,
+    )
+    changed = attrs.evolve(subject, positional=positional, named=named)
+    subject.module.to(memory_format=torch.channels_last)
+    try:
+        with torch.inference_mode():
+            changed.call()
+    except RuntimeError:
+        subject.module.to(memory_format=torch.contiguous_format)
+        return subject, "contiguous layout, because the model fails channels-last"
+    return changed, "channels-last"
+
+
 DEVICES: Final = ("cpu", "cuda")
 
 CAPTURE_WARM_UP: Final = 3
@@ -99,7 +129,7 @@ CAPTURE_WARM_UP: Final = 3
 semantics."""
 
 STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
-"""Runtime -> CUDA streams of a measurement; a graph warms up on one and is captured on another."""
+"""Runtime -> number of CUDA streams that a measurement uses. A graph warms up on one and is captured on another."""
 
 
 def check_device(device: str, runtime: str) -> None:
@@ -135,7 +165,9 @@ def _run_trial(
     state = read_state()
     counter: EnergyCounter | None
     wait: Callable[[], object]
+    layout = ""
     if device == "cuda":
+        subject, layout = set_channels_last(subject)
         counter, wait, scope = Nvml.find(str(torch.cuda.get_device_properties(0).uuid)), torch.cuda.synchronize, "board"
         torch.cuda.reset_peak_memory_stats()
     else:
@@ -156,6 +188,7 @@ def _run_trial(
         _threads(device),
         state,
         f"weights and inputs from seed {SEED}, inference mode, fp32 without TF32",
+        layout,
         f"{timing.repetition_count} repetitions of {timing.calls_per_repetition} in {timing.window_s:.3g} s after "
         f"{timing.warm_up_s:.3g} s of warm-up{'' if timing.is_steady else ' that did not become steady'}",
         f"processor time {timing.processor_s:.4g} s per call" if device == "cpu" else "",
@@ -177,7 +210,7 @@ def _nothing() -> None:
 
 
 def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
-    """Return a function that runs the subject once under a runtime."""
+    """Return a function that runs the model once with a runtime."""
     if runtime == "graph":
         return _capture(subject)
     if runtime == "fused":
@@ -186,7 +219,7 @@ def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
 
 
 def _capture(subject: Subject) -> Callable[[], object]:
-    """Return the replay function of a CUDA graph of the eager kernels."""
+    """Capture the eager kernels in a CUDA graph, and return the function that replays it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -200,7 +233,9 @@ def _capture(subject: Subject) -> Callable[[], object]:
 
 
 def _compile(subject: Subject) -> Callable[[], object]:
-    """Return the compiled model, after the call that compiles it; ModelError if that fails."""
+    """Compile the model with torch.compile, run it once, and return a function that runs it; ModelError if this
+    fails.
+    """
     for name in ("torch._inductor", "torch._dynamo", "torch.utils.cpp_extension"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     compiled: Any = torch.compile(subject.module)

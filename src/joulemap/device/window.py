@@ -1,4 +1,4 @@
-"""Latency of a call, repeated for a window of time once it is steady.
+"""Latency of a call that is repeated for some seconds (the window), after a warm-up until it is steady.
 
 repetition = consecutive calls that take at least a millisecond, then a wait for the device
 latency    = median over repetitions of repetition / calls
@@ -21,12 +21,12 @@ SHORTEST_REPETITION_S: Final = 1e-3
 MOST_CALLS: Final = 10_000
 
 STEADY: Final = 0.05
-"""Maximum relative difference between the medians of two consecutive groups in a steady state."""
+"""Maximum relative difference between the medians of two consecutive groups of repetitions in a steady state."""
 
 GROUP: Final = 5
 FEWEST_REPETITIONS: Final = 5
 WARM_UP_SHARE: Final = 2.0
-"""Maximum length of the warm-up, in windows."""
+"""Maximum length of the warm-up, as a multiple of the window."""
 
 Clock = Callable[[], float]
 
@@ -41,10 +41,10 @@ def measure_window(
     clock: Clock = time.perf_counter,
     processor: Clock = time.process_time,
 ) -> Timing:
-    """Measure a call; `wait` returns when the device is done, and `counter` measures the energy of the window.
+    """Measure the latency and energy of a call that is repeated for `seconds`.
 
-    `is_alone` states that one thread of this process does all the work. Time in which the process does not run then
-    belongs to other processes.
+    `wait` returns when the device is done. `counter` measures the energy. `is_alone` states that one thread of this
+    process does all the work. Time in which the process does not run then belongs to other processes.
     """
 
     def repeat(calls: int) -> float:
@@ -94,7 +94,9 @@ def measure_window(
 
 
 def _warm_up(repetition: Callable[[], float], clock: Clock, until: float) -> bool:
-    """Repeat until two consecutive groups agree, or time is up; return whether they agree."""
+    """Repeat the call until two consecutive groups of repetitions agree, or until `until`. Return whether they
+    agree.
+    """
     before = None
     while True:
         group = []

@@ -33,16 +33,16 @@ SOURCE: Final = "--set"
 """Source of a number set by the user; its basis is `assumed`."""
 
 MAPPINGS: Final = {"geometry": "geometry", "coefficient": "coefficients", "peak": "peaks"}
-"""Kind of numbers that a chip maps by name -> field of `Hardware`."""
+"""Kind of address -> field of `Hardware` that maps names to numbers of this kind."""
 
 RECORDS: Final = {"memory": "memory_levels", "link": "links"}
-"""Kind of numbers in named records -> field of `Hardware` with these records."""
+"""Kind of address -> field of `Hardware` with a list of named records of this kind."""
 
 USE: Final = "use"
-"""Kind of the assumptions about use and prices, which belong to no hardware."""
+"""Kind of address for assumptions about use and prices; these numbers belong to no chip."""
 
 Make = Callable[..., Any]
-"""Function that returns a record with some fields replaced: `attrs.evolve`, which validates, or `vary`."""
+"""Function that copies a record with some fields replaced. `attrs.evolve` validates the copy; `vary` does not."""
 
 
 class Address(NamedTuple):
@@ -51,15 +51,17 @@ class Address(NamedTuple):
     kind: str
     """Kind: `quantity`, `geometry`, `coefficient`, `memory`, `peak`, `link`, `price` or `use`."""
     name: str
-    """Name within the kind: a quantity, an action as `dram.read`, a level, a precision."""
+    """Name within the kind: a quantity, an action (`dram.read`), a memory level, a link, a precision or a
+    coefficient.
+    """
     field: str = ""
-    """Field of a level, link or peak; empty for the rate of a peak, and for other kinds."""
+    """Field of a memory level, link or peak; empty for the rate of a peak and for all other kinds."""
     device: str = ""
-    """Device of a box; empty for a number of a chip, or of the whole box."""
+    """Name of a device in a box; empty for a number of a chip, or of the whole box."""
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the address of a full name without a device."""
+        """Parse the full name of a number, such as `memory.l2.capacity`; the name must not start with a device."""
         kind, dot, rest = text.partition(".")
         if not dot:
             return cls("quantity", text)
@@ -178,7 +180,7 @@ def replace_value(quantity: Quantity, value: Any, make: Make = attrs.evolve) -> 
 
 
 def set_fields(record: Any, values: Mapping[str, Any], make: Make = attrs.evolve) -> Any:
-    """Return a record with other values of some fields, which are quantities or numbers."""
+    """Return a copy of a record with new values in some fields. A field that holds a quantity keeps its unit."""
     changed: dict[str, Any] = {}
     for field, value in values.items():
         before = getattr(record, field)
@@ -190,7 +192,9 @@ def set_fields(record: Any, values: Mapping[str, Any], make: Make = attrs.evolve
 
 
 def _set_entry(entry: Any, field: str, value: Any, make: Make) -> Any:
-    """Return a quantity or a peak with another value; operations per clock follow the rate of a peak."""
+    """Return a copy of a quantity or peak with another value. A new rate of a peak also scales its operations per
+    clock.
+    """
     if isinstance(entry, Quantity):
         return replace_value(entry, value, make)
     if field:
@@ -200,8 +204,9 @@ def _set_entry(entry: Any, field: str, value: Any, make: Make) -> Any:
 
 
 def _set_prices(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
-    """Return a reference table with replaced energies; with `vary`, only `prices_fj` and `loss_j` change, not the
-    rows.
+    """Return a reference table in which some rows, given by index, have other energies in femtojoules.
+
+    With `vary`, only `prices_fj` and `loss_j` change; the rows of the table keep their energies.
     """
     if make is not vary:
         fields = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}

@@ -20,10 +20,10 @@ CLASS_HARDWARE: Final[Mapping[str, str]] = {
     "dpu": "dpu_b4096_kv260",
     "cgra": "plasticine",
 }
-"""Default and representative hardware of each architecture class: a common chip.
+"""Architecture class -> its default chip, a common one that represents the class.
 
-Each chip runs int8, and fp32 if any chip of its class does. Its key numbers are published, unless no chip of its class
-has published ones.
+Each chip runs int8; it also runs fp32 if any chip of its class does. Its key numbers are published, unless no chip of
+its class has published ones.
 """
 
 COMMON_PRECISION: Final[Precision] = "int8"
@@ -31,7 +31,7 @@ COMMON_PRECISION: Final[Precision] = "int8"
 
 
 def find_whole_class(name: str) -> str:
-    """Return the architecture class whose plural is given (`gpus` means all GPUs); empty for any other name."""
+    """Return the architecture class for its plural, such as `gpu` for `gpus` (all GPUs); empty for any other name."""
     folded = fold_name(unmark(name))
     return find_class(folded.removesuffix("s")) if folded.endswith("s") else ""
 

@@ -1,4 +1,4 @@
-"""Blocks of points: many configurations of one model, evaluated together and stored as one shard of a lake."""
+"""Blocks: predictions of one model at many configurations, computed together and stored in one Parquet file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUESTION: Final[Mapping[str, str]] = {
     "full_clock_hz": "number",
     "rules": "text",
 }
-"""Column -> type of value, for every input of a block's points except the varied constants.
+"""Input column of a block -> type of its values. Constants that vary between points are in `Block.varied`.
 
 `deployment` is a comma-separated list. `full_clock_hz` is the clock before a power cap. `rules` is a digest of the
 rules that derive other numbers from the varied ones; empty if there are none.
@@ -63,7 +63,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "USD": "usd",
     "USD/h": "usd_per_hour",
 }
-"""Unit -> column name suffix; names of counts, shares and ratios need none."""
+"""Unit -> suffix of a column name; counts, shares and ratios have no suffix."""
 
 PREFIX: Final = "set_"
 """Prefix of columns of varied constants. It distinguishes them from columns of runs: `runs.clock_hz` is the clock under
@@ -80,7 +80,7 @@ def name_column(constant: str, unit: str) -> str:
 
 @frozen(kw_only=True, eq=False)
 class Block:
-    """Points of one architecture class that are evaluated together and stored in one shard.
+    """Configurations (points) of one architecture class that are evaluated together and stored in one file.
 
     Raises ValueError if a column is missing or unknown, if columns differ in length, or if the points differ in class,
     formula version or rules.
@@ -89,7 +89,7 @@ class Block:
     columns: Mapping[str, Any]
     """Column of `QUESTION` -> one value for all points, or one value per point."""
     varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
-    """Constant -> unit and one value per point."""
+    """Constant -> (unit, one value per point)."""
 
     def __attrs_post_init__(self) -> None:
         wrong = sorted(self.columns.keys() ^ QUESTION.keys())
@@ -113,7 +113,7 @@ class Block:
 
     @cached_property
     def digest(self) -> str:
-        """Shard name: 32 hexadecimal digits of a hash of all inputs."""
+        """Name of the block's file: 32 hexadecimal digits of a hash of all inputs."""
         lists = self._lists
         fixed = {name: value for name, value in self.columns.items() if name not in lists}
         units = {name: unit for name, (unit, _) in self.varied.items()}
@@ -126,7 +126,9 @@ class Block:
 
     @property
     def folder(self) -> str:
-        """Folder of the shard: class, formula version and rules, so that stale shards are found by folder."""
+        """Folder of the block's file: class, formula version and rules, so that files of old versions are in other
+        folders.
+        """
         parts = (self.columns[name] for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)
 

@@ -19,7 +19,7 @@ GOALS: Final[tuple[Goal, ...]] = get_args(Goal)
 """Placement objectives: latency of one batch, throughput of consecutive batches, or energy per batch."""
 
 BUDGET: Final = "power budget"
-"""Name of the throughput limit of a box whose power budget lengthens the interval between batches."""
+"""Name of the throughput limit of a box that must wait between batches to stay within its power budget."""
 
 MOST_DEVICES: Final = 16
 """Maximum devices per box, identical devices counted individually."""
@@ -35,14 +35,15 @@ class BoxDevice:
     """Catalogue id, with or without @MODE, or a file."""
     count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     memory: str = ""
-    """Name of the shared memory that the device works in; empty if it has its own."""
+    """Name of the shared memory that the device uses; empty if it has its own."""
     precision: str = ""
     """Fixed precision that overrides the requested one. Empty: the requested precision, or the narrowest supported
     precision that can represent it.
     """
     static_power: Quantity | None = None
-    """Static power in this box; None for the hardware's own. It is 0 if the static power of another device of the
-    box covers the module."""
+    """Static power in this box; None for the value in the hardware's file. It is 0 if the module's static power is
+    already counted at another device.
+    """
     layout: str = ""
     """Activation layout, e.g. `nhwc`; data from a device with another layout is transposed."""
 
@@ -74,7 +75,7 @@ class BoxMemory:
     name: str
     capacity: Quantity
     bandwidth: Quantity
-    """Bandwidth of all devices together."""
+    """Bandwidth that all devices share."""
     latency: Quantity
     """Time from the end of one device's work to the start of the next device that waits for it."""
 
@@ -96,7 +97,7 @@ class Box:
     doubts: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError, naming the fault, if devices, links and memories are inconsistent."""
+        """Raise ValueError if devices, links and memories are inconsistent; the message names the fault."""
         names = [name for device in self.devices for name in device.members]
         if not self.devices:
             raise ValueError("devices: there is none")
@@ -122,7 +123,7 @@ class Box:
                 yield name, device
 
     def memory_of(self, device: BoxDevice) -> BoxMemory | None:
-        """Return the shared memory that a device works in; None if it has its own."""
+        """Return the shared memory that a device uses; None if it has its own."""
         return next((memory for memory in self.memories if memory.name == device.memory), None)
 
 
@@ -133,7 +134,7 @@ class PlacementLine:
     device: str
     """Device that spends the energy; for a transfer, the sender."""
     subgraph_index: int | None
-    """Subgraph; None for energy outside all subgraphs."""
+    """Index of the subgraph; None for energy outside all subgraphs."""
     component: str
     action: str
     per: str

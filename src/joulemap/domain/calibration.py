@@ -1,7 +1,7 @@
 """Calibrations: values that a fit to measurements puts in place of class defaults, and their accuracy.
 
-A fitted coefficient or static power counts as measured only if measurements contribute at least 80 % of the knowledge
-about it (`DETERMINED`). Otherwise its basis is `scaled`, or its former basis if that is less certain.
+A fitted coefficient or static power counts as measured only if measurements determine at least 80 % of it
+(`DETERMINED`). Otherwise its basis is `scaled`, or its former basis if that is less certain.
 """
 
 from __future__ import annotations
@@ -18,18 +18,24 @@ from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyRefe
 from joulemap.system.record import frozen
 
 PREFIX: Final = "served_time"
-"""Prefix of coefficients that scale the time of language model passes, one per inference engine and phase."""
+"""Prefix of coefficients that scale the predicted time of language-model passes, one for each inference engine and
+phase.
+"""
 
 MEANING: Final = "factor on the device time of an engine's passes of language models"
 
 
 def name_pace(engine: str, *, is_prompt: bool) -> str:
-    """Return the name of the coefficient that scales an engine's time of a phase: `served_time.llamacpp.decode`."""
+    """Return the name of the time factor of an engine's prefill or decode passes, such as
+    `served_time.llamacpp.decode`.
+    """
     return f"{PREFIX}.{engine}.{'prompt' if is_prompt else 'decode'}"
 
 
 def is_pace(name: str) -> bool:
-    """Return True if a coefficient scales the time of language model passes; no architecture class declares one."""
+    """Return True for the name of a time factor of language-model passes. No architecture class has such a
+    coefficient.
+    """
     return name.startswith(f"{PREFIX}.")
 
 
@@ -37,8 +43,8 @@ UNCALIBRATED: Final = "none"
 """Name of the calibration of an uncalibrated run."""
 
 SPLITS: Final = ("uncalibrated", "fitted", "cross_validated")
-"""Rows that an error was computed on: all rows with class defaults, rows used for fitting, or rows of a held-out model
-family.
+"""Measurements that an error was computed on: all of them with class defaults, those used for fitting, or those of a
+held-out model family.
 """
 
 SCORED: Final = ("latency", "energy")
@@ -46,7 +52,7 @@ SCORED: Final = ("latency", "energy")
 LABEL_DIGITS: Final = 8
 
 DETERMINED: Final = 0.8
-"""Minimum weight of the measurements at which a fitted value counts as determined by them."""
+"""Minimum `data_weight` at which measurements, rather than the class default, determine a fitted value."""
 
 MOST_FACTOR: Final = 4.0
 """Largest factor, up or down, by which energies per action may be scaled."""
@@ -106,7 +112,7 @@ class EnergyScale:
     meaning: str
     """One-line description of the scaled actions."""
     data_weight: float = attrs.field(default=0.0, validator=_is_share)
-    """Weight of the measurements in the factor, as in `FittedValue.data_weight`."""
+    """Weight of the measurements in the factor, from 0 to 1, as in `FittedValue.data_weight`."""
 
     @property
     def is_determined(self) -> bool:
@@ -114,14 +120,17 @@ class EnergyScale:
         return self.data_weight >= DETERMINED
 
     def basis(self, own: str) -> str:
-        """Return the basis of a scaled energy: `scaled` at best, because a measurement gives only a sum of energies."""
+        """Return the basis of an energy after scaling: `scaled` at best, because measurements give only sums of
+        energies.
+        """
         return "scaled" if self.is_determined else least_sure(own, "scaled")
 
 
 def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], source: str) -> EnergyReference:
-    """Return a reference table with the energies of some actions scaled, each with the basis that its scale gives.
+    """Return a reference table in which the energies of some actions are scaled, with an adjusted basis.
 
-    Raises ValueError for an action without an energy. Unattributed actions have one only if the power limit implies it.
+    Raises ValueError for a scale of an action that the table lacks. Actions of the board are the exception: whether the
+    table has them depends on the power limit.
     """
     scale_of = {key: scale for scale in scales for key in scale.actions}
     for key in scale_of:
@@ -133,7 +142,9 @@ def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], s
 
 
 def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyAction:
-    """Return a scaled action; its plausible range scales too, unless the measurements determine the factor."""
+    """Return an action with scaled energy. Its plausible range is scaled too, or removed if measurements determine the
+    factor.
+    """
     is_open = not scale.is_determined
     return attrs.evolve(
         action,
@@ -147,15 +158,15 @@ def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyActi
 
 @frozen(kw_only=True)
 class FittedValue:
-    """Coefficient or static power as changed by a fit."""
+    """Coefficient or static power before and after a fit."""
 
     default: float = attrs.field(validator=_above_zero)
     """Value before the fit."""
     value: float = attrs.field(validator=_above_zero)
     unit: str
     data_weight: float = attrs.field(validator=_is_share)
-    """Share of the knowledge about the value that comes from measurements: 1 minus the remaining share of the variance
-    of its logarithm, times the credibility of the measurements.
+    """Weight of the measurements in the value, from 0 (class default only) to 1. It is the part of the variance of the
+    value's logarithm that the measurements remove, times their credibility.
     """
 
     @property
@@ -169,7 +180,7 @@ class FittedValue:
         return self.data_weight >= DETERMINED
 
     def quantity(self, own: Quantity, source: str) -> Quantity:
-        """Return the fitted quantity that replaces the uncalibrated one."""
+        """Return the fitted value as a quantity in place of `own`, the uncalibrated one."""
         basis = "measured" if self.is_determined else least_sure(own.basis, "scaled")
         return attrs.evolve(own, value=self.value, basis=basis, source=source)
 
@@ -181,13 +192,13 @@ class CalibrationError:
     quantity: str = attrs.field(validator=attrs.validators.in_(SCORED))
     split: str = attrs.field(validator=attrs.validators.in_(SPLITS))
     runtime: str = ""
-    """Runtime of the group; empty for all."""
+    """Runtime of the group; empty if it covers all runtimes."""
     precision: str = ""
-    """Precision of the group; empty for all."""
+    """Precision of the group; empty if it covers all precisions."""
     batch: int = 0
-    """Batch size of the group; 0 for all."""
+    """Batch size of the group; 0 if it covers all batch sizes."""
     family: str = ""
-    """Model family of the group; empty for all."""
+    """Model family of the group; empty if it covers all families."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
     mean_error_fraction: float
     """Mean absolute relative error."""
@@ -196,7 +207,7 @@ class CalibrationError:
     worst_error_fraction: float
     """Signed relative error of largest magnitude; positive if predicted too high."""
     rank_correlation: float | None = None
-    """Spearman rank correlation; None below three rows."""
+    """Spearman rank correlation of predicted and measured values; None with fewer than three measurements."""
 
 
 @frozen(kw_only=True)
@@ -245,7 +256,7 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """Source text for every fitted number."""
+        """Text that is stated as the source of every fitted number."""
         return (
             f"calibration {self.label}: fitted to {self.row_count} measurements of {len(self.families)} families on "
             f"{self.hardware}"

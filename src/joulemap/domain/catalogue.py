@@ -1,4 +1,4 @@
-"""Catalogue of named hardware and models, with architecture notes, use assumptions and grid regions."""
+"""Catalogue of named hardware and models, with notes on architectures, assumptions about use, and grid regions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", 
 """Default hardware of a comparison: one chip of each of four architecture classes."""
 
 BUILT_IN: Final = "sold only inside"
-"""First words of `unavailable` for a chip that is sold only inside a product."""
+"""First words of `HardwareEntry.unavailable` for a chip that is sold only inside a product."""
 
 MICROCONTROLLER_W: Final = 1.0
 """Power cap below which a chip counts as a microcontroller, unless it is deployed at the edge."""
 
 SHORT: Final = 2
-"""Maximum characters of a query that must occur unbroken in a name."""
+"""Longest query, in characters, that a name must contain as one piece. Longer queries are matched word by word."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
@@ -53,7 +53,7 @@ EXAMPLE: Final = "rtx_4090"
 """Chip in `LIKE_HINT` if no known name is similar."""
 
 ANY_NUMBERS: Final = "clock=x1;tdp=x1"
-"""Placeholder numbers in `LIKE_HINT` for a chip without a catalogue entry of its own."""
+"""Example changes in `LIKE_HINT` for a chip whose clock and power limit are not in the catalogue."""
 
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
@@ -85,16 +85,18 @@ def _numbers(values: Iterable[float]) -> tuple[float, ...]:
 
 @frozen(kw_only=True)
 class Variant:
-    """Origin of a chip that was derived from another by changed numbers."""
+    """Origin of a chip that was derived from another chip by changed numbers."""
 
     base: str
     """Id of the original hardware."""
     changes: tuple[tuple[str, str | float], ...]
     """Constants and their new values, as written by the user."""
     place: str
-    """Argument that selects the variant."""
+    """Name or file by which the user selects the variant."""
     memory: MemoryConfiguration | None = None
-    """Memory modules of the computer, behind a memory bandwidth among the changes."""
+    """Memory modules that the user stated; the changed memory bandwidth is calculated from them. None if none were
+    stated.
+    """
 
 
 @frozen(kw_only=True)
@@ -134,7 +136,7 @@ class HardwareEntry:
     is_unlisted: bool
     """True if no list of the compiler's supported operators is known."""
     priced_at: str
-    """Boundary of the uncalibrated energies per action, as in `Hardware.priced_at`."""
+    """Energy boundary of the uncalibrated energies per action, as in `Hardware.priced_at`."""
     digest: str
     variant: Variant | None = None
 
@@ -155,7 +157,7 @@ class HardwareEntry:
 
     @property
     def described(self) -> str:
-        """Id of the hardware whose description applies: the base of a variant, else its own id."""
+        """Id of the chip in the catalogue: the base chip of a variant, else its own id."""
         return self.id if self.variant is None else self.variant.base
 
     @classmethod
@@ -181,7 +183,7 @@ class HardwareEntry:
 
     @property
     def needless_words(self) -> frozenset[str]:
-        """Words that add nothing to the name: vendor and class."""
+        """Words that are optional in the name of the chip: its vendor and class."""
         return list_needless(self.vendor, self.architecture)
 
     @property
@@ -233,8 +235,8 @@ class HardwareEntry:
         return point.name
 
     def nearest_precision(self, asked: Precision) -> Precision:
-        """Return the supported precision nearest to the requested one: an exact match, else the nearest width, wider
-        first.
+        """Return the requested precision if it is supported, else a supported one of the nearest width: the wider of
+        two.
         """
         order = list(PRECISION_BYTES)
 
@@ -247,7 +249,7 @@ class HardwareEntry:
 
 @lru_cache(512)
 def list_needless(vendor: str, architecture: str) -> frozenset[str]:
-    """Return the words of a vendor and a class, which add nothing to a name."""
+    """Return the words of a vendor and a class that are optional in the name of a chip."""
     return frozenset(split_words(f"{vendor} {architecture}"))
 
 
@@ -257,7 +259,7 @@ def _name_default(hardware: Hardware) -> tuple[str, ...]:
 
 
 def _is_alike(hardware: Hardware, mode: PowerMode) -> bool:
-    """Return True if the values that a mode overrides agree with the hardware's own."""
+    """Return True if every value that a power mode overrides nearly equals (`ALIKE`) that of the default mode."""
     for name in STATED:
         stated, own = getattr(mode, name), getattr(hardware, name)
         if stated is not None and abs(stated.value - own.value) > ALIKE * own.value:
@@ -295,10 +297,11 @@ def describe_like(entries: Mapping[str, HardwareEntry], like: str) -> str:
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the hardware with exactly this name, or, if there is none, those whose words match.
+    """Return the hardware with exactly this name; if there is none, return the hardware with the same words in its
+    names.
 
-    Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128`
-    combines Altra-Max and M128-30. Names that machines print match last (`domain/printed.py`).
+    Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128` combines
+    Altra-Max and M128-30. A name printed by a machine (`domain/printed.py`) is tried last.
     """
     asked = unmark(name)
     if asked in entries:
@@ -321,7 +324,7 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the CPUs that a name matches if it is a CPU's brand string."""
+    """Return the CPUs that match a CPU brand string; none for any other name."""
     from joulemap.domain.printed import is_processor
 
     if not is_processor(name):
@@ -331,9 +334,10 @@ def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[Har
 
 
 def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
-    """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
+    """Return the hardware that matches a name printed by a machine. Vendor, trademark signs, clock and core count are
+    ignored.
 
-    With `is_of_class`, the class of the hardware is already known, so the word for the class is optional.
+    With `is_of_class`, all entries are of one class, so a name may lack the word for the class.
     """
     from joulemap.domain.printed import find_vendors, list_readings, read_words
 
@@ -355,7 +359,7 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
-    """Return True if the words match one name of a chip, with words from its other names allowed.
+    """Return True if the words contain one name of a chip and otherwise only words of its other names.
 
     Vendor and class words may be missing from the id and the full name. They may not be missing from an alias, where
     they distinguish hardware.
@@ -373,27 +377,31 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 
 @lru_cache(8192)
 def _compare(name: str) -> tuple[str, Counter[str]]:
-    """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
+    """Return a name without case and separators (`fold_name`), and its words. Cached: one search compares every name of
+    the catalogue.
+    """
     return fold_name(name), split_words(name)
 
 
 @lru_cache(8192)
 def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
-    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    """Return all words that may occur in a name of a chip. Cached, because a search first excludes chips by these
+    words.
+    """
     return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
 @lru_cache(maxsize=4)
 def _fold_aliases(named: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
-    """Return each folded alias, mapped to its model's name."""
+    """Return alias -> model name, with aliases in the form that `fold_name` gives."""
     return {fold_name(alias): name for name, aliases in named for alias in aliases}
 
 
 def find_model_name(name: str, known: Mapping[str, ModelEntry]) -> str:
     """Return the catalogue model that a name means (`ResNet-50`, `ViT-B/16`, `BAAI/bge-m3`), else the name unchanged.
 
-    The owner in a hub name (`BAAI/`) is optional, and ignored unless the name is a path. A single operator gets its
-    canonical spelling; UsageError for invalid sizes.
+    The owner in a hub name (`BAAI/`) may differ or be missing; paths of files stay unchanged. The sizes of a single
+    operator are written in canonical form; UsageError if they are invalid.
     """
     if name in known or ":" in name or name.endswith((".py", ".pt2")):
         return name
@@ -461,7 +469,7 @@ class ModelEntry:
     parameter_count: int | None = None
     """Parameter count published by torchvision."""
     published_mac_count: int | None = None
-    """MAC count published by torchvision as `_ops`, in units."""
+    """MAC count that torchvision publishes as `_ops`, here as a plain count; None if it publishes none."""
     is_traceable: bool = True
     reason: str = ""
     """Reason why the model is not traceable; empty if it is."""
@@ -473,11 +481,13 @@ class ModelEntry:
 
 @frozen(kw_only=True)
 class ShippedWorkload:
-    """Built-in workload of a model at its default input."""
+    """Built-in workload of a model at its default input shape."""
 
     model: str
     is_affine: bool
-    """True if workloads at other batch sizes follow exactly from the built-in one."""
+    """True if every count is an affine function of the batch size. The built-in workload then determines all batch
+    sizes.
+    """
     parameter_count: int
     mac_count: int
     """MAC count at batch size 1."""
@@ -485,15 +495,17 @@ class ShippedWorkload:
     torchvision_version: str = ""
     tracer_version: str = ""
     is_affine_above: bool = False
-    """True if the workload at batch size 2 determines all larger ones, but batch size 1 runs other operators."""
+    """True if the workload at batch size 2 determines all larger batch sizes, but batch size 1 runs other operators."""
 
     @property
     def ships_any(self) -> bool:
-        """True if workloads at all batch sizes follow from built-in ones."""
+        """True if the workload at every batch size can be calculated from built-in ones."""
         return self.is_affine or self.is_affine_above
 
     def ships(self, batch: int | None) -> bool:
-        """Return True if the workload at a batch size follows from built-in ones."""
+        """Return True if the workload at a batch size can be calculated from built-in ones; None means every batch
+        size.
+        """
         return batch == 1 or self.ships_any
 
 
@@ -515,7 +527,7 @@ class ArchitectureNote:
 
 @frozen(kw_only=True)
 class CostAssumption:
-    """Use assumption that the user may override."""
+    """Assumption about the use of a chip; the user may override it."""
 
     name: str
     """Name: `utilization`, `lifetime`, `hours`, `pue`, `electricity` or `host`."""
@@ -542,7 +554,7 @@ class Scenario:
     """Scenario name: `datacenter`, `edge` and `embedded` are deployments; other scenarios combine these."""
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
     kinds: tuple[str, ...] = attrs.field(converter=_texts)
-    """Kinds of product; empty for all."""
+    """Kinds of product that fit the scenario, such as `board`; empty for all."""
     power_budget: Quantity | None
     """Power budget in W; None if the site is designed around the chip."""
     battery: Quantity | None

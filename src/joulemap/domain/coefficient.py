@@ -1,4 +1,4 @@
-"""Valid range of each coefficient of an architecture class, outside which its formula loses its meaning.
+"""Valid range of each coefficient of an architecture class. Formulas are meaningless outside it.
 
 The range is declared once. It bounds every fit. It is checked when a calibration is made or read, when a hardware file
 states a coefficient, and when a question sets one.
@@ -38,7 +38,7 @@ RANGES: Final = {
     "voltage_knee": SHARE,
     "cap_share": SHARE,
 }
-"""Prefix of a coefficient name -> lowest and highest value; the first match applies.
+"""Prefix of a coefficient's name -> (lowest, highest) value; the first matching prefix applies.
 
 A kernel moves at least its operands, so a traffic ratio starts at 1. Winograd's F(4 x 4, 3 x 3) needs a quarter of the
 multiplications, so its share of the peak may reach 4 (Lavin and Gray, 2015).
@@ -56,7 +56,7 @@ def coefficient_range(name: str) -> tuple[float, float]:
 def fitted_range(name: str) -> tuple[float, float]:
     """Return the lowest and highest value that a fit may give a coefficient; a low end of 0 is always excluded.
 
-    The device scale only slows a chip down. A chip faster than its class gets a higher efficiency, capped by the
+    `DEVICE_SCALE` can only slow a chip down. A chip faster than its class gets a higher efficiency, capped by the
     roofline.
     """
     low, high = coefficient_range(name)
@@ -72,7 +72,7 @@ def check_coefficient(name: str, value: float) -> None:
 
 
 def check_fitted(name: str, default: float, value: float) -> None:
-    """Raise ValueError for a value that no fit can give a coefficient with this default."""
+    """Raise ValueError if a fitted value is outside its range, or too far from the default (`MOST_RATIO`)."""
     low, high = fitted_range(name)
     if not (math.isfinite(value) and value > 0.0 and low <= value <= high):
         raise ValueError(f"{value:g} is not {_describe(low, high, excludes_zero=low == 0.0)}")

@@ -21,7 +21,7 @@ CUTS: Final = {
     "stretch": "one stretch of operators without a gap",
     "each": "every operator that it runs, between those that it does not",
 }
-"""Partitioning of a model that the compiler supports only in part -> operators that stay on the chip."""
+"""Way to split a model with unsupported operators between chip and host -> description of the operators on the chip."""
 
 
 UNLISTED_NAME: Final = "an unlisted compiler"
@@ -34,17 +34,17 @@ REFUSED: Final = "-"
 """Prefix of an operator that makes a compiler refuse the whole model."""
 
 EVERYTHING: Final = "*"
-"""Name of an entry that supports every operator without an entry of its own."""
+"""Entry of an operator list that supports every operator without an entry of its own."""
 
 ANY: Final = "any"
-"""Name of an entry that limits the sizes of every operator without adding one to the supported operators."""
+"""Name in an entry that limits the sizes of all operators; it does not make an operator supported."""
 
 SIZES: Final = {
     "kernel": "longest side of a window",
     "stride": "longest step of a window",
     "rank": "dimensions of the output",
 }
-"""Size that an entry may limit -> its meaning."""
+"""Size that an entry can limit -> its meaning."""
 
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
@@ -58,35 +58,37 @@ lists in the catalogue contain top-k or non-maximum suppression; one also contai
 
 @frozen(kw_only=True)
 class Limit:
-    """Sizes for which a compiler runs an operator."""
+    """Range of sizes at which a compiler supports an operator."""
 
     name: str
-    """Kind, operation, operation of one kind, or `ANY`."""
+    """Limited operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), or `ANY`."""
     size: str = attrs.field(validator=attrs.validators.in_(tuple(SIZES)))
     ranges: tuple[tuple[int, int], ...]
-    """Lowest and highest size of each allowed range."""
+    """Allowed ranges of the size, each as (lowest, highest)."""
 
     def names(self, kind: str, operation: str) -> bool:
         """Return True if this limit applies to an operator; it never applies to views."""
         return kind != "view" and self.name in (ANY, kind, operation, f"{kind}.{operation}")
 
     def allows(self, size: Any) -> Any:
-        """Return True if the compiler runs an operator of this size; an array of sizes gives an array."""
+        """Return True if the size is within the limit. An array of sizes gives an array of bool."""
         return reduce(or_, ((low <= size) & (size <= high) for low, high in self.ranges))
 
     def describe(self, operation: str, size: int) -> str:
-        """Describe an operation of a size that the compiler does not run, with the limit."""
+        """Describe an operation whose size is outside the limit, with the size and the limit."""
         spans = str(self).partition("=")[2].replace(",", " or ")
         return f"{operation} of {self.size} {size} (limit {spans})"
 
     def __str__(self) -> str:
-        """Return the limit as a file writes it."""
+        """Return the limit in the form of a hardware file."""
         spans = (str(low) if low == high else f"{low}-{high}" for low, high in self.ranges)
         return f"{self.size}={','.join(spans)}"
 
 
 def _read_limit(name: str, text: str) -> Limit:
-    """Return the limit of an entry, such as `stride=1-7` or `kernel=1,3`; ValueError if it is none."""
+    """Parse one limit in an entry for operator `name`, such as `stride=1-7` or `kernel=1,3`; ValueError if it is
+    invalid.
+    """
     size, _, spans = text.partition("=")
     found = [re.fullmatch(r"(\d+)(?:-(\d+))?", span) for span in spans.split(",")]
     if size not in SIZES or not all(found):
@@ -109,9 +111,10 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], entri
 
 @lru_cache(maxsize=4096)
 def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
-    """Return the longest side and step of a window from an operator's arguments; 1 without a window.
+    """Return (kernel size, stride) from an operator's arguments, each the largest over all dimensions; 1 without a
+    window.
 
-    `is_single` is True for a window that gives one output per channel, which has no step.
+    `is_single` is True for a window that gives one output per channel, so that its stride has no effect.
     """
     kernel, stride = (
         max(map(int, re.findall(r"\d+", found[1])), default=0)
@@ -129,20 +132,20 @@ def is_single_output(shape: Sequence[int]) -> bool:
 
 
 def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
-    """Return the sizes that limits refer to, by name: window length, stride and output rank, of one or several
-    operators.
-    """
+    """Return the sizes that limits refer to as a mapping from their names; each may be a number or an array."""
     return {"kernel": kernel, "stride": stride, "rank": rank}
 
 
 def read_limits(entries: Sequence[str]) -> tuple[Limit, ...]:
-    """Return the limits that entries of a list state."""
+    """Return all size limits in a list of supported operators, such as `pool.max_pool kernel=1-7`."""
     split = (entry.split(" ") for entry in entries if " " in entry)
     return tuple(_read_limit(name, limit) for name, *limits in split for limit in limits)
 
 
 def describe_excess(limits: Sequence[Limit], operation: str, sizes: Mapping[str, int]) -> str:
-    """Describe an operation and the first of its limits that its sizes exceed; empty if they exceed none."""
+    """Describe an operation whose size is outside one of these limits, with the first such limit; empty if there is
+    none.
+    """
     return next((one.describe(operation, sizes[one.size]) for one in limits if not one.allows(sizes[one.size])), "")
 
 
@@ -182,7 +185,9 @@ class Compiler:
         return EVERYTHING in names and f"!{operation}" not in names
 
     def describe_excess(self, kind: str, operation: str, sizes: Mapping[str, int]) -> str:
-        """Describe an operation and the first limit that its sizes exceed; empty if they exceed none."""
+        """Describe an operation whose size the compiler does not support, with the first limit that it breaks; empty if
+        none.
+        """
         return describe_excess([one for one in self.limits if one.names(kind, operation)], operation, sizes)
 
     def is_refused(self, kind: str, operation: str) -> bool:
@@ -196,7 +201,7 @@ class Compiler:
 
 
 HOST_WORK: Final = ("prepare_image", "find_boxes")
-"""Operations around a model that the processor of an accelerator's host computes, whatever its compiler supports."""
+"""Operations before and after a model, such as image preparation, that always run on the processor of the host."""
 
 UNLISTED: Final = Compiler(
     name=UNLISTED_NAME,

@@ -25,14 +25,15 @@ PRECISION_BYTES: Final[dict[str, float]] = {
 """Precision -> bytes per stored element; tf32 is stored as fp32."""
 
 OPERAND_ONLY: Final = ("fp8", "fp4")
-"""Precisions that only the operands of GEMMs are stored in: no kernel normalizes, sums or attends with three-bit
-mantissas or less. Source: OCP 8-bit Floating Point Specification, section 3: GEMMs accumulate wider; FP8 and NVFP4
-checkpoints of compressed-tensors, TensorRT Model Optimizer and DeepSeek-V3, whose norms, residuals, attention and
-logits have 16 bits.
+"""Precisions used only for the operands of GEMMs; all other tensors of such a run are stored at `CARRIED`.
+
+Their mantissas of at most three bits are too short for norms, sums and attention. Source: OCP 8-bit Floating Point
+Specification, section 3: GEMMs accumulate wider; FP8 and NVFP4 checkpoints of compressed-tensors, TensorRT Model
+Optimizer and DeepSeek-V3, whose norms, residuals, attention and logits have 16 bits.
 """
 
 CARRIED: Final = "bf16"
-"""Precision of everything except operands of GEMMs, in runs at a precision of `OPERAND_ONLY`."""
+"""Precision of all tensors except GEMM operands in runs at a precision of `OPERAND_ONLY`."""
 
 FLOPS_PER_MAC: Final = 2
 """Operations per multiply-accumulate; the only place where MACs become FLOPs."""
@@ -55,14 +56,15 @@ MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
 """Runtimes that run a subgraph as one kernel."""
 
 LAUNCH: Final = "host_launch"
-"""Coefficient: seconds per call of an eager framework, on the host of the measurement."""
+"""Name of the coefficient for the host time of one call of an eager framework, in seconds. Its default was measured on
+`MEASURED_HOST`.
+"""
 
 MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 """Host on which the launch coefficient was measured."""
 
 LIMIT_SHARE: Final = "limit_share"
-"""Coefficient of discrete boards: smallest share of the power limit drawn by a large matrix multiplication and by a
-copy."""
+"""Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""
 
 Tf32 = Literal["allowed", "never"]
 """Permission for libraries to compute fp32 GEMMs in TF32."""
@@ -74,7 +76,9 @@ LINK_LANES: Final = "host_link_lanes"
 """Geometry constant of a chip without its own memory: lanes of the link to the host's memory."""
 
 HOST_TRANSFER: Final = "host_transfer"
-"""Coefficient: seconds per byte of inputs and outputs on the host link of a chip with its own memory."""
+"""Name of the coefficient for transfers of inputs and outputs over the host link, in seconds per byte. It applies to
+chips with their own memory.
+"""
 
 LINK_SHARE: Final = 0.8
 """Share of a host link's bandwidth that transfers reach. Assumed: protocol headers and set-up of DMA take the rest."""
@@ -82,13 +86,13 @@ LINK_SHARE: Final = 0.8
 TF32: Final = "tf32"
 
 TF32_ALLOWED: Final = "tf32_allowed"
-"""Coefficient of GPUs: 1 if libraries may compute fp32 GEMMs in TF32, 0 if they compute in fp32."""
+"""Name of a coefficient of GPUs: 1 if libraries may compute fp32 GEMMs in TF32, 0 if they compute in fp32."""
 
 TF32_VENDOR: Final = "NVIDIA"
 """Vendor whose libraries use TF32 by default."""
 
 CALL_CLOCKS: Final = "call_clocks"
-"""Coefficient of a CPU: thread clocks per framework call."""
+"""Name of a coefficient of CPUs: clock cycles that a thread needs for one call of an eager framework."""
 
 Boundary = Literal["chip", "board", "system"]
 
@@ -102,13 +106,13 @@ BOARD: Final[Boundary] = "board"
 SYSTEM: Final[Boundary] = "system"
 
 BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
-"""Other name of a boundary -> boundary."""
+"""Alias of an energy boundary -> boundary."""
 
 MEASURED_AT: Final[Mapping[str, Boundary]] = {
     "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
     **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
 }  # fmt: skip
-"""Boundary as worded by sources of measurements -> boundary here.
+"""Word for an energy boundary in a source of measurements -> boundary of joulemap.
 
 For a processor or SoC without a separate board, `board` is the package with its regulators.
 """
@@ -119,7 +123,7 @@ class Configuration:
     """Settings of a run other than its workload."""
 
     hardware: str
-    """Catalogue id."""
+    """Id of the hardware in the catalogue."""
     precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
     """Precision of activations and GEMMs, and of weights unless `weight_precision` differs."""
     weight_precision: str = ""

@@ -30,8 +30,7 @@ STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
-"""Coefficients that affect only energies per action. They are not varied, because these energies are varied
-themselves."""
+"""Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",
@@ -91,19 +90,23 @@ SPELLED: Final[Mapping[str, str]] = {
 """Name part -> spelling in plain text."""
 
 PREFIXES: Final = STATED[1:]
-"""Kinds whose prefix may be omitted from a name wherever the rest is unambiguous, like the `energy.` of an action."""
+"""Kinds that may be omitted from the name of a constant if the rest is unambiguous: `array_rows` for
+`geometry.array_rows`.
+"""
 
 UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
-"""Beginning of the names of unattributed energies: those that the power limit implies beyond all modelled actions."""
+"""Start of the names of unattributed energies. These are inferred from the power limit and belong to no modelled
+action.
+"""
 
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
 
 PROPORTIONAL: Final = frozenset(map(".".join, (LOSS_ACTION, *AROUND)))
-"""Energies of actions that are counted in joules of other actions."""
+"""Actions whose count is the energy of other actions in joules; their energies per action are thus ratios."""
 
 OUTSIDE_LIMIT: Final = frozenset(map(".".join, (HOST_ACTION, *AROUND)))
-"""Energies of actions that do not count toward a board's power limit."""
+"""Actions whose energy does not count toward a board's power limit."""
 
 SHORT: Final = {
     "units": "unit_count",
@@ -136,9 +139,10 @@ class Constant:
     unit: str
     """SI unit; an energy per action is in J, W if counted per second, or 1 if counted per joule."""
     per: str = ""
-    """Meaning of one count of the action."""
+    """Unit of one count of an action, such as `MAC` or `B`; empty for other kinds and for counts in seconds or joules.
+    """
     meaning: str = ""
-    """One-line meaning, if the class gives one."""
+    """Meaning in one line; empty if the architecture class states none."""
     low: float | None = None
     """Lower end of the plausible range; None if unknown."""
     high: float | None = None
@@ -172,7 +176,7 @@ class Constant:
 
     @property
     def word(self) -> str:
-        """Plain name; only the device of a box is added."""
+        """Plain name; in a box, followed by the name of the device."""
         word = name_number(self.address, self.per)
         return f"{word} of {self.of}" if self.of else word
 
@@ -193,8 +197,8 @@ def is_count(geometry: str) -> bool:
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of a chip as used in a run: energies, quantities, geometry, levels, peaks,
-    coefficients.
+    """Return the constants of a chip as used in a run, by name: energies, quantities, geometry, memory levels, peaks
+    and coefficients.
 
     Energies of operators that a host computes are excluded. At the boundary `chip`, board energies are excluded, except
     the part that counts toward the power limit.
@@ -242,7 +246,7 @@ def _price(action: EnergyAction) -> Constant:
 
 
 def name_number(address: Address, per: str = "") -> str:
-    """Return the plain name of a number, without its device; `per` is the meaning of one count of an action.
+    """Return the plain name of a number, without its device. `per` is the unit of one count of an action.
 
     Names outside `WORDS` are spelled from their parts: `dram.read` is the energy per byte of DRAM read.
     """
@@ -270,9 +274,10 @@ def _spell(name: str) -> str:
 
 
 def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
-    """Return the constants that a written name matches: an exact match, else all whose name without prefix matches.
+    """Return the full names of all constants that a written name means; a full name takes precedence over one without
+    its kind.
 
-    In a box, a name without a device matches every device that has it.
+    In a box, a name without a device matches the constants of this name on all devices.
     """
     found = _match(written, constants.values())
     devices = dict.fromkeys(one.of for one in constants.values() if one.of)
@@ -284,7 +289,9 @@ def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
 
 
 def _match(written: str, constants: Iterable[Constant], device: str = "") -> list[Constant]:
-    """Return the constants of a device, or of the whole box, whose name is as written, in full or without its kind."""
+    """Return the constants of one device with this name, in full or else without its kind; an empty device is the
+    box.
+    """
     name = _ALIASES.get(written, written).removeprefix("energy.")
     mine = [one for one in constants if one.of == device]
     exact = [one for one in mine if one.own == name]
@@ -324,5 +331,5 @@ def check_value(constant: Constant, value: float) -> None:
 
 
 def word_changes(changes: Sequence[Change], name: str = "") -> str:
-    """Return the word that represents changes and a new name in a digest."""
+    """Return the text that changed constants and a new name add to the digest of a chip."""
     return changes_word(((one.name, one.value) for one in changes), name)

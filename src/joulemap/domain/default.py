@@ -11,7 +11,7 @@ SETTINGS: Final = Settings(tf32="allowed")
 """Defaults of a single run: fp32 with torch.compile's kernels, on the hardware that the question chooses."""
 
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, tf32="allowed")
-"""Defaults of a choice among hardware: every chip and power mode, at batch sizes 1, 8 and 32."""
+"""Defaults of a choice among hardware: every chip, every power mode, and batch sizes 1, 8 and 32."""
 
 DEPLOYED: Final = Settings(
     precision=CANDIDATES.precision,
@@ -21,8 +21,8 @@ DEPLOYED: Final = Settings(
     fallback_boundary=BOARD,
     tf32="allowed",
 )
-"""Defaults of serving, by a fleet or at a cost: candidates compiled by an inference engine, with energy at the wall
-plug where that is known.
+"""Defaults of questions on fleets and on cost: the candidates of a choice, compiled by an inference engine. Energy is
+at the wall plug where that is known.
 """
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",), tf32="allowed")

@@ -1,9 +1,8 @@
 """Dimensions of a configuration, each declared once.
 
-The row of a dimension determines its column in every view of runs and its part of a run's label. It determines whether
-the dimension groups prediction errors, which run of a configuration is the newest, and a run's key. It also determines
-the settings that a question fixes and the options of a follow-up command. `docs/design.md` lists the files that a new
-dimension touches.
+The row of a dimension determines its column in the views and its part of a run's label and key. It determines the
+settings and options that set the dimension, and whether prediction errors are grouped by it. `docs/design.md` lists the
+files that a new dimension touches.
 """
 
 from __future__ import annotations
@@ -16,34 +15,36 @@ from joulemap.system.wing import find_parts
 
 
 class Dimension(NamedTuple):
-    """One dimension that distinguishes runs."""
+    """One property of a run that distinguishes it from other runs, such as its batch size."""
 
     name: str
     """Column name; for a dimension that a question can set, also the field of `Settings`, the keyword and the
     option."""
     table: Literal["workload", "hardware_version", "run", "dimensions"]
-    """Table that has the column; `dimensions` for a wing's dimension, an entry in the workload's map of that name."""
+    """Table that has the column. For `dimensions`, the value is an entry of the map `dimensions` in the table of
+    workloads.
+    """
     view: str = ""
     """View column that shows the dimension; empty for `name`."""
     shown: str = ""
-    """SQL of the view column; empty for the table's column."""
+    """SQL expression of the view column; empty if the view shows the table's column as it is."""
     label: str = ""
     """Text in a run's label, ending with `{}` for the value; empty if there is none."""
     beside: str = ""
-    """Dimension whose label directly precedes this one."""
+    """Dimension after whose label this label is written without a space, such as `hardware` for a power mode."""
     usual: str = ""
-    """SQL of the value that a label omits."""
+    """SQL expression of the default value; labels omit it."""
     case: int = 0
-    """Position in the key that groups prediction errors; 0 if errors do not depend on it or another label includes it.
+    """Position in the key that groups prediction errors, from 1. It is 0 if errors do not depend on the dimension, or
+    if the label of another dimension contains it.
     """
     is_asked: bool = False
     """True if a question may list several values, with one run planned for each."""
     is_swept: bool = False
     """True if a sweep varies the dimension within one series."""
     values: tuple[str, ...] = ()
-    """Values that a question may set, the default first; the field of `Settings` and the option follow from them.
-    Empty for a dimension that no question sets, or whose field and option are written out because they take other
-    values.
+    """Values that a question may set, the default first; the field of `Settings` and the option are derived from them.
+    Empty for a dimension that no question sets, or whose field and option are declared elsewhere.
     """
     help: str = ""
     """Description of the option in help."""
@@ -52,9 +53,9 @@ class Dimension(NamedTuple):
 
     @property
     def column(self) -> str:
-        """Qualified column in the tables r (run), w (workload) and v (hardware version).
+        """SQL expression of the value over the tables r (run), w (workload) and v (hardware version).
 
-        A wing's dimension is empty at its default value.
+        A dimension of a wing (an optional part of joulemap) is an empty text at its default value.
         """
         if self.table == "dimensions":
             return f"coalesce(w.dimensions['{self.name}'], '')"
@@ -85,7 +86,7 @@ DIMENSIONS: Final = (
 """Dimensions of the core, in the order of view columns and label parts."""
 
 PORT: Final = "dimensions"
-"""Port at which a wing registers a function that returns its own dimensions of workloads."""
+"""Extension point at which a wing registers a function that returns the dimensions that it adds."""
 
 
 @cache
@@ -95,10 +96,10 @@ def list_dimensions() -> tuple[Dimension, ...]:
 
 
 DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
-"""Dimensions of the core whose setting and option follow from their rows."""
+"""Dimensions of the core with listed values, so that setting and option are derived from them."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
-"""Dimensions of a run other than its workload and hardware."""
+"""Names of the dimensions of which a question may list several values, such as precision."""
 
 DISTINGUISHING: Final = tuple(
     dict.fromkeys(
@@ -106,11 +107,13 @@ DISTINGUISHING: Final = tuple(
         if one.name == "hardware" else (one.name, one.view_column))
     )
 )  # fmt: skip
-"""Row fields that distinguish configurations: dimensions, their view columns, a label and a device count."""
+"""Fields of a row that show its configuration: dimensions, their columns in views, a label and a device count."""
 
 
 def fill_dimensions(sql: str) -> str:
-    """Fill the placeholders for dimensions in the SQL of views: columns, labels, and keys of the newest run."""
+    """Return SQL of views with its placeholders for dimensions filled in: columns, labels, and keys of the newest
+    run.
+    """
     labels, known = spell_labels(), list_dimensions()
     sql = (
         sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in known))
@@ -129,7 +132,7 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def spell_labels() -> dict[str, str]:
-    """Return name -> SQL of labels, over the tables r (run), w (workload) and v (hardware version)."""
+    """Return label column -> SQL expression over the tables r (run), w (workload) and v (hardware version)."""
     cases = sorted((one for one in list_dimensions() if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
     labels = (_spell_group(one) for one in list_dimensions() if one.label and not one.beside)
@@ -149,8 +152,8 @@ def spell_labels() -> dict[str, str]:
 
 
 def _spell_setting(dimension: Dimension) -> str:
-    """Return SQL of a dimension's name and value as text; the value is empty if it equals that of the usual
-    dimension.
+    """Return SQL for a struct of a dimension's name and its value as text. The value is empty if it equals another
+    dimension that is its default.
     """
     text = f"CAST({dimension.column} AS VARCHAR)"
     if dimension.usual in {one.column for one in list_dimensions()}:
@@ -163,7 +166,9 @@ def _list_beside(dimension: Dimension) -> list[Dimension]:
 
 
 def _spell_group(dimension: Dimension) -> str:
-    """Return SQL of the label of a dimension and the dimensions directly after it; null for an empty label."""
+    """Return SQL for the joined labels of a dimension and those attached to it (`beside`). A dimension with a default
+    gives null in place of an empty text.
+    """
     text = " || ".join(_spell(one) for one in (dimension, *_list_beside(dimension)))
     return f"nullif({text}, '')" if dimension.usual else text
 

@@ -17,7 +17,7 @@ from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Standing = Literal["this hardware", "its class", "other classes"]
-"""Source of the measurements that give the error of a run."""
+"""Hardware whose measurements give the error of a run."""
 
 NORMAL: Final = 1.2815515655446004
 """Half-width of an 80 % interval of the standard normal distribution."""
@@ -26,13 +26,15 @@ LOGISTIC: Final = 2.1972245773362196
 """Half-width of an 80 % interval of the standard logistic distribution: ln(0.9 / 0.1)."""
 
 SCORED: Final = "derived"
-"""Least certain basis of peaks, bandwidths and clocks among hardware with scored predictions."""
+"""Least certain basis of the peaks, bandwidths and clocks of hardware whose predictions were compared with
+measurements.
+"""
 
 COMPILER_LEVEL: Final = 6
-"""Level of the error scale shared by all boards of one compiler."""
+"""Level of an error scale that was measured on boards with the same compiler."""
 
 OWN_LEVEL: Final = 7
-"""Level of the error scale of a single chip, the deepest level."""
+"""Level of an error scale that was measured on one chip; the highest level."""
 
 UNMEASURED: Final = 0.8
 """Minimum half-width of a latency on an accelerator of a class other than CPU and GPU whose compiler was not measured.
@@ -53,10 +55,10 @@ OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
 """(class, precision) -> precision of the peak used for compute time: an MXU computes fp32 in several bf16 passes."""
 
 SAME_SIZE: Final = 10.0
-"""Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
+"""Ratio of peaks within which boards count as one size class. Assumed: one order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
-"""Weight of the prior judgement, as a number of groups of measurements."""
+"""Weight of an assumed half-width against a measured one, as a number of groups of measurements."""
 
 TOLD_APART: Final = 0.8
 """Minimum probability at which an answer calls one run better than another."""
@@ -65,27 +67,65 @@ DoubtQuantity = Literal["latency", "power", "energy"]
 """Quantity of an error. Errors of latency and power are independent; the error of an energy is their sum."""
 
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
-"""Quantities with separate error scales."""
+"""Quantities with separate error scales; the error of energy is their sum."""
 
-LOADED_FIRST: Final = "loaded_time_to_first_token_s"
-"""Error-scale quantity of the time to first token under a steady load, which depends on admission and other prompts."""
+SERVED_TIME: Final = "time"
+"""Error scale of all times and rates of served models."""
+
+SERVED_POWER: Final = "power"
+"""Error scale of the powers of served models."""
+
+SERVED_TIMES: Final = (
+    "time_to_first_token_s", "inter_token_latency_s", "request_latency_s", "output_tokens_per_s", "total_tokens_per_s",
+)  # fmt: skip
+"""Times and rates of served models, whose errors have one scale."""
+
+SERVED_ENERGIES: Final = ("energy_per_request_j", "energy_per_output_token_j")
+"""Energies of served models, whose errors combine those of a time and of the power."""
+
+NEW_SERVER: Final = 0.1
+"""Additional half-width of the times of an unmeasured server whose engine was measured on its chip.
+
+Source: with the source of such rows held out, covering 80 % of their times requires 0.1 to 0.15. Powers require none.
+"""
+
+NEW_CHIP: Final = 0.15
+"""Additional half-width of the times of a server whose engine was measured on other chips of the vendor only.
+
+Source: judged. With a board held out, covering 80 % of its times requires 0.05 to 0.1, but most such rows share their
+source with other boards.
+"""
+
+NEW_ENGINE: Final = 0.25
+"""Additional half-width of the times of a server whose engine was not measured on any chip of the vendor.
+
+Source: with the source of such rows held out, covering 80 % of their times requires 0.2 to 0.25; with an engine held
+out, 0 to 0.25.
+"""
+
+NEW_LOAD: Final = 0.3
+"""Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
+
+Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of its first tokens, although some waited
+nine times as long as predicted.
+"""
 
 SERVED_OPPOSITION: Final = 0.4
-"""Part of the errors of a served model's time and power that cancels in its energy: their correlation, with its sign
-reversed.
+"""Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
+energy.
 
 Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
-takes longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the
-energies of each source with 30 rows."""
+takes longer than predicted does the same work, at less power. With a source held out, this covers 77 to 98 % of the
+energies of five sources with 30 rows, and 58 % of a sixth (llama.cpp on an APU)."""
 
 Evidence = Literal["own", "class"]
-"""Measurements behind a power: of the hardware itself, or of other hardware of its class."""
+"""Hardware on which power was measured: the predicted hardware itself, or other hardware of its class."""
 
 OWN: Final = "own"
-"""Error factor that no other run shares."""
+"""Name of the error factor that each run has for itself."""
 
 MODEL: Final = "model"
-"""Kind of work of most whole models, the default; a single operator has its own kind."""
+"""Kind of work of most whole models. Single operators and some models, such as training steps, have other kinds."""
 
 TRAINING: Final = "training"
 """Kind of work of training steps."""
@@ -106,7 +146,7 @@ chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
 
 
 def find_new_source(architecture: str, work: str, runtime: str) -> float:
-    """Return the additional half-width of a latency because its software is a new source; 0 for most."""
+    """Return the additional half-width of a latency for software that is new to the measurements; 0 for most runs."""
     if work == TRAINING:
         return NEW_FRAMEWORK
     return NEW_LIBRARY if (architecture, work, runtime) == ("cpu", MODEL, "engine") else 0.0
@@ -117,60 +157,47 @@ def find_peak(architecture: str, precision: str) -> str | None:
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
 
 
-def find_served_time(quantity: str, scope: str) -> str | None:
-    """Return the time or rate whose error an energy of a served model contains; None for any other quantity.
-
-    A prefill step ends with the first token.
-    """
-    if quantity == "energy_per_request_j":
-        return "time_to_first_token_s" if scope == "prefill_step" else "request_latency_s"
-    return "output_tokens_per_s" if quantity == "energy_per_output_token_j" else None
-
-
 def join_served_energy(time: float, power: float) -> float:
     """Return the half-width of the energy of a served model from the half-widths of its time and power."""
     return math.sqrt(time**2 + power**2 - 2.0 * SERVED_OPPOSITION * time * power)
 
 
-def name_served_scale(quantity: str, scope: str) -> str:
-    """Return the quantity whose error scales apply to a measured quantity in a scope; equals the SQL macro of this
-    name.
-    """
-    is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
-    return LOADED_FIRST if is_loaded else quantity
+def name_served_scale(quantity: str) -> str:
+    """Return the error scale of a measured quantity of a served model; empty for an energy and any other quantity."""
+    return SERVED_TIME if quantity in SERVED_TIMES else SERVED_POWER if quantity == "power_w" else ""
 
 
 @frozen(kw_only=True)
 class ErrorScale:
-    """Error scale of one group of measurements; an empty text represents all values."""
+    """Error scale of one group of measurements. An empty text in a field means that the group has all its values."""
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
     """Level of the group; of all groups that contain a run, the one with the highest level applies."""
     architecture: str
     work: str
-    """`model`, another kind of whole model (`Workload.work`), or the kind of a single operator."""
+    """Kind of work: `model`, another kind of whole model (`Workload.work`), or the kind of a single operator."""
     runtime: str
     precision: str
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the 80 % interval of ln(measured / predicted)."""
     group_count: int = attrs.field(validator=attrs.validators.ge(1))
-    """Model families times boards; rows of one family on one board have similar errors."""
+    """Number of (model family, board) pairs. Errors of one family on one board are similar, so they count once."""
     row_count: int
     least_ops_per_s: float = 0.0
     """Smallest peak of the boards that were measured; 0 if the scale applies to every size."""
     most_ops_per_s: float = math.inf
-    """Largest peak of these boards; infinite if the scale applies to every size."""
+    """Largest peak of the boards that were measured; infinite if the scale applies to every size."""
 
     def is_of_size(self, ops_per_s: float) -> bool:
-        """Return True if this peak is within the size range of the measured boards."""
+        """Return True if this peak is within a factor of `SAME_SIZE` of the measured boards' peaks."""
         return self.least_ops_per_s / SAME_SIZE <= ops_per_s <= self.most_ops_per_s * SAME_SIZE
 
 
 @frozen(kw_only=True)
 class PowerFloor:
-    """Smallest half-width of a power, by class and evidence."""
+    """Lower bound of the half-width of a predicted power, for one class and one kind of evidence."""
 
     architecture: str
     """Class; empty for all classes without a separate floor."""
@@ -183,28 +210,36 @@ class PowerFloor:
 
 @frozen(kw_only=True)
 class ServingScale:
-    """Error scale of one group of served measurements; an empty text represents all values."""
+    """Error scale of one group of served measurements. An empty text in a field means that the group has all its
+    values.
+    """
 
     quantity: str
-    """Quantity as a measurement of serving names it."""
+    """`SERVED_TIME` or `SERVED_POWER`."""
     level: int = attrs.field(validator=attrs.validators.ge(0))
     """Level of the group; of all groups that contain a prediction, the one with the highest level applies."""
     vendor: str
     engine: str
-    """Name of the engine, with its release in finer groups."""
-    work: str
-    """`model`, or `experts` for mixtures of experts."""
-    hardware: str
+    """Name of the engine, without its release."""
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the 80 % interval of ln(measured / predicted)."""
+    """Half-width of the 80 % interval of ln(measured / predicted) of the measured servers."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Number of (source, board) pairs; 0 for an assumed half-width."""
+    """Number of (source, board) pairs."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
+    chips: str = ""
+    """Measured chips of the finest groups, separated by spaces; empty for other groups."""
+
+    def widen(self, hardware: str) -> float:
+        """Return the half-width for a server that nobody measured, with this chip."""
+        if self.quantity == SERVED_POWER:
+            return self.half_width
+        is_known = hardware in self.chips.split()
+        return math.hypot(self.half_width, NEW_SERVER if is_known else NEW_CHIP if self.engine else NEW_ENGINE)
 
 
 @frozen(kw_only=True)
 class ErrorShare:
-    """Part of an error's variance that two runs share if they have a property in common."""
+    """Share of an error's variance that two runs have in common if they agree in one factor, such as the board."""
 
     quantity: DoubtQuantity
     factor: str
@@ -214,7 +249,7 @@ class ErrorShare:
 
 @frozen(kw_only=True)
 class BasisSpread:
-    """Uncertainty of numbers of one basis, for energies per action whose sum was not measured."""
+    """Uncertainty of energies per action of one basis; used where their sum was not measured."""
 
     number_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     half_width: Quantity
@@ -222,13 +257,13 @@ class BasisSpread:
 
     @property
     def number_half_width(self) -> float:
-        """Half-width of a peak, bandwidth or clock: the spread that `sensitivity` gives this basis."""
+        """Half-width of the logarithm of a peak, bandwidth or clock with this basis, from `BASIS_SPREAD`."""
         return NORMAL * math.log(BASIS_SPREAD[self.number_basis])
 
 
 @frozen(kw_only=True)
 class Doubt:
-    """All inputs of intervals and probabilities."""
+    """All error scales, shares and spreads from which intervals and probabilities are computed."""
 
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
@@ -236,34 +271,41 @@ class Doubt:
     served: tuple[ServingScale, ...] = ()
     floors: tuple[PowerFloor, ...] = ()
 
-    def serving_half_width(
-        self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
-    ) -> float | None:
-        """Return the half-width of a prediction for a served model; equals the SQL macro of this name.
+    def find_serving_scale(self, quantity: str, *, vendor: str, engine: str) -> ServingScale | None:
+        """Return the finest group of measurements of `SERVED_TIME` or `SERVED_POWER` with a vendor and an engine.
 
-        None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
-        operating point. The half-width of an energy combines those of its time and of the power.
+        None without measurements. `engine` is a name, with or without a release.
         """
-        if (time := find_served_time(quantity, scope)) is not None:
-            like = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
-            seconds, watts = (self.serving_half_width(one, **like) for one in (time, "power_w"))
-            return None if seconds is None or watts is None else join_served_energy(seconds, watts)
-        scale = name_served_scale(quantity, scope)
-        asked = {"vendor": (vendor,), "engine": (engine, engine.partition(" ")[0]), "work": (work,)}
-        asked["hardware"] = (hardware,)
-        found = [
-            one
-            for one in self.served
-            if one.quantity == scale and all(getattr(one, name) in ("", *texts) for name, texts in asked.items())
-        ]
-        return max(found, key=lambda one: one.level).half_width if found else None
+        name = engine.partition(" ")[0]
+        found = (one for one in self.served if one.quantity == quantity)
+        alike = [one for one in found if one.vendor in ("", vendor) and one.engine in ("", name)]
+        return max(alike, key=lambda one: one.level, default=None)
+
+    def serving_half_width(
+        self, quantity: str, *, vendor: str, engine: str, hardware: str, scope: str = ""
+    ) -> float | None:
+        """Return the half-width of a prediction for a served model; None for a quantity without an error scale.
+
+        `engine` is a name with its release, `hardware` an id without its operating point. The half-width of an energy
+        is combined from those of a time and of the power. The SQL macro of this name computes the same.
+        """
+        like = {"vendor": vendor, "engine": engine}
+        if quantity in SERVED_ENERGIES:
+            time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
+            if time is None or power is None:
+                return None
+            return join_served_energy(time.widen(hardware), power.widen(hardware))
+        scale = self.find_serving_scale(name_served_scale(quantity), **like)
+        if scale is None:
+            return None
+        is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+        return math.hypot(scale.widen(hardware), NEW_LOAD if is_loaded else 0.0)
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
-        """Return, for each basis, the additional half-widths (energy per action, other number) of numbers in a hardware
-        file.
+        """Return two half-widths for each basis: of an energy per action, and of any other number of a hardware file.
 
-        Errors of scored chips include the uncertainty of numbers with the basis `SCORED` or better. This is the
-        additional uncertainty of a number with a weaker basis.
+        Errors of scored chips already include the uncertainty of numbers with the basis `SCORED` or better. The
+        half-widths are what a number with a weaker basis adds.
         """
         known = next(one for one in self.spreads if one.number_basis == SCORED)
 
@@ -279,7 +321,7 @@ class Doubt:
         )
 
     def complete_shares(self) -> tuple[ErrorShare, ...]:
-        """Return the shared parts of the variance, and the remaining part of each run."""
+        """Return all shares of the variance, including the remaining share that each run has for itself."""
         known = {(one.quantity, one.factor): one.share.value for one in self.shares}
         left = {
             name: 1.0 - sum(share for (quantity, _), share in known.items() if quantity == name) for name in DOUBTED

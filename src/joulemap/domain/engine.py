@@ -18,10 +18,12 @@ ENGINES: Final[Mapping[tuple[str, str], str]] = {
     ("cpu", "Intel"): "OpenVINO",
     ("cpu", "AMD"): "OpenVINO",
 }
-"""Class and vendor -> common deployment engine."""
+"""(class, vendor) -> common deployment engine."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
-"""Class -> engine of all other vendors; other classes only have their vendor's compiler."""
+"""Class -> common deployment engine for vendors that are not in `ENGINES`. Other classes only have their vendor's
+compiler.
+"""
 
 OVERLAY: Final = "Vitis AI's DPU overlay (not a circuit by hls4ml or FINN)"
 """Engine of a DPU. Circuits that other tools build for one network in the same FPGA have other latencies."""
@@ -36,7 +38,7 @@ def name_engine(architecture: str, vendor: str) -> str:
 
 
 def has_framework(architecture: str) -> bool:
-    """Return True if a framework compiler serves the class in addition to its engines, as on CPUs and GPUs."""
+    """Return True if a framework's compiler, such as torch.compile, also supports the class, as for CPUs and GPUs."""
     return architecture in {known for known, _ in ENGINES}
 
 

@@ -15,7 +15,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class EventTerm:
-    """Action that contributes to an event's count or energy."""
+    """Action that contributes to the count or the energy of an event."""
 
     component: str
     action: str
@@ -42,7 +42,7 @@ class Event:
     per: str
     """Unit of the count: `instruction`, `line`, `warp` …"""
     part_of: str
-    """Event of the same component that includes this one; empty if there is none."""
+    """Larger event of the same component that this event is part of; empty if there is none."""
     meaning: str
     divisor: str
     """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty if there is none."""

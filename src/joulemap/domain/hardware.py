@@ -89,27 +89,27 @@ CLOCK_SPREAD: Final = 0.2
 """Largest relative difference between the clock of a quoted peak and the chip's clock."""
 
 SAME_DEFAULT: Final = 1e-6
-"""Largest relative difference at which a coefficient equals the default that a calibration started from."""
+"""Largest relative difference between a coefficient and the default in its calibration at which both count as equal."""
 
 MOST_STATIC: Final = 0.95
-"""Largest static power, as a share of the power cap, that a fit or a scale may give."""
+"""Largest static power that a calibration may give, as a share of the lowest power cap or measured load."""
 
 _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
-"""Die name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
+"""Pattern of the die's name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
 
 ALL_UNITS: Final = "all_units"
-"""Geometry entry that holds the total unit count while a power mode leaves some units idle."""
+"""Geometry entry for the total number of units; present while a power mode leaves some units idle."""
 VECTOR_UNITS: Final = "vector_core_count"
-"""Geometry constant: vector cores of an NPU next to its tensor engines; a subset of the units gets a share of them."""
+"""Geometry entry for the vector cores of an NPU, in addition to its tensor engines. It scales with the active units."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
 """Idle powers other than active idle: without a process, with a context, and with a loaded model."""
 
 UNMEASURED: Final = "this state was not measured"
-"""End of the source of an idle power that is assumed equal to active idle."""
+"""Last words of the source of an idle power that was not measured and is assumed equal to active idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""Quantities that, with the peaks, decide an answer; a chip for which one is assumed counts as an estimate."""
+"""Quantities that, with the peaks, decide an answer. If one of them is assumed, the chip counts as an estimate."""
 
 
 PRICES: Final = ("price_purchase", "price_cloud")
@@ -119,7 +119,7 @@ LEVEL_KINDS: Final = ("cache", "scratchpad")
 LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
 
 LINK_ENDS: Final = ("device", "host")
-"""Endpoints that a link connects a device to."""
+"""Kinds of endpoints to which a link connects a device: other devices, or the host."""
 
 LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
 """Topologies. `pair`: two devices. `mesh`: a direct link between every two devices. `ring`, `torus_2d`, `torus_3d`:
@@ -153,7 +153,7 @@ def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) 
 
 @frozen(kw_only=True)
 class Peak:
-    """Dense peak rate at one precision, with the factors that give it."""
+    """Dense peak rate at one precision: operations per clock x units x clock."""
 
     rate: Quantity = attrs.field(validator=_in_unit("ops/s"))
     """Dense operations per second; one MAC is two operations, and sparsity is never counted."""
@@ -165,7 +165,7 @@ class Peak:
     engine: str = ""
     """Component that gives the rate if a unit has several, e.g. `tensor_core`; empty if unknown."""
     explanation: str = ""
-    """Reason why the published rate differs from the product of the factors; empty if it does not."""
+    """Reason why the published rate differs from operations per clock x units x clock; empty if it does not."""
 
 
 @frozen(kw_only=True)
@@ -176,7 +176,7 @@ class MemoryLevel:
     kind: str = attrs.field(validator=attrs.validators.in_(LEVEL_KINDS))
     """Kind of level: a cache keeps recently used data; a scratchpad keeps what the program stores."""
     per: str = attrs.field(validator=attrs.validators.in_(LEVEL_PLACES))
-    """Part of the chip that owns one instance."""
+    """Part of the chip to which one instance of the level belongs, such as `core` or `chip`."""
     capacity: Quantity = attrs.field(validator=_in_unit("B"))
     """Capacity of one instance."""
     bandwidth: Quantity | None = attrs.field(default=None, validator=_in_unit("B/s"))
@@ -206,7 +206,7 @@ class Link:
     latency: Quantity = attrs.field(validator=_in_unit("s"))
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
-    """Energy on the device per byte sent, including that of receiving one byte; external switches are excluded."""
+    """Energy that a device spends to send one byte and to receive one. External switches are excluded."""
 
 
 @frozen(kw_only=True)
@@ -223,7 +223,7 @@ class Load:
     power: Quantity = attrs.field(validator=_in_unit("W"))
     """Average power with batches back to back."""
     tracer_version: str
-    """Tracer version of the built-in workload; a different version gives a different load."""
+    """Version of the tracer for the workload; another version may count other operators."""
 
     @property
     def label(self) -> str:
@@ -233,7 +233,7 @@ class Load:
 
 @frozen(kw_only=True)
 class PowerMode:
-    """Named operating point with its own clock and power cap."""
+    """Named operating point with a clock and power cap."""
 
     name: str
     tdp: Quantity = attrs.field(validator=_in_unit("W"))
@@ -256,14 +256,14 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
 
 
 def name_guessed_price(quantities: object) -> str:
-    """Return a note that all known prices are assumed; empty if no price is known or one is not assumed."""
+    """Return a note on a chip whose known prices are all assumed; empty for other chips."""
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
 
 
 def _time_launch(host: Hardware, own: Quantity) -> Quantity:
-    """Return the time that a host thread needs for one call of an eager framework."""
+    """Return the host time of one call of an eager framework in seconds; it replaces `own`, the value of the device."""
     clocks, clock = host.coefficients[CALL_CLOCKS], host.thread_clock
     paced = f"a call of an eager framework takes a thread {clocks.value:g} clocks of {clock.value / 1e9:g} GHz"
     return attrs.evolve(
@@ -275,7 +275,7 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
 
 
 def _price_host(host: Hardware, around: Surrounding | None) -> EnergyAction:
-    """Return the energy row of a counted host: its static power, at the wall if its surroundings are given."""
+    """Return the energy row of a counted host: its static power. With `around`, this is the power at the wall plug."""
     static, note = host.static_power, ""
     if around is not None:
         watts = around.idle_w(static.value)
@@ -296,13 +296,13 @@ def _price_host(host: Hardware, around: Surrounding | None) -> EnergyAction:
 
 @frozen(kw_only=True)
 class Hardware:
-    """One chip with everything that the models need; each number has unit, basis and source."""
+    """One chip with every number that the models need; each number has a unit, basis and source."""
 
     id: str = attrs.field(validator=_is_text)
     name: str = attrs.field(validator=_is_text)
     vendor: str = attrs.field(validator=_is_text)
     architecture: str = attrs.field(validator=_is_text)
-    """Architecture class: `cpu`, `gpu`, `tpu`, `kpu`, …; selects the mapping module."""
+    """Architecture class, such as `cpu`, `gpu`, `tpu` or `kpu`; it selects the performance model."""
     deployment: tuple[str, ...]
     """Deployments: `datacenter`, `edge`, `embedded`."""
     microarchitecture: str = attrs.field(validator=_is_text)
@@ -318,16 +318,17 @@ class Hardware:
     doubts: tuple[str, ...] = ()
     """Points on which the sources disagree."""
     needs_host: str = ""
-    """Slot or port of a computer that the hardware needs, or the rest of its module or SoC, as `SoC rk3588_cpu`. The
-    power of either is not included. Empty for standalone hardware.
+    """Slot or port that the hardware needs in a computer. For a part of a module or SoC, it names the rest, as `SoC
+    rk3588_cpu`. The power of computer or rest is not included. Empty for standalone hardware.
     """
     host: str = ""
-    """Host hardware, if one was named and its energy is counted or it launches the kernels; `none` for a device alone.
+    """Id of the host that a question names, if its energy is counted or it launches the kernels; `none` for a device
+    alone.
     """
     compiler: Compiler | None = None
     """Operators that the compiler supports; None if every operator runs on the chip."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
-    """Host at a fixed voltage that runs the fallback operators."""
+    """Host that computes the fallback operators, with a voltage that does not depend on its clock; None without one."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
     launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
     unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
@@ -343,7 +344,7 @@ class Hardware:
     memory_bandwidth: Quantity = attrs.field(validator=_in_unit(UNITS["memory_bandwidth"]))
     memory_bus_width: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_bus_width"]))
     memory_data_rate: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_data_rate"]))
-    """Transfers per second and pin."""
+    """Memory transfers per second on one pin."""
     tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
     power_limit_lowest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_lowest"]))
     """Lowest power limit that the board's driver accepts; None if no source states it."""
@@ -351,7 +352,7 @@ class Hardware:
     """Highest power limit that the board's driver accepts; None if no source states it."""
     idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
     static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
-    """Active idle: power drawn at any load while running; the static line of the ledger."""
+    """Active idle: power drawn at any load while the chip runs; it is the static line of the ledger."""
     context_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["context_power"]))
     """Power while a process holds a context and computes nothing; None if it was not measured."""
     loaded_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["loaded_power"]))
@@ -359,8 +360,9 @@ class Hardware:
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
-    """Host cost that is added to the hardware's cost, as a share of the hardware's cost; 0 if the purchase price covers
-    a whole computer. None for the default of cost answers, which is 0 where `is_host` holds.
+    """Cost of the host as a share of the hardware's cost; 0 if the purchase price covers a whole computer.
+
+    None means the default of cost answers; it is 0 for hardware that is a host itself (`is_host`).
     """
     geometry: Mapping[str, Quantity]
     """Quantities specific to the architecture class, e.g. `array_rows`."""
@@ -370,7 +372,7 @@ class Hardware:
     """Precision -> peak."""
     links: tuple[Link, ...] = ()
     loads: tuple[Load, ...] = ()
-    """Powers measured under loads; the board's energies are derived from them."""
+    """Loads under which the board's power was measured; its energies per action are adjusted to match them."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
     """Power mode that the numbers apply to."""
@@ -378,16 +380,16 @@ class Hardware:
     """Coefficients of the class's model, e.g. `dram_efficiency`."""
     reference: EnergyReference
     digest: str
-    """Digest of the record's content, however the record was made."""
+    """Digest of the record's content. A modifier of a run, such as a power mode, extends it."""
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
     """Boundary of the measurements behind the energies per action: `board`, or `chip` for circuit-level energies."""
     boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))
     """Boundary of a run's energy."""
     described_digest: str = ""
-    """Digest before changes for a run, such as a boundary or a host; empty if there are none."""
+    """Digest before the changes of a run, such as a boundary or a host; empty if there are none."""
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError, naming both, if two numbers contradict each other."""
+        """Raise ValueError if two numbers contradict each other; the message names both."""
         if not self.peaks:
             raise ValueError("peaks: there is none")
         for is_wrong, text, numbers in self.contradictions():
@@ -395,8 +397,9 @@ class Hardware:
                 raise ValueError(text.format(*numbers))
 
     def contradictions(self) -> Iterator[tuple[Any, str, tuple[Any, ...]]]:
-        """Yield checks as (contradiction found, message template, template values); values are arrays if records are
-        batched.
+        """Yield (is contradictory, message template, values for the template) for each check of the numbers.
+
+        If the hardware holds arrays of numbers, the first and the last item are arrays too.
         """
         static, tdp, clock = self.static_power.value, self.tdp.value, self.clock.value
         units = (self.unit_count.value + 0.5) // 1
@@ -441,30 +444,36 @@ class Hardware:
 
     @property
     def around_factor(self) -> float:
-        """Energy at the wall per joule of the board, the host excluded; 1 unless the boundary is `system`."""
+        """Joules at the wall plug per joule of the board, without the host; 1 unless the boundary is `system`."""
         return 1.0 + sum(self.reference.prices_fj[place] for place in self.reference.around) / FJ_PER_J
 
     @property
     def host_w(self) -> float:
-        """Power of a counted host, or the board's share of a host's power at the boundary `system`."""
+        """Power in watts that the host adds to a run: of a counted host, or one board's share at the boundary
+        `system`.
+        """
         place = self.reference.position(HOST_ACTION)
         return 0.0 if place is None else self.reference.prices_fj[place] / FJ_PER_J
 
     @property
     def waiting_w(self) -> float:
-        """Power at the boundary while the hardware is ready but idle: static power and the power of a counted host."""
+        """Power in watts at the boundary while the hardware is idle but ready (active idle), including a counted
+        host.
+        """
         return self.static_power.value * self.around_factor + self.host_w
 
     @property
     def resting_w(self) -> float:
-        """Power at the boundary between requests, while a model is loaded: as measured, else that of active idle."""
+        """Power in watts at the boundary between requests, while a model is loaded, including a counted host. Active
+        idle is used if this power was not measured.
+        """
         return (self.loaded_power or self.static_power).value * self.around_factor + self.host_w
 
     @property
     def unmeasured_states(self) -> Iterator[tuple[str, Quantity]]:
-        """Yield (name, power) of each unmeasured idle state, a context or a loaded model; active idle is assumed.
+        """Yield (name, power) of each idle state that was not measured, with active idle as its assumed power.
 
-        Only hardware whose kernels a host launches has contexts.
+        The states are a held context and a loaded model. Only hardware whose kernels a host launches has contexts.
         """
         for name in IDLE_STATES[1:] if self.is_launched else IDLE_STATES[2:]:
             if getattr(self, name) is None:
@@ -498,8 +507,8 @@ class Hardware:
 
     @property
     def generation(self) -> str:
-        """Class, microarchitecture without die name, and process node: hardware that shares these may share a
-        calibration.
+        """Class, microarchitecture without die name, and process node as one text. Hardware with an equal text may
+        share a calibration.
         """
         return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
 
@@ -515,7 +524,7 @@ class Hardware:
         return self.architecture == "gpu" and self.vendor == TF32_VENDOR and TF32 in self.peaks
 
     def product_precision(self, precision: str) -> str:
-        """Return the precision whose peak bounds the GEMMs of a run: tf32 for an fp32 run that may use it."""
+        """Return the precision whose peak limits the GEMMs of a run: tf32 for fp32 runs that may use TF32."""
         return TF32 if precision == "fp32" and self.tf32 else precision
 
     def with_tf32(self) -> Hardware:
@@ -529,7 +538,8 @@ class Hardware:
         )
 
     def coefficient(self, name: str, *qualifiers: str) -> float:
-        """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
+        """Return the first existing coefficient `name.qualifier`, in the order of the qualifiers; without any, return
+        `name`.
 
         Raises KeyError, naming the hardware, if there is none.
         """
@@ -550,7 +560,7 @@ class Hardware:
         raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
-        """Return this record with the digest of its content, and with notes on estimates and a guessed price."""
+        """Return this record with its digest, after filling in the notes on estimated numbers and guessed prices."""
         noted = attrs.evolve(
             self,
             digest="",
@@ -630,7 +640,7 @@ class Hardware:
         )
 
     def _set(self, name: str, point: OperatingPoint) -> PowerMode:
-        """Return the power mode of a requested clock, cap or core count; UnknownNameError if it is out of range."""
+        """Return the power mode for a requested clock, cap or core count; UnknownNameError if it is out of range."""
         point.check(
             self.id,
             full_clock_hz=self.full_clock.value,
@@ -686,10 +696,10 @@ class Hardware:
     def inheriting(self, calibration: Calibration) -> Hardware:
         """Return this hardware scaled by the calibration of another chip of its generation, before any power mode.
 
-        Coefficients still at the default of the calibration's hardware are replaced; those that this hardware states
-        itself stay. Energies of actions are scaled. Static power is scaled, below every cap, unless it was measured or
-        published. No resulting number counts as measured. Raises ValueError if generations differ, or if the
-        calibration has a coefficient or action that this hardware lacks.
+        Coefficients with the default that the calibration started from are replaced; others stay. Energies of actions
+        are scaled. Static power is scaled, below every cap, unless it was measured or published. No resulting number
+        counts as measured. Raises ValueError if generations differ, or if the calibration has a coefficient or action
+        that this hardware lacks.
         """
         if calibration.generation != self.generation:
             raise ValueError(
@@ -703,7 +713,7 @@ class Hardware:
         coefficients = {}
         for name, one in self._check_coefficients(calibration).items():
             own = self.coefficients[name]
-            if math.isclose(own.value, one.default):
+            if math.isclose(own.value, one.default, rel_tol=SAME_DEFAULT):
                 coefficients[name] = scaled(own, one.value)
         static = self.static_power
         if calibration.static_power is not None and static.basis not in ("measured", "published"):
@@ -712,17 +722,19 @@ class Hardware:
 
     @property
     def most_static_w(self) -> float:
-        """Largest static power that a calibration may give: the hardware's own, or a value below every relevant power.
+        """Largest static power in watts that a calibration may give, at least the current one.
 
-        Relevant are the default cap, caps of power modes without a static power of their own, and powers measured under
-        loads.
+        If larger than that, it is `MOST_STATIC` of the lowest power among the default cap, the caps of power modes
+        without a static power, and measured loads.
         """
         caps = (mode.tdp.value for mode in self.power_modes if mode.static_power is None)
         least = min(self.tdp.value, *caps, *(load.power.value for load in self.loads), math.inf)
         return max(self.static_power.value, MOST_STATIC * least)
 
     def _check_coefficients(self, calibration: Calibration) -> Mapping[str, FittedValue]:
-        """Return a calibration's coefficients; ValueError for one that this hardware lacks or has in another unit."""
+        """Return the coefficients of a calibration. Raises ValueError if this hardware lacks one, or has it in another
+        unit.
+        """
         for name, one in calibration.coefficients.items():
             own = self.coefficients.get(name)
             if own is None:
@@ -734,7 +746,10 @@ class Hardware:
     def _under(
         self, calibration: Calibration, coefficients: Mapping[str, Quantity], static: Quantity, source: str
     ) -> Hardware:
-        """Return this hardware with the given numbers and a calibration's energy scales."""
+        """Return this hardware with these coefficients and static power, and with energies scaled by a calibration.
+
+        Raises ValueError if the static power reaches the cap of a power mode.
+        """
         caps = {"default": self.tdp} | {one.name: one.tdp for one in self.power_modes if one.static_power is None}
         for mode, cap in caps.items():
             if static.value >= cap.value:
@@ -750,9 +765,10 @@ class Hardware:
         )
 
     def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
-        """Return this hardware, before any calibration, with the energies per action that its anchor adds or changes.
+        """Return this hardware with added or changed energies per action from its anchor (`joulemap.model.anchor`).
 
-        The digest stays because the energies follow from the description and the formulas.
+        It must not be calibrated yet. Its digest stays because the energies follow from the description and the
+        formulas.
         """
         return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
@@ -818,8 +834,9 @@ class Hardware:
         )
 
     def _time_transfers(self) -> dict[str, Quantity]:
-        """Return the coefficient of transfers over the host link; empty if there are none or memory traffic includes
-        them.
+        """Return {`HOST_TRANSFER`: seconds per byte over the host link}.
+
+        The result is empty without a host link, or if another number already includes the transfers.
         """
         own = self.coefficients.get(HOST_TRANSFER)
         link = next((one for one in self.links if one.connects == "host"), None)
@@ -848,7 +865,7 @@ class Hardware:
         )
 
     def at_fixed_voltage(self) -> Hardware:
-        """Return this hardware with a voltage independent of the clock, so that each action has a single energy."""
+        """Return this hardware with one voltage for all clocks, so that an action always takes the same energy."""
         fixed = {name: attrs.evolve(self.coefficients[name], value=1.0) for name in ("voltage_floor", "voltage_knee")}
         return attrs.evolve(
             self,
@@ -875,7 +892,7 @@ class Hardware:
 
 
 def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:
-    """Return the power, or None if it exceeds a power cap."""
+    """Return an idle power of a power mode, or None if it exceeds the mode's cap."""
     return None if power is not None and power.value > tdp.value else power
 
 

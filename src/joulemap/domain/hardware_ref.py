@@ -21,7 +21,7 @@ FASTEST: Final = 14_400
 _CONFIGURATION: Final = r"((?:LP)?DDR[1-6]X?)-([1-9]\d{2,4})x([1-9]\d?)"
 
 _CHANNELS: Final = r"(\d+)ch\b"
-"""Channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
+"""Pattern of the number of channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
 
 
 class MemoryConfiguration(NamedTuple):
@@ -48,7 +48,7 @@ class MemoryConfiguration(NamedTuple):
         return self.transfers_per_s * self.width_bits / 8.0
 
     def check_fit(self, chip: str, memory_type: str, bus_bits: float | None) -> None:
-        """Raise UsageError if a chip has no DDR modules, or fewer memory channels."""
+        """Raise UsageError if a chip has no DDR modules, or fewer memory channels than this configuration."""
         if not re.search(r"(?<!G)DDR", memory_type):
             raise UsageError(f"{chip} has {memory_type} instead of memory modules: leave out {self.kind}")
         channels = re.search(_CHANNELS, memory_type)
@@ -65,7 +65,7 @@ class MemoryConfiguration(NamedTuple):
 
 @frozen
 class HardwareRef:
-    """Reference to a chip: name, set constants, power mode; `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`.
+    """Reference to a chip: name, constants set in brackets, and power mode, as in `l4[tdp=60W;clock=1GHz]@900MHz`.
 
     `+ddr5-5600x2` sets the memory bandwidth from data rate and channels: `ryzen_9_7950x+ddr5-5600x2`.
     """
@@ -73,11 +73,11 @@ class HardwareRef:
     id: str
     """Id, alias, class or path, as written."""
     settings: str = ""
-    """Set constants in brackets, as written."""
+    """Brackets with the constants that are set, as written, such as `[tdp=60W]`."""
     mode: str = ""
     """Power mode, as written; empty for the default mode."""
     memory: MemoryConfiguration | None = attrs.field(default=None, eq=False)
-    """Memory modules behind a memory bandwidth among the settings."""
+    """Memory modules that were stated in place of a memory bandwidth; None if none were stated."""
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
@@ -100,7 +100,7 @@ class HardwareRef:
 
     @classmethod
     def at(cls, label: str, mode: str) -> HardwareRef:
-        """Return the reference of a chip at a power mode; the default mode is omitted, as in answers."""
+        """Return the reference to a chip at a power mode. The default mode is left out, as in answers."""
         return cls(label, "", "" if mode == DEFAULT_MODE else mode)
 
     @property
@@ -110,7 +110,7 @@ class HardwareRef:
 
     @property
     def changes(self) -> tuple[tuple[str, str], ...]:
-        """The constants that are set and their values; UsageError if a part is not NAME=VALUE."""
+        """Names and new values of the constants in brackets. Raises UsageError if a part is not NAME=VALUE."""
         if not self.settings:
             return ()
         parts = [part.partition("=") for part in self.settings.removeprefix("[").removesuffix("]").split(";")]

@@ -16,23 +16,27 @@ SLOT_HOSTS: Final[Mapping[str, str]] = {
     "module": "rk3588_cpu",
     "SoC": "rk3588_cpu",
 }
-"""First word of `needs_host` -> default host; a card for a 16-lane slot sits in a server or PC."""
+"""First word of `Hardware.needs_host` -> default host. A card for a 16-lane slot is in a server or PC."""
 
 SOLE_SLOTS: Final = ("M.2", "USB", "CSI")
-"""Slots whose chip has its own host; PCIe cards share one, so only a part of it is counted."""
+"""Slots whose chip has a host for itself. Several PCIe cards share one host, so each counts only a part of it."""
 
 
 WHOLES: Final = ("module", "SoC")
-"""First words of `needs_host` for a part of a module or SoC; the id of the rest may follow, as `SoC rk3588_cpu`."""
+"""First words of `Hardware.needs_host` for a part of a module or SoC. The id of the rest may follow, as `SoC
+rk3588_cpu`.
+"""
 
 
 def is_part(needs_host: str) -> bool:
-    """Return True for a part of a module or SoC: it runs only with the rest of its module, at the module's price."""
+    """Return True if the hardware is a part of a module or SoC. Such a part has no separate price and cannot run
+    alone.
+    """
     return needs_host.startswith(WHOLES)
 
 
 def suggest_host(needs_host: str) -> str:
-    """Return the hardware id of a default host for a chip that needs, for example, a `PCIe slot`.
+    """Return the id of a default host for a chip that needs, for example, a `PCIe slot`.
 
     The host of a part is the rest of its module or SoC, or of a similar SoC if the catalogue lacks its own.
     """
@@ -42,9 +46,9 @@ def suggest_host(needs_host: str) -> str:
 
 
 def is_host(hardware: Hardware) -> bool:
-    """Return True for a CPU, and for a chip or board outside data centres that needs no slot.
+    """Return True if the hardware needs no separate host: a CPU, or a chip outside data centres that needs no slot.
 
-    A part of a module counts too: the price of its module includes a host.
+    A part of a module counts too, because the price of its module includes a host.
     """
     needs_slot = hardware.needs_host and not is_part(hardware.needs_host)
     return not needs_slot and (hardware.architecture == "cpu" or "datacenter" not in hardware.deployment)

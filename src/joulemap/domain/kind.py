@@ -21,6 +21,6 @@ KINDS: Final = (
     "view",
     "uncounted",
 )
-"""Operator kinds that mapping models distinguish; `operation` is finer."""
+"""Kinds of operators that performance models distinguish; an operator's `operation` is more specific."""
 
 ROLES: Final = ("input", "weight", "output")

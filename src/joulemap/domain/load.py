@@ -39,28 +39,28 @@ def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float])
 
 @frozen(kw_only=True)
 class Tier:
-    """Memory below the device that keeps evicted blocks of a prefix cache."""
+    """Memory below the device, such as host memory, for evicted blocks of a prefix cache."""
 
     name: str
     capacity_bytes: float = attrs.field(validator=_within(1.0))
     """Capacity for one server."""
     bytes_per_s: float = attrs.field(validator=_within(1.0))
-    """Bandwidth to the devices of a server, all together."""
+    """Bandwidth between this memory and all devices of a server together."""
     j_per_byte: float = attrs.field(default=0.0, validator=_within(0.0))
-    """Energy of a byte that is read or written, with the link to the device."""
+    """Energy to read or write one byte, including the link to the device."""
 
 
 @frozen(kw_only=True)
 class Hit:
-    """Prompt tokens that a prefix cache found in one tier, and moves between this tier and the device."""
+    """Prompt tokens found in one tier of a prefix cache, and the bytes moved between this tier and the device."""
 
     tier: str
     asked_tokens: int
-    """Prompt tokens looked up for counted requests."""
+    """Prompt tokens of all counted requests."""
     found_tokens: int
-    """Looked-up tokens that were found in this tier."""
+    """Prompt tokens that were found in this tier."""
     moved_bytes: float
-    """Bytes read from and written to a tier below the device."""
+    """Bytes read from and written to this tier; 0 for the device itself."""
     joules: float
 
     @property
@@ -71,20 +71,22 @@ class Hit:
 
 @frozen(kw_only=True)
 class Prefixes:
-    """Blocks that requests share and the order of turns in conversations, one entry for each request.
+    """Token blocks of all requests for a simulated prefix cache, and the order of turns in conversations.
 
-    Equal blocks have equal tokens and equal tokens before them.
+    Each sequence has one entry per request. Blocks with the same number hold the same tokens after the same prefix.
     """
 
     block_tokens: int = attrs.field(validator=_within(1))
     prompts: Sequence[Sequence[int]]
-    """Blocks of each prompt."""
+    """Numbers of the blocks of each prompt."""
     answers: Sequence[Sequence[int]] = ()
-    """Blocks of each prompt and its answer; empty if answers are not reused."""
+    """Numbers of the blocks of each prompt and its answer; empty if answers are not reused."""
     next_turn: Sequence[int] = ()
-    """Request that follows each one in its conversation, -1 for none; empty if requests arrive independently."""
+    """Index of the request for the next turn of the same conversation, -1 for none; empty if requests arrive
+    independently.
+    """
     pause_s: Sequence[float] = ()
-    """Pause before each request that continues a conversation; empty without pauses."""
+    """Pause in seconds before each request that continues a conversation; empty without pauses."""
     filled_s: float = 0.0
     """Time at which the server is considered filled; earlier requests are not counted."""
 
@@ -96,18 +98,18 @@ class Requests:
     prompt_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...] = attrs.field(validator=_as_long)
     arrival_s: tuple[float, ...] = attrs.field(validator=_as_long)
-    """Arrival time since the start; all zero if every request is there at the start."""
+    """Arrival times in seconds since the start; all 0 if every request arrives at the start."""
     cached_tokens: tuple[int, ...] = attrs.field(validator=_as_long)
     """Prompt tokens that a cached prefix supplies; they occupy the cache but are not recomputed."""
     prefixes: Prefixes | None = None
-    """Blocks for which a prefix cache is simulated; None for `cached_tokens` alone."""
+    """Blocks for a simulated prefix cache; None if `cached_tokens` states the cache hits."""
 
 
 @frozen(kw_only=True)
 class Load:
-    """Load on a server: an arrival rate, a number of requests in flight, or, with neither, all requests at once.
+    """Load on a server: an arrival rate, a number of requests in flight, or, without both, all requests at once.
 
-    A trace has its own arrival times; with a rate or requests in flight, only its token counts are used.
+    A trace has arrival times; with a rate or requests in flight, only its token counts are used.
     """
 
     rate_per_s: float | None = attrs.field(default=None, validator=_within(1e-9, 1e9))
@@ -122,13 +124,13 @@ class Load:
     cached_tokens: int = attrs.field(default=0, validator=_within(0))
     """Prompt tokens supplied by the prefix cache, per request."""
     turns: int = attrs.field(default=1, validator=_within(1))
-    """Turns of each conversation; above 1, `prompt_tokens` are the new ones of a turn, and `in_flight` counts
+    """Turns of each conversation. Above 1, `prompt_tokens` counts the new tokens of a turn, and `in_flight` counts
     conversations.
     """
     pause_s: float = attrs.field(default=0.0, validator=_within(0.0))
     """Mean time from the end of an answer to the next turn."""
     reuses: bool = True
-    """False to compute all prompt tokens, as if no prefix were kept."""
+    """True if prompt tokens in the prefix cache are reused; False computes all of them."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
     """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
@@ -139,7 +141,7 @@ class Load:
     """
 
     def __attrs_post_init__(self) -> None:
-        """Check rules that involve several fields."""
+        """Raise UsageError if fields contradict each other."""
         if self.rate_per_s is not None and self.in_flight is not None:
             raise UsageError("a load has a rate or a number of requests in flight, not both")
         if self.is_steady and self.warm_up:
@@ -174,18 +176,18 @@ class Limits:
     waits: bool = False
     """True if no request is admitted until the current batch is complete (static batching without a scheduler)."""
     request_s: float = attrs.field(default=0.0, validator=_within(0.0))
-    """Time per request before prefill may start: network and tokenization."""
+    """Time in seconds before a request's prefill may start: network and tokenization."""
     speculated_tokens: int = attrs.field(default=0, validator=_within(0))
-    """Draft tokens per sequence and pass, in addition to the certain one."""
+    """Draft tokens per sequence and pass, in addition to the one token that every pass produces."""
     accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
-    """Mean tokens gained per sequence and pass: the certain token and the accepted drafts."""
+    """Mean number of tokens that a pass adds to a sequence: the token that every pass produces, and accepted drafts."""
     token_bytes: float = attrs.field(default=1.0, validator=_within(0.0))
-    """Bytes of KV cache per token, summed over devices, as slower tiers store them."""
+    """Bytes of KV cache per token in slower tiers, summed over devices."""
     tiers: tuple[Tier, ...] = ()
     """Memory below the device for evicted blocks of a prefix cache, the fastest first."""
 
     def __attrs_post_init__(self) -> None:
-        """Check rules that involve several fields."""
+        """Raise UsageError if fields contradict each other."""
         if self.accepted_tokens > self.speculated_tokens + 1:
             raise UsageError(
                 f"accepted_tokens {self.accepted_tokens:g} exceeds speculated_tokens + 1 = {self.speculated_tokens + 1}"
@@ -206,7 +208,7 @@ class Spread:
 
 @frozen(kw_only=True)
 class Moment:
-    """Means of a server's state over one of the equal intervals of a run."""
+    """Mean state of a server over one interval of a run; all intervals have the same length."""
 
     time_s: float
     """Start of the interval."""
@@ -215,7 +217,7 @@ class Moment:
     running: float
     """Mean sequences in progress."""
     waiting: float
-    """Mean requests that have arrived and are not in progress."""
+    """Mean number of requests that wait for admission."""
     cache_tokens: float
 
 
@@ -224,7 +226,7 @@ class Outcomes:
     """Outcome of each request, in order of arrival; None if it was refused."""
 
     arrival_s: tuple[float | None, ...]
-    """Arrival time since the start; the next two fields count from the start too."""
+    """Arrival times in seconds since the start of the run, as for `first_token_s` and `finished_s`."""
     first_token_s: tuple[float | None, ...]
     finished_s: tuple[float | None, ...]
     preemptions: tuple[int, ...]
@@ -232,7 +234,9 @@ class Outcomes:
 
 @frozen(kw_only=True)
 class Window:
-    """Part of a run that rates and powers cover: the whole run, or from the end of the warm-up to the last arrival."""
+    """Part of a run over which rates and powers are computed: all of it, or from the end of the warm-up to the last
+    arrival.
+    """
 
     start_s: float
     end_s: float
@@ -248,12 +252,12 @@ class Window:
 
     @property
     def answer_j(self) -> float:
-        """Rest of `energy_j`, spent in passes without prompt tokens."""
+        """Part of `energy_j` spent in passes without prompt tokens."""
         return self.energy_j - self.idle_j - self.prompt_j - self.moved_j
 
     @property
     def duration_s(self) -> float:
-        """Length of the window."""
+        """Length of the window in seconds."""
         return self.end_s - self.start_s
 
     @property
@@ -263,13 +267,13 @@ class Window:
 
     @property
     def busy_w(self) -> float:
-        """Energy of passes divided by the length of the window."""
+        """Energy of the window outside idle time, divided by the length of the whole window, in watts."""
         return (self.energy_j - self.idle_j) / self.duration_s
 
 
 @frozen(kw_only=True)
 class Served:
-    """Result of serving a load; energies and powers are of all devices."""
+    """Result of serving a load. Energies and powers are sums over all devices."""
 
     requests: int
     """Requests completed."""
@@ -294,9 +298,9 @@ class Served:
     first_token: Spread
     """Time from arrival to first token (TTFT), over requests."""
     between_tokens: Spread
-    """Time between successive tokens, over all token pairs."""
+    """Time between successive tokens, over all token pairs; 0 unless `has_gaps`."""
     token_time: Spread
-    """Mean time between tokens of a request (TPOT), over requests."""
+    """Mean time between tokens of a request (TPOT), over requests; 0 unless `has_gaps`."""
     latency: Spread
     """Time from arrival to last token, over requests."""
     arrivals_per_s: float | None
@@ -309,7 +313,9 @@ class Served:
     """True if requests arrive faster than they are served, so that the queue grows."""
     window: Window
     hits: tuple[Hit, ...] = ()
-    """Prompt tokens that a prefix cache found, by tier; empty without one. `energy_j` includes their moves."""
+    """Prompt tokens found in each tier of a prefix cache; empty without a cache. `energy_j` includes moves between
+    tiers.
+    """
     timeline: tuple[Moment, ...]
     outcomes: Outcomes
 
@@ -317,6 +323,11 @@ class Served:
     def hit_fraction(self) -> float:
         """Share of the counted requests' prompt tokens that a prefix cache found."""
         return sum(hit.found_fraction for hit in self.hits)
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if a request has two output tokens or more, so that there is a time between tokens."""
+        return self.output_tokens > self.requests
 
     @property
     def moved_j(self) -> float:

@@ -43,7 +43,7 @@ class Cpu:
     memory_bytes: int | None
     is_virtual: bool = False
     memory_bytes_per_s: float | None = None
-    """Peak bandwidth of all memory channels; None if the system does not report them."""
+    """Peak bandwidth of all memory channels; None if the system does not report the memory."""
     memory_source: str = ""
     """Tool that reported the memory's rate and width; empty if none did."""
 
@@ -72,7 +72,7 @@ class Gpu:
     memory_bytes: int
     memory_bus_bits: int
     memory_clock_hz: float
-    """Half the data rate of a pin."""
+    """Memory clock: half the data rate of one pin."""
     l2_bytes: int
     power_w: float
     """Power limit."""

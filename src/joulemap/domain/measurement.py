@@ -12,10 +12,10 @@ from joulemap.system.record import frozen
 Shape = tuple[int, ...]
 
 LARGEST_SPREAD: Final = 0.2
-"""Largest interquartile range over median at which a latency is trusted."""
+"""Largest interquartile range of a trusted latency, as a share of its median."""
 
 SMALLEST_SHARE: Final = 0.9
-"""Minimum share of a trusted window in which a single working thread must have run."""
+"""Minimum share of a window that a single working thread must have run for the window to be trusted."""
 
 
 @frozen(kw_only=True)
@@ -43,7 +43,7 @@ class Measurement:
     wall_power_w: float | None = None
     """Power at the wall plug of the whole system, divided by its devices; it includes host and power supply."""
     device_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Devices of the system at the wall plug; more devices reduce the host's share of the power."""
+    """Number of devices in the system that the wall plug feeds. They share the power of the host."""
     peak_memory_bytes: int | None = None
     source: str
     conditions: str
@@ -51,7 +51,7 @@ class Measurement:
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Streams of the process that had run a matrix multiplication, where the framework keeps a workspace per stream."""
+    """CUDA streams of the process that had run a GEMM. Frameworks keep a memory workspace for each of them."""
 
 
 @frozen(kw_only=True)
@@ -76,14 +76,14 @@ class TracedOperator:
 
     operator_index: int
     operation: str
-    """Operation as in `operator_signatures`: the three operators of an attention are one operation."""
+    """Operation as in the view `operator_signatures`, where the three operators of an attention are one operation."""
     shapes: str
-    """Shapes as in `operator_signatures`."""
+    """Shapes as in the view `operator_signatures`."""
     kind: str
     aten: str
     output_shape: Shape
     copied_shape: Shape
-    """Shape of the preceding view if the operator makes it contiguous, else the operator's own output shape."""
+    """Shape of the preceding view if the operator copies it to contiguous memory; else the operator's output shape."""
     input_elements: tuple[int, ...]
     """Elements that the operator reads of each input activation."""
     weight_shapes: tuple[Shape, ...]
@@ -93,7 +93,7 @@ class TracedOperator:
 
 @frozen(kw_only=True)
 class OperatorMeasurement:
-    """Device time of a model's operators with equal operation and shapes, or of kernels without an operator."""
+    """Device time of a model's operators with equal operation and shapes, or of kernels that belong to no operator."""
 
     model: str
     precision: str
@@ -103,7 +103,7 @@ class OperatorMeasurement:
     shapes: str
     """Traced shapes; argument shapes for kernels without an operator."""
     operator_count: int
-    """Number of operators in the trace that the row covers; 0 for kernels without one."""
+    """Number of operators in the trace to which the row refers; 0 for kernels that belong to no operator."""
     kernels: str
     """ATen operators of the kernels, in alphabetical order."""
     call_count: int
@@ -131,9 +131,9 @@ class Timing:
     is_steady: bool
     """True if the warm-up ended because repetitions agreed, False if it timed out."""
     processor_s: float
-    """CPU time of all threads of this process, busy-waiting included."""
+    """CPU time per call of all threads of this process, including busy-waiting."""
     processor_fraction: float | None
-    """Share of the window that the single working thread ran; None if several threads or another device work."""
+    """Share of the window that the only working thread ran; None if several threads or another device worked."""
     energy_j: float | None
     power_w: float | None
     """Mean power over the window."""
@@ -156,14 +156,14 @@ class Timing:
 
 @frozen(kw_only=True)
 class Trial:
-    """Timed model with the conditions of the measurement."""
+    """Result of timing a model, with the conditions of the measurement."""
 
     timing: Timing
     batch: int
     scope: str
-    """Boundary of energy and power, whether or not they were measured."""
+    """Energy boundary that the counters of this machine cover: `board` or `package`; stated even if none was read."""
     peak_memory_bytes: int | None
     stream_count: int | None
-    """Streams that the process had used; None without a GPU."""
+    """CUDA streams of the process that had run a GEMM; None without a GPU."""
     device_name: str
     conditions: str

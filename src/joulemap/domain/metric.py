@@ -30,7 +30,7 @@ PartMetricName = Literal["energy", "latency", "edp", "memory"]
 """Metrics that parts of a model also have, and that explain a difference between two runs."""
 
 VariedMetricName = Literal["energy", "latency", "throughput", "edp", "power", "efficiency", "cost", "carbon"]
-"""Metrics that can be shown as functions of the constants that they depend on."""
+"""Metrics that can be computed again for other values of the constants of a chip."""
 
 RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]
 """Metrics that rank hardware for a deployment."""
@@ -45,7 +45,7 @@ class Metric:
     """Label in tables and sentences."""
     unit: str
     column: str
-    """Column with the value, in the view `runs` or among the columns that a choice adds."""
+    """Name of the column with the value."""
     per: Literal["batch", "inference", "second", "chip", "million inferences"]
     """Unit of work that one value refers to."""
     is_higher_better: bool = False
@@ -58,7 +58,9 @@ class Metric:
 
     @property
     def half_width_column(self) -> str:
-        """Column of a run's totals with the half-width of the metric's logarithm; empty without an error."""
+        """Column with the half-width of the 80 % interval of the metric's logarithm; empty for a metric without an
+        interval.
+        """
         powers = (abs(self.latency_power), abs(self.energy_power))
         if powers == (1.0, 1.0):
             return "edp_half_width" if self.latency_power == self.energy_power else "power_half_width"
@@ -71,13 +73,13 @@ class Metric:
 
     @property
     def meaning(self) -> str:
-        """Label, with the unit of work for a metric per batch or per million inferences."""
+        """Label of the metric; `of a batch` or `of a million inferences` follows if that is its unit of work."""
         is_named = self.per not in ("batch", "million inferences")
         return self.label if is_named else f"{self.label} of a {self.per}"
 
     @property
     def is_of_runs(self) -> bool:
-        """True if the metric needs only runs, and no price or usage of a chip."""
+        """True if the metric follows from runs alone, without prices or usage of a chip."""
         return self.per not in ("chip", "million inferences")
 
 

@@ -76,7 +76,7 @@ PRECISION_NAMES: Final[dict[str, Precision]] = {
     "float8": "fp8",
     "float4": "fp4",
 }
-"""Framework's name of a precision -> name here."""
+"""Name of a precision in a framework -> name in joulemap."""
 
 
 def split_names(text: str) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def fold_name(name: str) -> str:
 
 
 def split_words(name: str) -> Counter[str]:
-    """Return the words and numbers of a name, in any order: `H100-SXM5` gives h, 100, sxm and 5."""
+    """Return the words and numbers of a name with their counts: `H100-SXM5` gives h, 100, sxm and 5."""
     return Counter(_WORD.findall(name.lower()))
 
 
@@ -108,9 +108,9 @@ def has_words(asked: Counter[str], known: Counter[str], besides: Iterable[str]) 
 
 
 def fold_into(name: str, known: Collection[str], ignoring: str = "") -> str:
-    """Return the known name that equals a name in folded form, else the name unchanged.
+    """Return the known name that equals a name in the form of `fold_name`; the name unchanged if there is none.
 
-    `ignoring` is a further character to drop from the name.
+    `ignoring` is another character that `name` may contain and that does not matter.
     """
     if name in known:
         return name
@@ -119,13 +119,18 @@ def fold_into(name: str, known: Collection[str], ignoring: str = "") -> str:
 
 
 def name_precision(name: str) -> Precision:
-    """Return the precision that a name means, in any case or as frameworks call it; any other text unchanged."""
+    """Return the precision that a name means; upper case and names of frameworks are allowed. Other texts stay
+    unchanged.
+    """
     found = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
     return cast("Precision", PRECISION_NAMES.get(found, found))
 
 
 def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
-    """Return the first name of each group that contains a similar name, most similar first."""
+    """Return suggestions for a misspelt name, most similar first.
+
+    `known` has the names of each item. A suggestion is the first name of an item with a similar name.
+    """
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(None, fold_name(name))
@@ -165,7 +170,7 @@ def find_meant(name: str, known: Iterable[str]) -> list[str]:
 
 
 def join_words(words: Sequence[str], is_name: Callable[[str], bool]) -> tuple[str, ...] | None:
-    """Join words into names, each as long as possible; None if some words form no name."""
+    """Join adjacent words into known names, each as long as possible; None if some word is part of no name."""
     names: list[str] = []
     start = 0
     while start < len(words):

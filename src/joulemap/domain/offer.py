@@ -16,7 +16,7 @@ from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]
-"""Kind of seller, with its terms."""
+"""Kind of seller, with the terms of its prices."""
 
 WAY_OF: Final[Mapping[str, str]] = {
     "hyperscaler": "rented",
@@ -27,7 +27,9 @@ WAY_OF: Final[Mapping[str, str]] = {
     "list": "bought",
     "retail": "bought",
 }
-"""Kind of seller -> rented or bought. Of two kinds with offers for equally many chips, the earlier one is compared."""
+"""Kind of seller -> way of paying: rented or bought. If two kinds have offers for equally many chips, answers compare
+the prices of the first.
+"""
 
 TERMS: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscaler on demand",
@@ -38,7 +40,7 @@ TERMS: Final[Mapping[str, str]] = {
     "list": "list price",
     "retail": "retail price",
 }
-"""Kind of seller -> words next to its price."""
+"""Kind of seller -> words that an answer puts next to its price."""
 
 MANY: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscalers on demand",
@@ -49,19 +51,19 @@ MANY: Final[Mapping[str, str]] = {
     "list": "list prices",
     "retail": "retail prices",
 }
-"""Kind of seller -> plural words."""
+"""Kind of seller -> words for several sellers of this kind."""
 
 WAY_UNITS: Final[Mapping[str, str]] = {"rented": "USD/h", "bought": "USD"}
 """Way of paying -> unit of a price."""
 
 FEW: Final = 5
-"""Smallest number of offer pairs from which a kind of seller has its own spread."""
+"""Minimum degrees of freedom from which the spread of a kind of seller is estimated from its offers alone."""
 
 ASSUMED_SPREAD: Final = math.log(1.3)
-"""Half-width of ln(price) over sellers if no chip has two sellers; assumed, equal to that of a recalled price."""
+"""Assumed half-width of ln(price) between sellers if too few chips have several; equal to that of a recalled price."""
 
 BASIS_FACTORS: Final = BASIS_SPREAD
-"""Basis -> factor that covers 80 % of prices of that basis; judged, equal to that of other numbers."""
+"""Basis -> factor, up or down, that covers 80 % of prices with this basis. Assumed equal to that of other numbers."""
 
 
 def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
@@ -88,7 +90,7 @@ class Offer:
     """Scope of the price, and how it was computed."""
 
     def __attrs_post_init__(self) -> None:
-        """Check that the unit belongs to the kind of seller."""
+        """Raise ValueError if the unit does not fit the kind of seller."""
         if self.unit != WAY_UNITS[self.way]:
             raise ValueError(f"{self.hardware}: unit is {self.unit!r}, expected {WAY_UNITS[self.way]} for {self.kind}")
 
@@ -99,39 +101,41 @@ class Offer:
 
     @property
     def quantity(self) -> Quantity:
-        """Price as a quantity of a chip."""
+        """Price as a quantity, with unit, basis and source."""
         return Quantity(value=self.usd, unit=self.unit, basis=self.basis, source=self.source, note=self.note)
 
 
 @frozen(kw_only=True)
 class SellerPrice:
-    """Price of one chip at one kind of seller: the median of the newest offer of each seller."""
+    """Price of one chip at one kind of seller: the median over sellers, each with its newest offer."""
 
     hardware: str
     way: str
     kind: str
     kind_index: int
-    """Position of the kind of seller; of two kinds with equally many chips, the one with the lower index is
-    compared."""
+    """Position of the kind of seller in `WAY_OF`. Of kinds with offers for equally many chips, the first one is
+    compared.
+    """
     usd: float
     half_width: float
     """Half-width of the 80 % interval of ln(price) over sellers."""
     seller: str
-    """Key of the price's error: the name of the only seller, whose prices have correlated errors, or kind and
-    hardware."""
+    """Key of the price's error: the seller's name if there is only one, else kind and hardware. Errors of prices with
+    the same key are correlated.
+    """
     told: str
-    """Kind of seller, number of sellers, and dates of the price."""
+    """Description of the price for answers: sellers and dates."""
     offer_count: int
     basis: str
     """Least certain basis of the offers."""
     reference_usd: float
-    """Price in the hardware's record that these offers replace."""
+    """Price of the first offer for this chip and way of paying, used where a single price is needed."""
     source: str
     note: str
 
 
 def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the newest offer of each seller per chip and kind, in the given order."""
+    """Return the newest offer for each chip, kind of seller and seller, in the given order."""
     found: dict[tuple[str, str, str], Offer] = {}
     for one in offers:
         key = one.hardware, one.kind, one.seller
@@ -141,7 +145,7 @@ def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 
 
 def reference_offers(offers: Iterable[Offer]) -> dict[tuple[str, str], Offer]:
-    """Return (hardware, way) -> first offer, used where a single price is needed."""
+    """Return (hardware, way of paying) -> first offer, used where a single price is needed."""
     found: dict[tuple[str, str], Offer] = {}
     for one in offers:
         found.setdefault((one.hardware, one.way), one)
@@ -156,9 +160,9 @@ def _square(prices: Sequence[float]) -> float:
 
 
 def pool_spreads(groups: Mapping[tuple[str, str], Sequence[Offer]]) -> dict[str, float]:
-    """Return kind of seller -> half-width of ln(price) over sellers of one chip, pooled over hardware.
+    """Return kind of seller -> half-width of ln(price) between sellers of one chip, pooled over chips.
 
-    Kinds with too few offer pairs take the spread of all kinds with the same way of paying, or else `ASSUMED_SPREAD`.
+    Kinds with too few offers (`FEW`) get the spread of all kinds with the same way of paying, or else `ASSUMED_SPREAD`.
     """
     freedom: dict[str, int] = defaultdict(int)
     total: dict[str, float] = defaultdict(float)
@@ -177,7 +181,9 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _half_width(offers: Sequence[Offer], pooled: float) -> float:
-    """Return the half-width of ln(price): the sellers' spread, shrunk to that of the kind, and basis uncertainty."""
+    """Return the half-width of ln(price) from the sellers' spread, shrunk toward that of their kind, and from the
+    basis.
+    """
     degrees = len(offers) - 1
     own = NORMAL**2 * _square([one.usd for one in offers]) if degrees else 0.0
     square = (degrees * own + FULL_GROUPS * pooled**2) / (degrees + FULL_GROUPS)

@@ -16,10 +16,10 @@ from joulemap.domain.name import split_words
 
 _CLOCK: Final = re.compile(r"\s*@\s*\d+(?:\.\d+)?\s*[GM]Hz\b", re.IGNORECASE)
 _INTEL: Final = re.compile(r"\b(?:intel|xeon|pentium|celeron|atom|cpu)\b.*\s@\s*\d+\.\d+\s*GHz", re.IGNORECASE)
-"""Processor name that ends in its base clock, as Intel's do."""
+"""Pattern of a processor name that ends in its base clock, as Intel's names do."""
 
 _PROCESSOR: Final = re.compile(r"\bprocessor\b|\bcpu\b|@ *[\d.]+ *ghz|\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b")
-"""Text that occurs only in names of processors."""
+"""Pattern of a text that occurs only in names of processors."""
 
 _REMOVED: Final = tuple(
     re.compile(pattern)
@@ -35,13 +35,15 @@ _REMOVED: Final = tuple(
         r"(?<=\be\d[- ]\d{4}) 0\b",
     )
 )
-"""Parts of a printed name that do not identify the chip, in lower case and in the order of their removal."""
+"""Patterns of the parts of a printed name that do not identify the chip, in lower case and in the order of their
+removal.
+"""
 
 _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"), (re.compile(r"[_/,]"), " "))
-"""(pattern of spellings, common word); the first pair applies last."""
+"""(pattern of other spellings, common spelling). The first pair is applied after the words of `_REMOVED` are gone."""
 
 _CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
-"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is not one."""
+"""Pattern of a remark in brackets, such as `(znver3)` or `(RADV NAVI31)`, but not `[tdp=60W]`."""
 
 VENDORS: Final = {
     "advanced": "amd",
@@ -61,13 +63,13 @@ NEEDLESS: Final = frozenset(VENDORS).union(
     ("arm", "broadcom", "chip", "co", "core", "corp", "corporation", "design", "devices", "graphics", "inc", "ltd"),
     ("developer", "kit", "micro", "processor", "series", "soc", "technologies", "the", "with", "generation", "edition"),
 )
-"""Words of vendors, brands and kinds that a name may have or lack."""
+"""Words of vendors, brands and kinds that are optional in a name."""
 
 _PLAIN_PRO: Final = re.compile(r"\b(ryzen \d) pro\b")
-"""Name of a Ryzen PRO, the managed version of the same chip."""
+"""Pattern of the name of a Ryzen PRO, the managed version of the same chip."""
 
 _WITHOUT_GRAPHICS: Final = re.compile(r"(\bi\d[- ]\d{4,5}k?)f\b")
-"""Name of an Intel processor with suffix F: the same cores without graphics."""
+"""Pattern of the name of an Intel processor with suffix F: the same cores without graphics."""
 
 
 def drop_clock(name: str) -> str:
@@ -91,10 +93,11 @@ Words = frozenset[tuple[str, int]]
 
 
 def list_readings(name: str, without: Collection[str] = ("",)) -> Iterator[Mapping[str, Words]]:
-    """Yield the identifying words of a printed name, each time with one of the words `without` omitted.
+    """Yield the identifying words of a printed name, once for each way to read it.
 
-    The name is read with its remark in brackets, then without it. Further readings name the same chip with a suffix
-    that changes no number: a Ryzen PRO, or a processor without graphics.
+    Each reading maps every word of `without` to the identifying words except this one. The name is read with its remark
+    in brackets, then without it. Further readings drop a suffix that changes no number: a Ryzen PRO, or a processor
+    without graphics.
     """
     seen: set[Words] = set()
     plain = name.lower()
@@ -115,8 +118,8 @@ def shorten(name: str) -> str:
 
 @lru_cache(8192)
 def read_words(name: str, without: str = "") -> Words:
-    """Return the identifying words of a known name except one. Cached: each search compares all names of the
-    catalogue.
+    """Return the identifying words of a known name, except the word `without`. Cached: each search compares all names
+    of the catalogue.
     """
     return _keep(_reduce(name.lower()), without)
 

@@ -41,54 +41,61 @@ ActionKey = tuple[str, str]
 """(component, action); equal keys of two classes mean the same physical event."""
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
-"""Action of static power, counted in seconds, at an energy in watts. Static power is active idle: leakage, clocks,
-memory refresh and regulators while clocks are up.
+"""Action of static power, counted in seconds; its energy per count is a power in watts. Static power is active idle:
+leakage, clocks, memory refresh and regulators while clocks are up.
 """
 
 HOST: Final = "host"
-"""Component of the computer that hosts a chip."""
+"""Name of the component for the computer that hosts a chip."""
 
 HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
-"""Action of the host's static power during a run, counted in seconds, at an energy in watts."""
+"""Action of the host's static power during a run, counted in seconds; its energy per count is a power in watts."""
 
 
 CHASSIS_ACTION: Final[ActionKey] = ("chassis", "fans_and_regulators")
-"""Action of the parts of a computer whose power grows with the power of its boards, counted in joules of the board."""
+"""Action of fans and regulators in the computer around a board, counted in joules of the board because their power
+grows with it.
+"""
 
 SUPPLY_ACTION: Final[ActionKey] = ("psu", "conversion_loss")
-"""Action of the loss of the power supply, counted in joules of the board; the host's share is in the host's line."""
+"""Action of the power supply's loss, counted in joules of the board. The host's part of the loss is in
+`HOST_ACTION`.
+"""
 
 AROUND: Final = (CHASSIS_ACTION, SUPPLY_ACTION)
 """Actions at the boundary `system` that are proportional to the energy of the board."""
 
 
 def host_key(key: ActionKey) -> ActionKey:
-    """Return the key of a host's action in the reference table of the chip that it computes for."""
+    """Return the key under which a chip's reference table lists an action of its host."""
     return f"{HOST}_{key[0]}", key[1]
 
 
 BOARD: Final = "board"
-"""Component of all parts of the board except the chip and its memory."""
+"""Name of the component for all parts of the board except the chip and its memory."""
 
 LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
-"""Action of heat from voltage regulators, counted in joules drawn by actions on and off the chip."""
+"""Action of heat from voltage regulators, counted in joules of all actions on and off the chip."""
 
 LINK_ACTION: Final[ActionKey] = ("device_link", "transfer")
 """Action of traffic to other devices, counted in bytes sent; its energy includes the bytes received."""
 
 MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_cycle")
-"""Residual energy per clock of a busy memory level, implied by the power limit beyond all other energies."""
+"""Action of a busy memory, counted in clock cycles. Its energy is the part of the power limit that no other action
+explains.
+"""
 
 
 UNATTRIBUTED: Final = "unattributed"
-"""Category of a class's residuals: energies per clock of busy units that were fitted to boards. No modelled circuit
-explains them, but they decrease with the chip's voltage.
+"""Category for energies per clock of busy units that were fitted to boards. No modelled circuit explains these
+energies, but they decrease with the chip's voltage.
 """
 
 
 def cycle_action(precision: str) -> ActionKey:
-    """Return the action of residual energy per clock of a unit that computes at a precision, implied by the power
-    limit.
+    """Return the action of a busy unit at a precision, counted in clock cycles.
+
+    Its energy is the part of the power limit that no other action explains.
     """
     return (BOARD, f"unattributed_{precision}_cycle")
 
@@ -106,14 +113,14 @@ class EnergyAction:
     per: str
     """Unit of the count: `MAC`, `B`, `instruction`, `s` …"""
     energy_per_action_fj: float = attrs.field(validator=attrs.validators.ge(0.0))
-    """Energy at this hardware's process node and the highest voltage of its die."""
+    """Energy of one count at this hardware's process node, at the highest voltage of its die."""
     low_fj: float | None = None
     """Lower end of the plausible range; None if unknown."""
     high_fj: float | None = None
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str
     count_formula: str
-    """Derivation of the count from the operator, in the words of the source."""
+    """Description of how the count follows from an operator, in the words of the source."""
 
     @property
     def key(self) -> ActionKey:
@@ -122,7 +129,7 @@ class EnergyAction:
 
     @property
     def range_half_width(self) -> float:
-        """Largest distance of the logarithm of the energy from the ends of its range; 0 without a range."""
+        """Half-width of the plausible range of the energy's logarithm, on the wider side; 0 without a range."""
         if self.low_fj is None or self.high_fj is None or not 0.0 < self.low_fj <= self.energy_per_action_fj:
             return 0.0
         return math.log(max(self.high_fj / self.energy_per_action_fj, self.energy_per_action_fj / self.low_fj))
@@ -134,7 +141,7 @@ class EnergyAction:
 
     @property
     def is_unit_cycle(self) -> bool:
-        """True for residual energy per clock of a busy unit, implied by the power limit."""
+        """True for an action of `cycle_action`: a clock cycle of a busy unit."""
         return self.component == BOARD and self.per == "cycle" and self.part == "compute"
 
     @property
@@ -144,7 +151,10 @@ class EnergyAction:
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any) -> EnergyAction:
-    """Build the row of an action whose energy per count, in joules, is a quantity."""
+    """Build the row of an action from its energy per count, a quantity in joules (or watts, for a count in seconds).
+
+    `source` replaces the source of the quantity.
+    """
     return EnergyAction(
         component=key[0],
         action=key[1],
@@ -157,17 +167,19 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any
 
 @frozen
 class EnergyReference:
-    """Energy reference table of one chip, in a fixed order."""
+    """Energy reference table of one chip: a row for each action. Arrays of counts and energies follow the order of the
+    rows.
+    """
 
     actions: tuple[EnergyAction, ...]
     prices_fj: tuple[float, ...] = attrs.field(init=False, eq=False, repr=False)
-    """Energy per action of each row."""
+    """Energy of each row for one count of its action."""
     on_chip: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
     """Per row, True if the action costs less energy at a lower chip voltage."""
     on_board: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
     """Per row, True if the board spends the energy, outside the chip and its memory."""
     around: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
-    """Rows of the actions of `AROUND`; empty unless the boundary is `system`."""
+    """Indices of the rows for the actions of `AROUND`; empty unless the boundary is `system`."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
     """Joules lost in regulators per joule of an action; 0 if the loss has no entry."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
@@ -196,7 +208,9 @@ class EnergyReference:
         return key in self._position
 
     def with_static(self, power: Quantity) -> EnergyReference:
-        """Return the same table with another static power; the range stays only if the source is the same."""
+        """Return this table with another static power. The plausible range of the old one is kept if the source
+        stays.
+        """
         return self.with_actions(
             attrs.evolve(
                 action,
@@ -211,7 +225,9 @@ class EnergyReference:
         )
 
     def withheld(self) -> EnergyReference:
-        """Return the same table with board rows marked as absent from every ledger."""
+        """Return this table with a note in all rows of the board: at the boundary `chip`, their energy counts only
+        toward the power limit.
+        """
         return self.with_actions(
             attrs.evolve(
                 action, count_formula=f"0 at this boundary, counted toward the power limit only: {action.count_formula}"
@@ -221,7 +237,7 @@ class EnergyReference:
         )
 
     def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:
-        """Return the same table with these rows; each replaces the row of its action or is appended."""
+        """Return this table with these rows. A row replaces the one with the same action, or is appended."""
         changed = {action.key: action for action in actions}
         if not changed:
             return self
@@ -234,5 +250,5 @@ class EnergyReference:
         return tuple(self._position)
 
     def position(self, key: ActionKey) -> int | None:
-        """Return the row of `key`, or None if the action has no energy."""
+        """Return the index of the row of an action, or None if the table has no such row."""
         return self._position.get(key)

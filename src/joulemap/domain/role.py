@@ -1,8 +1,8 @@
 """Roles: the purpose of an action under any architecture class, which makes classes comparable.
 
 A tensor core's MAC and a systolic array's MAC share a role, as do an instruction and a token of a data-flow machine.
-Each class assigns a role to each of its actions, with the units of the role per count. That amount is 0 for an action
-that only accompanies another counted one, as a tag lookup accompanies a read.
+Each class assigns a role to each of its actions, with the number of units of the role per count. This number is 0 for
+an action that accompanies another action of the role, as a tag lookup accompanies a read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from joulemap.system.record import frozen
 
 @frozen
 class Role:
-    """Purpose of actions, in terms of the field."""
+    """Purpose that actions of several architecture classes share, such as reads of on-chip memory."""
 
     name: str
     noun: str
-    """Plural noun, except for static power."""
+    """Name in answers, in the plural except for static power."""
     unit: str
-    """Unit of one count: an SI unit or a word."""
+    """Unit of the role's count: an SI unit or a word such as `MAC`."""
 
 
 ROLES: Final[dict[str, Role]] = {
@@ -55,8 +55,8 @@ ROLES: Final[dict[str, Role]] = {
 }
 """Name -> role.
 
-Operands are counted by the operations that use them, and transport by the bytes that memories read and write, because
-the classes have no common unit for either.
+The role `operand` is counted in the operations that use operands, and `transport` in the bytes that memories read and
+write. The classes have no common unit for either.
 """
 
 
@@ -69,8 +69,10 @@ class ActionRole:
     action: str
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     amount: float = attrs.field(validator=attrs.validators.ge(0.0))
-    """Units of the role per count of the action."""
+    """Number of units of the role per count of the action."""
     way: str
-    """Difference in how this class fulfils the role, as a phrase after `they`; empty if there is none."""
+    """Phrase that follows `they` in an answer and says how this class differs in the role; empty if it does not."""
     step: str
-    """Name of one count for an action that controls a unit; empty for other actions."""
+    """Name of one control step of the class, such as `instruction` or `token`; empty unless the action controls a
+    unit.
+    """

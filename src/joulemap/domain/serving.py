@@ -48,12 +48,12 @@ _LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch", "cached_tokens", "
 STATISTICS: Final = ("mean", "median")
 
 LOCALSCORE: Final = "localscore"
-"""Prompts of the nine tests of LocalScore, whose means a row states."""
+"""Kind of prompt of the LocalScore benchmark: its values are means over nine tests."""
 
 PROMPTS: Final = ("", "short", LOCALSCORE)
 
 _SECONDS: Final = re.compile(r"\d{10}")
-"""Date as seconds since 1970, as `llama-bench` logs it."""
+"""Pattern of a date in seconds since 1970, as `llama-bench` logs it."""
 
 BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -86,7 +86,9 @@ class ServingRow:
     engine: str = ""
     engine_version: str = ""
     date: str = ""
-    """Date of the measurement, as `2025-11-02`, because an engine's software changes monthly; read from seconds too."""
+    """Date of the measurement, as `2025-11-02`; an engine's software changes monthly. A table may also state it in
+    seconds since 1970.
+    """
     commit: str = ""
     device_count: int | None = attrs.field(default=None, validator=_one)
     tensor_parallel: int | None = attrs.field(default=None, validator=_one)
@@ -101,7 +103,7 @@ class ServingRow:
     output_tokens: float | None = attrs.field(default=None, validator=_any)
     """Output tokens per sequence."""
     batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
-    """Sequences per call, or mean requests in flight."""
+    """Sequences per call; for steady serving, the mean number of requests in flight."""
     time_to_first_token_s: float | None = attrs.field(default=None, validator=_positive)
     inter_token_latency_s: float | None = attrs.field(default=None, validator=_positive)
     """Time of one step of the whole batch."""
@@ -121,9 +123,9 @@ class ServingRow:
     cached_tokens: float | None = attrs.field(default=None, validator=_any)
     """Tokens per sequence already cached before its prefill."""
     uses_cache: bool = True
-    """True if keys and values are cached between steps."""
+    """True if keys and values are cached between steps, so that a step does not compute earlier tokens again."""
     context_tokens: float | None = attrs.field(default=None, validator=_positive)
-    """Tokens per sequence that passes were compiled for."""
+    """Tokens per sequence for which the kernels were compiled."""
     file_bytes: float | None = attrs.field(default=None, validator=_positive)
     """Size of the stored weights."""
     statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
@@ -136,7 +138,7 @@ class ServingRow:
 
     @property
     def boundary(self) -> Boundary:
-        """Boundary of joules and watts; `board` if no known one is stated."""
+        """Energy boundary of joules and watts; `board` if the row states none or an unknown one."""
         return MEASURED_AT.get(self.power_boundary, BOARD)
 
     def measured(self) -> dict[str, float]:
@@ -152,7 +154,9 @@ REQUIRED: Final = ("source", "hardware", "model", "scope")
 
 
 def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
-    """Parse a table's cells, empty if nothing is stated; UsageError for invalid ones."""
+    """Parse the cells of a table's row; an empty cell means that nothing is stated. Raises UsageError for invalid
+    cells.
+    """
     for name in REQUIRED:
         if not cells.get(name):
             raise UsageError(f"{name} is empty")
@@ -168,7 +172,7 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
 
 
 def read_notes(notes: str) -> dict[str, object]:
-    """Return column -> value for everything in the notes that has a column."""
+    """Return column -> value for each statement in the notes that `NOTES` assigns to a column."""
     found: dict[str, object] = {}
     for name, pattern, value in NOTES:
         match = pattern.search(notes)

@@ -48,7 +48,7 @@ MAX_BATCH: Final = 1_000_000
 """Largest batch size."""
 
 LONGEST_NAME: Final = 60
-"""Maximum characters of a precision with its group size."""
+"""Maximum characters of a precision's name, including its group size."""
 
 KEYWORDS: Final[Mapping[str, str]] = {
     "db": "joulemap.use(PATH) or Workspace(PATH) chooses the database",
@@ -56,7 +56,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
     "model_arg": 'write arguments={"width": 32}',
     "set": 'write changes={"l4:tdp": "60W"}',
 }
-"""Command-line option -> the way to state it in Python."""
+"""Command-line option -> hint at the equivalent in Python."""
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Batch sizes tried when the best one is requested without a list."""
@@ -65,28 +65,28 @@ ArchiveFormat = Literal["parquet", "json", "csv"]
 """Export formats of runs; only Parquet contains all of them and can be read back."""
 
 ExportFormat = Literal["pprof", "perfetto", "explorer"]
-"""Formats of other programs for one run."""
+"""Formats of files that other programs open, each with one run."""
 
 ModelDivision = Literal["subgraph", "operator"]
-"""Divisions of a model."""
+"""Parts into which answers split a model."""
 
 RunDivision = Literal["category", "action", "subgraph", "operator", "event"]
-"""Divisions of a run's energy or events."""
+"""Parts into which answers split a run's energy or events."""
 
 EnergyDivision = Literal["category", "action"]
-"""Divisions of the energy of a subgraph or an operator."""
+"""Parts into which answers split the energy of a subgraph or an operator."""
 
 FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
-"""Divisions of the savings from fusion in a run."""
+"""Parts of a run for which answers state the savings from fusion."""
 
 DifferenceDivision = Literal["category", "purpose", "role", "action", "subgraph"]
-"""Divisions of the difference between two runs."""
+"""Parts into which answers split the difference between two runs."""
 
 ClassDivision = Literal["class", "category", "action"]
-"""Divisions of a comparison of architecture classes."""
+"""Parts into which answers split a comparison of architecture classes."""
 
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
-"""Groupings of a sweep's result."""
+"""Ways to group the result of a sweep."""
 
 Pay = Literal["rented", "bought", "both"]
 """Ways to pay for chips."""
@@ -105,7 +105,7 @@ ScoreDivision = Literal[
     "engine",
     "quantity",
 ]
-"""Divisions of a chip's measurements."""
+"""Properties by which answers group the measurements of a chip."""
 
 
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
@@ -115,7 +115,7 @@ Record = TypeVar("Record")
 
 
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:
-    """Raise UsageError for a name outside a closed set."""
+    """Raise UsageError if a name is not in `known`; the message calls it a `noun`."""
     if name not in (names := tuple(known)):
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
@@ -126,12 +126,12 @@ def name_boundary(name: str) -> Boundary:
 
 
 def _each_of(noun: str, kind: Any) -> Check:
-    """Build a validator for a name, or several, of a literal type; None is always valid."""
+    """Build a validator that accepts one or several values of a literal type, or None."""
     return _each_in(noun, get_args(kind))
 
 
 def _each_in(noun: str, known: tuple[str, ...]) -> Check:
-    """Build a validator for a name, or several, of a closed set; None is always valid."""
+    """Build a validator that accepts one or several of the known names, or None."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...] | str | None) -> None:
         for name in names if isinstance(names, tuple) else (names,):
@@ -142,7 +142,9 @@ def _each_in(noun: str, known: tuple[str, ...]) -> Check:
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add a field for each dimension with listed values to a class before it becomes a record."""
+    """Add a field to a class of settings for each dimension with listed values. Apply it before the class becomes a
+    record.
+    """
     for one in DECLARED:
         kind.__annotations__[one.name] = "tuple[str, ...]"
         convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
@@ -162,7 +164,10 @@ def _whole_to(most: int) -> Check:
 
 
 def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
-    """Build a validator for names that filter hardware; for a hardware class, the error suggests `--architecture`."""
+    """Build a validator for names in a filter of hardware.
+
+    If a name is an architecture class, the error suggests `--architecture`.
+    """
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
         for name in names:
@@ -290,7 +295,9 @@ _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 @frozen(kw_only=True)
 @declare_dimensions
 class Settings:
-    """Settings of the requested runs, without their models; fields with several values are combined in all ways."""
+    """Settings of the requested runs, without their models. Runs cover all combinations of fields with several
+    values.
+    """
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
     """Ids or aliases (`h100_sxm5`, `H100`), with or without `@MODE`, files, folders or records. A class (`gpu`) means
@@ -319,19 +326,19 @@ class Settings:
     power_mode: str = ""
     """Power mode of hardware named without one. Empty: the default mode, or every mode if the question covers all."""
     batch: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_whole_to(MAX_BATCH))
-    """Samples per input; empty for the batch size of the inputs or the question's default."""
+    """Samples per batch; empty for the batch size of the inputs, or else the default of the question."""
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
-    """Precision of activations and GEMMs; empty for the checkpoint's, in served language models."""
+    """Precision of activations and GEMMs. For served language models, empty means the checkpoint's precision."""
     states_precision: bool = attrs.field(default=False, repr=False)
-    """True if the precision was stated, so that it replaces that of a file even if it is the default one."""
+    """True if the precision was stated; it then replaces the precision in a file, even if it is the default."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
     """Storage precision of GEMM weights, no wider than the activations: `int4`, or `int4:64` with a group size.
     Empty for the activations' precision.
     """
     runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
-    """Runtime; empty for an inference engine in a deployment or scenario, and for a framework compiler otherwise."""
+    """Runtime. Empty means an inference engine in a deployment or scenario, and a framework's compiler otherwise."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """Input shapes as on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
@@ -341,16 +348,18 @@ class Settings:
     retrace: bool = False
     """True if models are traced with the installed torch even if a built-in workload exists."""
     trust: bool = False
-    """True if `.pt2` files that may run code on loading, and model files named in rows, may be loaded."""
+    """True to load `.pt2` files that may run code on loading, and model files that rows of a file name."""
     is_named: bool = attrs.field(default=True, repr=False)
-    """True if the user named the models and so vouches for their code; False if rows of a file name them."""
+    """True if the user named the models; the user then vouches for their code. False if rows of a file name the
+    models.
+    """
     build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Memory limit for building a model that cannot be built without its weights; None for half of the free memory."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record, which applies to its own
-    hardware only; `auto` applies to all other hardware.
+    """Calibration: `auto` (the one of each chip, if any), `none`, or a name, file or record. A given calibration
+    applies only to its hardware; all other hardware uses `auto`.
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
@@ -361,8 +370,8 @@ class Settings:
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
-    """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
-    all GEMMs in an engine. `never`: plain fp32, as in the measurements.
+    """Use of TF32 in fp32 runs on NVIDIA GPUs. `allowed`: as libraries do by default, for convolutions in frameworks
+    and all GEMMs in an engine. `never`: plain fp32, as in the measurements.
     """
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
     """Changes of hardware numbers, as on the command line: `{"dram.read": "31pJ", "l4:tdp": "x1.5"}`; plain numbers are
@@ -378,14 +387,14 @@ class Settings:
 
     @property
     def precisions(self) -> tuple[tuple[Precision, str], ...]:
-        """Precision pairs (activations, weights) of the runs; UsageError for another weight format that is not narrower
-        than the activations.
+        """(precision of activations, precision of weights) of each run. Raises UsageError for a weight format that is
+        not narrower than the activations, unless it equals their precision.
         """
         return pair_precisions(self.precision, self.weight_precision)
 
     @property
     def points(self) -> tuple[Mapping[str, str], ...]:
-        """Dimension -> value for each run of one workload on one chip, in every combination; raises as
+        """Settings of each run of one workload on one chip, as dimension -> value, in every combination; raises like
         `precisions`.
         """
         others = [name for name in ASKED if name not in ("precision", "weight_precision")]
@@ -423,7 +432,7 @@ class Settings:
         return f"some of {', '.join(keywords)} have a wrong type"
 
     def check_single(self, question: str) -> None:
-        """Raise UsageError if a question about one configuration gets several."""
+        """Raise UsageError if several values are given to a question about one configuration."""
         for name in ("batch", *ASKED):
             values = getattr(self, name)
             if len(values) > 1 or (not values and name in ("precision", "runtime")):
@@ -435,7 +444,7 @@ class Settings:
 
 
 class ModelKeywords(TypedDict, total=False):
-    """Keywords of a library method about a model without hardware: fields of `Settings`, one value or several."""
+    """Keywords of a library method that needs no hardware: fields of `Settings`, with one value or several."""
 
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
@@ -447,7 +456,9 @@ class ModelKeywords(TypedDict, total=False):
 
 
 class RunKeywords(ModelKeywords, total=False):
-    """Keywords of a library method that names its own hardware: fields of `Settings`, one value or several."""
+    """Keywords of a library method that takes its hardware separately: fields of `Settings`, with one value or
+    several.
+    """
 
     power_mode: str
     precision: Precision | Iterable[Precision]
@@ -462,7 +473,7 @@ class RunKeywords(ModelKeywords, total=False):
 
 
 class SettingsKeywords(RunKeywords, total=False):
-    """Keywords of a library method: all fields of `Settings`, one value or several."""
+    """Keywords of a library method: all fields of `Settings`, with one value or several."""
 
     hardware: str | Hardware | Iterable[str | Hardware]
     architecture: str | Iterable[str]
@@ -482,18 +493,20 @@ class Limits:
     max_energy_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_energy_per_inference_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Memory of weights and activations of a batch."""
+    """Maximum memory of the weights, plus the activations of a batch."""
     max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Power while running, with the required host; without a host for a chip under design."""
+    """Maximum power while running, including the host that the chip needs. A chip under design is judged without a
+    host.
+    """
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Minimum throughput in inferences per second."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Rental price of one chip in a cloud."""
+    """Maximum rental price of one chip."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
 
     @property
     def pay(self) -> Pay | None:
-        """Way to pay that is implied by a limit on one kind of price; None for limits on both kinds or none."""
+        """Way to pay if only one of the two prices is limited: `bought` or `rented`; else None."""
         if (self.max_purchase_usd is None) == (self.max_price_usd_per_hour is None):
             return None
         return "bought" if self.max_price_usd_per_hour is None else "rented"
@@ -505,7 +518,7 @@ class Limits:
 
     @property
     def bounds(self) -> tuple[tuple[MetricName, float], ...]:
-        """(metric, bound) of every limit that is set."""
+        """(metric, bound) for every limit that is set."""
         return tuple((LIMITED[name], value) for name, value in attrs.asdict(self).items() if value is not None)
 
 
@@ -519,14 +532,14 @@ LIMITED: Final[Mapping[str, MetricName]] = {
     "max_price_usd_per_hour": "price",
     "max_purchase_usd": "purchase",
 }
-"""Limit -> metric that it bounds."""
+"""Field of `Limits` -> metric that it bounds."""
 
 
 MOST_MEMORY_BYTES: Final = 4e9
 
 
 def _usual_memory() -> float:
-    """Return 4 GB, or half of the machine's memory if that is less."""
+    """Return the default memory limit of a query in bytes: 4 GB, or half of the machine's memory if that is less."""
     try:
         return min(MOST_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2.0)
     except (ValueError, OSError, AttributeError):
@@ -535,13 +548,13 @@ def _usual_memory() -> float:
 
 @frozen(kw_only=True)
 class Bounds:
-    """Resource limits of a query, which is stopped beyond them."""
+    """Resource limits of a query; a query that exceeds one is stopped."""
 
     timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
     max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
     """Maximum rows; None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
-    """Memory limit of DuckDB, without spilling to disk; the result rows have the same limit separately."""
+    """Maximum memory of DuckDB, which does not spill to disk. The rows of the result may use as much again."""
 
 
 _is_count: Final = _whole_to(MAX_TOKENS)
@@ -553,37 +566,41 @@ MOST_GUESSED: Final = 15
 
 @frozen(kw_only=True)
 class Serving:
-    """Serving of a language model: its requests and the parallelism of its devices."""
+    """Serving of a language model: requests, and how the model is split over devices."""
 
     prompt: int = attrs.field(default=2048, validator=_is_count)
     """Tokens per prompt."""
     output: int = attrs.field(default=256, validator=_is_count)
     """Output tokens per request; the first one ends the prefill."""
-    engine: str = "vllm"
-    """Inference engine, by name or with its date."""
+    engine: str = ""
+    """Inference engine, by name or by name and date. Empty means llama.cpp for GGUF files and on CPUs outside data
+    centers, else vLLM.
+    """
     devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
-    """Tensor-parallel devices, one number, or several that are compared; empty for the fewest that hold the model and
-    the smallest batch.
+    """Numbers of tensor-parallel devices to compare. Empty means the fewest that hold the model and the smallest
+    batch.
     """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices among which whole experts are divided (expert parallelism)."""
+    """Number of devices among which whole experts are divided (expert parallelism). It must divide `devices` x
+    `data_devices`.
+    """
     data_devices: int = attrs.field(default=1, validator=_is_count)
-    """Groups of devices that each compute the attention of some of the sequences (data parallelism)."""
+    """Number of device groups among which the sequences are divided for attention (data parallelism)."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Pipeline stages; each has as many devices as the product of the counts above."""
+    """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
     cache: str = ""
-    """Precision of keys and values; empty for the activations'."""
+    """Precision of keys and values; empty for the precision of activations."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Arrival rate of random requests (Poisson), modelled in addition to the batches; None for no such load."""
+    """Arrival rate of random requests (Poisson). None models only the given batches."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
+    """Concurrent requests (closed loop): a new one replaces each finished one. None models only the given batches."""
     requests: str = attrs.field(default="", converter=_path)
     """CSV or JSONL trace of requests, used instead of identical requests."""
 
     prefix_hit: float | None = attrs.field(default=None, validator=_within(0.0, 0.999, is_open=False))
     """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
     turns: int = attrs.field(default=1, validator=_is_count)
-    """Turns of each conversation, whose prompts begin with all earlier turns; `prompt` is the new part."""
+    """Turns of each conversation. A prompt begins with all earlier turns; `prompt` counts its new tokens."""
     pause_s: float = attrs.field(default=0.0, validator=_within(0.0, math.inf, is_open=False))
     """Mean time from the end of an answer to the next turn (exponential)."""
     cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
@@ -592,7 +609,7 @@ class Serving:
     prefill_on: str = ""
     """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
     decode_on: str = ""
-    """Hardware of the decode pool."""
+    """Hardware of the decode pool in disaggregated serving; empty if servers do both phases."""
     handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
     """Bandwidth between a prefill and a decode device; by default a 400 Gb/s network."""
 
@@ -601,14 +618,16 @@ class Serving:
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
     """Probability that a draft token is accepted, given that all earlier ones were."""
     later_acceptance: tuple[float, ...] = ()
-    """Acceptance of the second and later draft tokens, the last one repeated; empty if all are as likely."""
+    """Acceptance of the second and later draft tokens; the last value also applies beyond. Empty if all equal
+    `acceptance`.
+    """
     draft: str = ""
     """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
     free.
     """
 
     def __attrs_post_init__(self) -> None:
-        """Check rules that involve several fields."""
+        """Raise UsageError if fields contradict each other."""
         if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
             raise UsageError(
                 "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
@@ -646,7 +665,7 @@ class Serving:
 
     @property
     def has_load(self) -> bool:
-        """True if the question models individual requests."""
+        """True if the question simulates individual requests."""
         return bool(self.rate_per_s or self.in_flight or self.requests)
 
 
@@ -655,12 +674,14 @@ class Training:
     """Training setup: devices, parallelism, optimizer, and memory savings."""
 
     devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
-    """Total devices: one number, or several that are compared."""
+    """Total numbers of devices to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
-    """Tensor-parallel devices of a language model, out of the total."""
+    """Number of devices among which each GEMM of a language model is split (tensor parallelism), as part of
+    `devices`.
+    """
     sequence_parallel: bool = False
-    """True if these devices also divide the tokens of norms and residual sums (sequence parallelism), so that none
-    holds all their results.
+    """True if the tensor-parallel devices also divide the tokens of norms and residual sums (sequence parallelism).
+    Each then stores only its part of these results.
     """
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Pipeline stages of a language model's layers; each has an equal share of the devices."""
@@ -678,7 +699,9 @@ class Training:
     lora_targets: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Names or patterns of the linear layers with an adapter, or `all`; empty for query and value projections."""
     quantize: str = ""
-    """Storage format of frozen weights under adapters, such as nf4 (QLoRA); empty for the precision."""
+    """Storage format of the frozen weights under adapters, such as nf4 (QLoRA); empty if they have the run's
+    precision.
+    """
     samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Training samples per epoch."""
     epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)
@@ -686,7 +709,7 @@ class Training:
 
 @frozen(kw_only=True)
 class Price:
-    """User's price of a chip, replacing the catalogue's; None keeps the catalogue's."""
+    """Price of a chip that a user sets; None keeps the price in the catalogue."""
 
     hardware: str
     """Hardware name without a power mode."""
@@ -700,31 +723,31 @@ class Price:
 
 @frozen(kw_only=True)
 class Usage:
-    """Use and power assumptions of a chip; None for the catalogue's."""
+    """Assumptions about use and power of a chip; None keeps those of the catalogue."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Payment: rented, bought, or both in one ranking; None for the one with prices for more hardware."""
+    """Way to pay: rented, bought, or both in one ranking. None chooses the way with prices for more hardware."""
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
-    """Kind of seller whose prices are compared; None for the one with offers for most of the hardware."""
+    """Kind of seller whose prices are compared. None chooses the kind with offers for the most hardware."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
     """Busy share of the powered or rented hours."""
     lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)
     hours_per_year: float | None = attrs.field(default=None, validator=_within(0.0, 8784.0, is_open=True))
-    """Powered hours of a bought chip."""
+    """Hours per year for which a bought chip is powered."""
     pue: float | None = attrs.field(default=None, validator=_within(1.0, math.inf, is_open=False))
     """Power usage effectiveness of data centres; 1 elsewhere."""
     usd_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
     region: str = ""
     """Grid region, by id or name; empty for the world."""
     gco2_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
-    """Carbon intensity that replaces the region's."""
+    """Carbon intensity in g/kWh of CO2 equivalents, instead of the region's."""
     host_share: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
     """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
     share, such as 0 for a whole computer, keeps it.
     """
 
     def __attrs_post_init__(self) -> None:
-        """Raise UsageError for a kind of seller without prices of the chosen way to pay."""
+        """Raise UsageError if a kind of seller has no prices for the chosen way to pay."""
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"

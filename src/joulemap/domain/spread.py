@@ -1,4 +1,4 @@
-"""Uncertainty of a constant: from its own range, its class, or its basis."""
+"""Uncertainty of a constant: from its plausible range, from a fit of its class, or from its basis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASIS_SPREAD: Final[Mapping[str, float]] = {
     "recalled": 1.3,
     "assumed": 2.0,
 }
-"""Basis -> factor, up or down, of one spread of a constant without its own range.
+"""Basis -> factor of the spread, up or down, for a constant without a plausible range.
 
 measured: repeats and instruments of one board. published: datasheet figures hold within a fifth (clocks under load,
 copies versus rated bandwidth). derived: arithmetic over a published number with one estimate. recalled: public, source
@@ -27,39 +27,45 @@ not at hand. scaled: taken from another node, board or class. assumed: no source
 """
 
 EXACT: Final = ("unit_count", "memory_capacity")
-"""Quantities, besides geometry and capacities, that a datasheet states exactly, unless they are assumed."""
+"""Quantities that a datasheet states exactly, in addition to geometry and capacities. They count as exact only if
+measured or published.
+"""
 
 LEAST_SPREAD: Final = 1.02
-"""Smallest factor on each side of a range; it applies on a side where the value lies at or near the end of its
-range."""
+"""Smallest factor on either side of a plausible range, for values close to an end of the range."""
 
 
 @frozen
 class Spread:
-    """Factors, down and up, of one spread of a constant; both 1 if the constant is exact."""
+    """Factors by which a constant may be too high (`down`) or too low (`up`); both are 1 if the constant is exact."""
 
     down: float
-    """Factor of at least 1; the low end is the value divided by it."""
+    """Factor of at least 1. The low end of the spread is the value divided by it."""
     up: float
     origin: str
-    """Origin of the spread: `range` of the constant, `class` for a fitted one, `exact`, or the constant's basis."""
+    """Origin of the spread: `range` (plausible range), `class` (fit of the class), `exact`, or the basis of the
+    constant.
+    """
 
     @property
     def log(self) -> float:
-        """Natural logarithm of the factor, averaged over both sides."""
+        """Mean of the natural logarithms of both factors."""
         return (math.log(self.down) + math.log(self.up)) / 2.0
 
     def count(self, factor: float) -> float:
-        """Return the number of spreads in a factor, at least 0; infinite if the constant is exact."""
+        """Return how many spreads a change of the constant by this factor amounts to; infinite for an exact
+        constant.
+        """
         one = math.log(self.up if factor >= 1.0 else self.down)
         return abs(math.log(factor)) / one if one else math.inf
 
 
 def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
-    """Return the uncertainty of a constant; `fitted` maps each coefficient to its log spread in the fit of its class.
+    """Return the uncertainty of a constant. `fitted` maps each coefficient to the logarithm of its spread in the fit of
+    its class.
 
-    A range applies if both ends are known; for an end of 0, the spread of the basis is used. A fitted spread applies
-    unless the coefficient was measured. In a box, keys of `fitted` begin with the device's name.
+    A plausible range applies if both ends are known; the spread of the basis replaces an end of 0. A fitted spread
+    applies unless the coefficient was measured. In a box, keys of `fitted` begin with the device's name.
     """
     usual = BASIS_SPREAD[constant.basis]
     is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.address.field == "capacity"

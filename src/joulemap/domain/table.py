@@ -15,7 +15,7 @@ HARDWARE_COLUMNS: Final = frozenset({
     "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
     "hardware_b", "best_hardware", "other_hardware",
 })  # fmt: skip
-"""Columns whose text begins with a chip, in every query."""
+"""Names of columns, in all queries, whose text begins with the id of a chip."""
 
 
 @frozen(kw_only=True)
@@ -26,11 +26,11 @@ class Column:
     type: str
     """DuckDB type."""
     null: bool | str = False
-    """True if cells may be empty; in a cube, a text names the rows with empty cells."""
+    """True if cells may be empty. If a text names a division of the query, they may be empty only in its rows."""
     of: str = ""
-    """Divisions of a cube that fill the column; its cells are empty for any other division."""
+    """Divisions of the query, separated by commas, in whose rows the column is filled; empty for all."""
     values: str = ""
-    """Type that lists the valid texts."""
+    """Name of the Python type with the valid texts; empty if any text is valid."""
     unit: str = ""
     meaning: str
 
@@ -49,9 +49,9 @@ class Table(Generic[Row]):
     sql: str = ""
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
-    """Hardware in the rows that can be neither bought nor rented, marked in display."""
+    """Hardware in the rows that can be neither bought nor rented; tables mark it with `~`."""
     notes: tuple[str, ...] = ()
-    """Rows that were omitted, with reasons."""
+    """Notes on omitted rows, with the reasons."""
 
     def with_rows(self, rows: Iterable[Row]) -> Table[Row]:
         """Return the table with these rows in place of its own."""

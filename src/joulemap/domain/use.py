@@ -1,4 +1,4 @@
-"""Energy and cost of a million inferences, as formulas that Python evaluates and SQL has as columns."""
+"""Energy and cost of a million inferences, as formulas for Python and for columns of SQL views."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def _compiled() -> dict[str, tuple[CodeType, list[str]]]:
 
 
 def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Compute energy and cost of a million inferences; None for results with an unknown input."""
+    """Return the use of a chip with the results of `FORMULAS` added, such as the cost of a million inferences.
+
+    A result is None if one of its inputs is unknown.
+    """
     found = dict(use)
     for name, (code, needed) in _compiled().items():
         is_known = all(found[one] is not None for one in needed)

@@ -58,12 +58,12 @@ def read_value(written: str | float, constant: Constant) -> float:
 
 
 def is_several(written: str | float) -> bool:
-    """Return True if a text means more than one value."""
+    """Return True if a text states more than one value: a list or a range."""
     return isinstance(written, str) and ("," in written or ":" in written)
 
 
 def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
-    """Parse values in the unit of a constant, each once and in order.
+    """Parse a list or range of values in the unit of a constant; each value occurs once.
 
     Values of a range are rounded if the constant is a count. Raises ValueError for an empty range or an invalid value.
     """
@@ -112,7 +112,7 @@ def _multiply(part: str, low: float, high: float, step: str) -> Iterator[float]:
 
 
 def show_constant(value: float, unit: str, digits: int = 6) -> str:
-    """Format a value of a constant, to `digits` digits if its unit takes no prefix."""
+    """Format a value of a constant with its unit. `digits` applies to units without an SI prefix, such as counts."""
     if unit in _PREFIXED:
         return format_si(value, unit)
     number = f"{float(f'{value:.{digits}g}'):g}"

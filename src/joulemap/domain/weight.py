@@ -22,18 +22,18 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 GROUP_SIZE: Final = 128
-"""Weights along the sum of a GEMM that share a scale.
+"""Number of weights that share a scale by default, along the dimension that a GEMM sums over.
 
 Source: the groups of GPTQ (Frantar et al., arXiv 2210.17323) and AWQ (Lin et al., arXiv 2306.00978), and torchao's
 default for int4.
 """
 
 SCALE_BYTES: Final = 2.0
-"""Bytes of a scale: 16 bits. Source: as for `GROUP_SIZE`."""
+"""Bytes of a scale by default: 16 bits. Source: as for `GROUP_SIZE`."""
 
 NARROW_GROUPS: Final[Mapping[str, tuple[int, float]]] = {"fp4": (16, 1.0), "fp8": (0, 4.0)}
-"""Precision -> (group size, bytes of a scale), for formats with their own. Source: NVFP4, 16 values with one FP8 scale;
-FP8 of compressed-tensors and vLLM, an fp32 scale per output.
+"""Precision -> (group size, bytes of a scale) if they differ from `GROUP_SIZE` and `SCALE_BYTES`. Source: NVFP4, 16
+values with one FP8 scale; FP8 of compressed-tensors and vLLM, an fp32 scale per output.
 """
 
 OPERATIONS: Final = 2.0
@@ -46,19 +46,21 @@ GROUPED: Final = ":"
 """Separator of weight precision and group size: `int4:64`."""
 
 GGUF: Final = "gguf_"
-"""Prefix of a llama.cpp file type."""
+"""Prefix of a llama.cpp file type, as in `gguf_q4_k_m`."""
 
 BESIDE: Final = "+"
-"""Separator of the format of experts and the format of all other GEMM weights: `mxfp4+q8_0`."""
+"""Separator of two formats: of experts, then of all other GEMM weights, as in `mxfp4+q8_0`."""
 
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
-"""Bits per weight, scales included: `4.64bit`."""
+"""Pattern of a format that states only the mean bits per weight, scales included: `4.64bit`."""
 
 _INTEGERS: Final = re.compile(r"(awq|gptq|tinygemm|uint|int)([2-8])?(?::([1-9]\d{0,5}|row))?")
-"""Integer codes by method, bits and group size: `awq:64`, `gptq8`, `uint4:32`, `int8:row`."""
+"""Pattern of a format with integer codes: method, bits and group size, as in `awq:64`, `gptq8`, `uint4:32`,
+`int8:row`.
+"""
 
 _BLOCKS: Final = re.compile(r"fp8:([1-9]\d{0,5})x([1-9]\d{0,5})")
-"""FP8 codes whose scale covers a block of rows x columns: `fp8:64x128`."""
+"""Pattern of an FP8 format with one scale per block of rows x columns: `fp8:64x128`."""
 
 METHODS: Final[Mapping[str, str]] = {
     "awq": "awq",
@@ -66,13 +68,15 @@ METHODS: Final[Mapping[str, str]] = {
     "nf4": "bitsandbytes",
     "tinygemm": "torchao",
 }
-"""Start of a format's name -> quantization method whose checkpoints have it."""
+"""Start of a format's name -> quantization method that stores checkpoints in this format."""
 
 GGUF_METHOD: Final = "gguf"
-"""Method of llama.cpp's formats."""
+"""Name of the quantization method of llama.cpp's formats."""
 
 UNPACKED_BITS: Final = (4.0, 8.0)
-"""Bits of integer codes that kernels unpack in registers. Source: vLLM, `marlin_utils.py` and `machete_utils.py`."""
+"""Bits of the integer codes that kernels of inference engines unpack in registers. Source: vLLM, `marlin_utils.py` and
+`machete_utils.py`.
+"""
 
 WHOLE_ROW: Final = "row"
 """Group size of a format with one scale per output."""
@@ -80,41 +84,41 @@ WHOLE_ROW: Final = "row"
 
 @frozen(kw_only=True)
 class WeightFormat:
-    """Storage format of weights, with the data that groups share."""
+    """Storage format of weights: their codes, and the scales that groups of weights share."""
 
     name: str
     """Canonical name: `int4`, `int4:64`, `q4_k_m`."""
     bits: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Bits of one weight's code."""
     group_size: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Weights along the sum that share a scale; 0 for all."""
+    """Number of weights of one output that share a scale; 0 if all of them do."""
     row_count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Outputs per scale: groups of that many outputs share one."""
+    """Number of adjacent outputs that share a scale."""
     scale_bytes: float = 0.0
-    """Bytes of a group besides its codes: scales, and minima or zero points."""
+    """Bytes per group in addition to its codes: scales, and minima or zero points."""
     has_offset: bool = False
-    """True if these bytes include a minimum or zero point."""
+    """True if a group has a minimum or zero point besides its scale."""
     precision: str = ""
-    """Precision at which a GEMM takes the codes directly; empty if kernels always dequantize."""
+    """Precision at which a GEMM computes with the codes directly; empty if kernels always dequantize them."""
     others: WeightFormat | None = None
-    """Format of GEMM weights outside experts; None if it is the same."""
+    """Format of GEMM weights outside experts; None if experts have the same format."""
     is_whole: bool = False
-    """True if logits and routers are stored this way too; checkpoint quantizers usually keep them at 16 bits."""
+    """True if the weights of logits and routers have this format too; most quantizers keep them at 16 bits."""
 
     @property
     def item_bytes(self) -> float:
-        """Bytes of one weight without its share of group data."""
+        """Bytes of the code of one weight, without scales."""
         return self.bits / 8.0
 
     @property
     def width_bytes(self) -> float:
-        """Bytes of one weight of a long sum, with its share of group data."""
+        """Mean bytes of one weight, including its part of the group's scale. It assumes many weights per output."""
         shared = self.scale_bytes / (self.group_size * self.row_count) if self.group_size else 0.0
         return self.item_bytes + shared
 
     @property
     def method(self) -> str:
-        """Quantization method whose checkpoints have this format; empty for a plain format such as `int4`."""
+        """Quantization method that stores checkpoints in this format; empty for a plain format such as `int4`."""
         if self.others:
             return self.others.method
         if self.name in FILES or (self.name in FORMATS and self.is_whole):
@@ -128,16 +132,16 @@ class WeightFormat:
 
     @property
     def operations(self) -> float:
-        """Elementwise operations to dequantize a weight; 16-bit codes have no scale."""
+        """Number of elementwise operations to dequantize one weight."""
         return OPERATIONS + self.has_offset - (self.bits >= 16.0)
 
     def row_bytes(self, count: int) -> float:
-        """Return the bytes of `count` weights that one output sums."""
+        """Return the bytes of `count` weights of one output, with their part of the scales."""
         groups = -(-count // self.group_size) if self.group_size else 1
         return count * self.item_bytes + groups * self.scale_bytes / self.row_count
 
     def describe(self) -> str:
-        """Describe the format, with bytes per weight."""
+        """Describe the format in words, with its bytes per weight."""
         if self.others:
             experts = attrs.evolve(self, name=self.name.partition(BESIDE)[0], others=None)
             return f"{experts.describe()}, of experts; {self.others.describe()}, of all else"
@@ -212,7 +216,7 @@ FILES: Final[Mapping[str, float]] = {
     "q6_k_xl": 7.02,
     "q8_k_xl": 9.1,
 }
-"""Mixed-format files of llama.cpp -> mean bits per weight.
+"""File type of llama.cpp with mixed formats -> mean bits per weight.
 
 Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
 llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
@@ -295,7 +299,7 @@ def read_weight_format(text: str) -> WeightFormat:
 
 
 def _read_integers(text: str) -> WeightFormat | None:
-    """Parse an integer format with groups, as quantization methods store it; None for any other name.
+    """Parse the name of an integer format with groups, such as `awq:64`; None for any other name.
 
     Scales have 16 bits. AWQ, GPTQ and `uint` add a zero point of the code's width, tinygemm one of 16 bits. Source:
     `qweight`, `qzeros` and `scales` of AutoAWQ and GPTQModel; torchao, `int4_weight_only`.
@@ -324,7 +328,9 @@ def _read_integers(text: str) -> WeightFormat | None:
 
 
 def _read_blocks(text: str) -> WeightFormat | None:
-    """Parse an FP8 format whose blocks share an fp32 scale; None for any other name."""
+    """Parse the name of an FP8 format whose blocks share an fp32 scale, such as `fp8:64x128`; None for any other
+    name.
+    """
     written = _BLOCKS.fullmatch(text)
     if written is None:
         return None
@@ -333,7 +339,10 @@ def _read_blocks(text: str) -> WeightFormat | None:
 
 
 def _read_grouped(text: str, precision: str, written: str | None) -> WeightFormat:
-    """Return the format of a precision with its default group size, or with the one written after it."""
+    """Return the format of weights at a precision. `written` is the group size in the name; None means the default.
+
+    Raises UsageError for an invalid group size; `text` is the whole name for the message.
+    """
     width = PRECISION_BYTES[precision]
     is_wide = width >= PRECISION_BYTES["bf16"]
     usual, scale_bytes = (0, 0.0) if is_wide else NARROW_GROUPS.get(precision, (GROUP_SIZE, SCALE_BYTES))
@@ -351,15 +360,15 @@ def _read_grouped(text: str, precision: str, written: str | None) -> WeightForma
 
 
 def name_weight_precision(text: str) -> str:
-    """Return the canonical name of a weight format; UsageError as `read_weight_format`."""
+    """Return the canonical name of a weight format; raises UsageError like `read_weight_format`."""
     return read_weight_format(text).name
 
 
 def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | None:
     """Return the weight format of a run at a precision; None if weights are stored like activations.
 
-    Weights of the run's own precision but with scales have a format too. Raises UsageError for weights that are not
-    narrower.
+    A format of the run's precision with scales is also returned. Raises UsageError for weights that are wider than
+    activations, or as wide in another precision.
     """
     if weight_precision in ("", precision):
         return None
@@ -393,7 +402,7 @@ def spell_precision(label: str) -> list[str]:
 
 
 def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str, ...]:
-    """Return the weight precisions that equal the precision of activations or are narrower."""
+    """Return the weight precisions that are possible in a run at a precision: equal to it or narrower."""
     width = PRECISION_BYTES[precision]
     return tuple(
         name
@@ -405,9 +414,10 @@ def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str
 def pair_precisions(
     precisions: tuple[Precision, ...], weight_precisions: tuple[str, ...]
 ) -> tuple[tuple[Precision, str], ...]:
-    """Return each precision with each weight precision, or with itself if none is given.
+    """Return (precision of activations, precision of weights) in every combination; both are equal if no weights are
+    given.
 
-    Raises UsageError as `find_weight_format`.
+    Raises UsageError like `find_weight_format`.
     """
     pairs: dict[tuple[Precision, str], None] = {}
     for precision in precisions:

@@ -13,7 +13,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class WorkloadKey:
-    """Inputs of a trace; equal keys give equal workloads."""
+    """Inputs of a trace. Equal keys give equal workloads."""
 
     source: str
     """Origin of the model: `torchvision:resnet18`, `file:<digest>:<path>:<factory>`, or `module:<digest>:`."""
@@ -34,53 +34,55 @@ class WorkloadKey:
 
 
 NO_KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-"""Key of a workload that is only counted."""
+"""Key of a workload that is evaluated but not stored."""
 
 CAUSAL: Final = "causal"
-"""Word of `Operator.variant` for attention with a causal mask."""
+"""Word in `Operator.variant` for attention with a causal mask."""
 
 NARROW_CACHES: Final = {"fp8": "cache_fp8", "int8": "cache_int8"}
-"""One-byte precision -> variant word for attention with keys and values at that precision."""
+"""One-byte precision -> word in `Operator.variant` for attention with keys and values at that precision."""
 
 WIDE_CACHE: Final = "cache_bf16"
-"""Variant word for attention with two-byte keys and values at any precision of a run."""
+"""Word in `Operator.variant` for attention with two-byte keys and values at any precision of a run."""
 
 DEQUANTIZE: Final = "dequantize"
-"""Variant word for an operator that dequantizes the weights of the next GEMM."""
+"""Word in `Operator.variant` for an operator that dequantizes the weights of the next GEMM."""
 
 KEPT: Final = "kept"
-"""Variant word for GEMMs whose weights quantizers leave at 16 bits."""
+"""Word in `Operator.variant` for a GEMM whose weights stay at 16 bits in a quantized checkpoint."""
 
 STORED_AS: Final = "="
-"""Separator in a variant word: if weights are stored in the first format, those of this GEMM are in the second, as
-`nvfp4=fp8_block`.
+"""Separator of two weight formats in a word of `Operator.variant`, as in `nvfp4=fp8_block`. In checkpoints whose main
+format is the first one, the weights of this GEMM have the second.
 """
 
 APPEND: Final = "append"
-"""Variant word for a concatenation of new rows to a given past. An engine writes the rows in place. The past is the
-first input that the operator reads.
+"""Word in `Operator.variant` for a concatenation of earlier keys or values with new rows. An engine writes the new rows
+in place.
 """
 
 APPENDED: Final = ": runtime engine writes the new rows in place; eager, graph and fused copy all rows"
-"""End of the note on rows appended to given keys and values."""
+"""Last words of the note on a model that appends rows to keys and values."""
 
 EVENLY: Final = "evenly, so that"
-"""Part of the note that rows are assumed to be divided evenly among choices, such as tokens among experts."""
+"""Words in every note on the assumption that choices, such as tokens among experts, are even."""
 
 ROUTED: Final = ("grouped_mm", "scatter_add")
-"""Operations on routed rows: one GEMM of all experts, or a sum over a loop of experts."""
+"""Operations that show a mixture of experts: one GEMM of all experts, or the sum in a loop over experts."""
 
 DECOMPOSITION: Final = "decomposition"
-"""Variant word for a factorization or solver: sequential steps, in fp32 or wider at any precision."""
+"""Word in `Operator.variant` for a factorization or solver. It runs in sequential steps, in fp32 or wider at any
+precision.
+"""
 
 SPREAD: Final = "spread"
-"""Second word of a decomposition whose steps update the whole matrix with GEMMs on all units."""
+"""Second word in `Operator.variant` of a decomposition whose steps update the whole matrix with GEMMs on all units."""
 
 BATCHED: Final = "batched"
-"""Second word of a decomposition of small matrices, where each unit runs all steps of one matrix."""
+"""Second word in `Operator.variant` of a decomposition of small matrices; one unit runs all steps of a matrix."""
 
 FEW_TOKENS: Final = 4
-"""Maximum queries per sequence for attention to count as a decode step, which includes speculated tokens."""
+"""Maximum queries per sequence at which attention counts as a decode step; more than one if tokens are speculated."""
 
 OPTIMIZER: Final = "optimizer"
 """Module path of operators that update weights, present in training only."""
@@ -113,17 +115,17 @@ class Operator:
     gemm_n: int = 0
     gemm_k: int = 0
     gemm_groups: int = 0
-    """Independent GEMMs of this size; for a decomposition without a GEMM view, its matrices."""
+    """Number of independent GEMMs of this size; for a decomposition without a GEMM view, the number of matrices."""
     tap_count: int = 1
-    """Taps of a convolution or pooling window."""
+    """Number of elements in the window of a convolution or pooling; 1 for other operators."""
     is_foldable: bool = False
     """True if no model input affects the operator, so that a compiler evaluates it once."""
     scalars: str = ""
     """Relevant scalar arguments (stride, padding, …), as text."""
     variant: str = ""
-    """Words that select the kernel. For attention: `causal`, `cache_fp8`, or a kernel family. `dequantize`: makes
-    weights wide for the GEMM that reads them. `append`: joins rows to a past. `kept`: GEMMs whose weights
-    quantizers leave at 16 bits. `decomposition`: factorizations and solvers.
+    """Words that select the kernel, separated by spaces. For attention: `causal`, `cache_fp8`, or a kernel family.
+    `dequantize`: dequantizes weights for a GEMM. `append`: joins rows to earlier keys or values. `kept`: a GEMM whose
+    weights quantizers leave at 16 bits. `decomposition`: a factorization or solver.
     """
     step_count: int = 1
     """Sequential steps of a recurrence or decomposition within one call; 1 for all others. Counts and rows of the GEMM
@@ -136,10 +138,10 @@ class Operator:
 
     @property
     def skipped_mac_count(self) -> int:
-        """MACs of `mac_count` that a causal mask skips: each of S queries sees one key fewer than the next query.
+        """MACs in `mac_count` that a causal mask makes unnecessary; some kernels skip them.
 
-        Some kernels skip them. Scores, which also scale each element, have their keys in N; the weighted sum has them
-        in K.
+        A query sees one key fewer than the next query. Keys are dimension N in the GEMM of the scores, and K in the
+        weighted sum.
         """
         if not self.mac_count or CAUSAL not in self.variant.split():
             return 0
@@ -154,13 +156,13 @@ class Operator:
 
     @property
     def is_view(self) -> bool:
-        """True if the operator only renames memory."""
+        """True if the operator only returns another view of its input and moves no data."""
         return self.kind == "view"
 
 
 @attrs.frozen(kw_only=True)
 class Tensor:
-    """Value that flows between operators, or a parameter."""
+    """Value that passes between operators, or a parameter or constant."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -170,9 +172,9 @@ class Tensor:
     name: str = ""
     """Name of a parameter or buffer; empty for others."""
     producer_index: int | None = None
-    """Operator that produced the tensor; None for inputs, parameters and constants."""
+    """Index of the operator that produces the tensor; None for inputs, parameters and constants."""
     buffer_index: int | None = None
-    """Activation storage that holds the tensor; None for parameters and constants."""
+    """Index of the buffer that holds the tensor; None for parameters and constants."""
     is_output: bool = False
     """True if the model returns the tensor."""
 
@@ -185,13 +187,14 @@ class Access:
     tensor_index: int
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     byte_count: int
-    """Bytes at the traced dtype if the operator is a separate kernel."""
+    """Bytes at the traced dtype if the operator runs as a separate kernel."""
     fused_byte_count: int = attrs.field(default=attrs.Factory(lambda self: self.byte_count, takes_self=True))
-    """Bytes if the subgraph is one kernel: 0 for data that stays on chip, counted once for data that several members
-    read. Until operators are fused, all bytes.
+    """Bytes if the subgraph runs as one kernel. Data that stays on chip counts as 0; data that several operators of the
+    subgraph read counts once. Equals `byte_count` until operators are fused.
     """
     item_bytes: int
-    """Bytes of one floating-point element of 16 bits or more, which scales with precision; 0 for traffic that does not.
+    """Bytes of one element at the traced dtype, from which traffic at other precisions follows. It is 0 for data whose
+    size does not depend on the precision, such as integers.
     """
     is_boundary: bool = False
     """True if the tensor enters or leaves the model."""
@@ -208,14 +211,14 @@ class Edge:
 
 @attrs.frozen(kw_only=True)
 class Buffer:
-    """Activation storage, with the operators between which it is live."""
+    """Activation storage, and the range of operators during which it is live."""
 
     birth_index: int
     death_index: int
-    """Last operator that reads the buffer; for model outputs, the last operator of all."""
+    """Index of the last operator that reads the buffer; for model outputs, of the model's last operator."""
     release_index: int = attrs.field(default=attrs.Factory(lambda self: self.death_index, takes_self=True))
-    """Last operator during which an unfused program holds the storage: at least until the module call that received it
-    returns.
+    """Index of the last operator during which an unfused program needs the storage. A tensor stays until the module
+    that received it returns.
     """
     byte_count: int
     item_bytes: int
@@ -225,17 +228,15 @@ class Buffer:
 
 @attrs.frozen(kw_only=True)
 class Subgraph:
-    """Fused operators with the name of their pattern."""
+    """Operators that are fused into one kernel."""
 
     pattern: str
     """Operations in order, e.g. `conv2d+batch_norm+relu`."""
     name: str
-    """Name of the leading operator."""
+    """Name of the operator that leads the kernel, such as its GEMM."""
     operator_indices: tuple[int, ...]
     step_count: int = 1
-    """Sequential steps within the kernel: of a recurrence, or of a loop whose repetitions are all members; 1 for all
-    others.
-    """
+    """Number of sequential steps within the kernel, of a recurrence or of a fused loop; 1 for all other subgraphs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -260,11 +261,11 @@ class Workload:
     notes: tuple[str, ...] = ()
     """Assumptions of the trace."""
     inner_batch: int = 1
-    """Samples in each element of the batch, for a single operator with its own batch."""
+    """Samples per element of the batch; above 1 only for a single operator with the argument `batch`."""
 
     @property
     def work(self) -> Work:
-        """Kind of work, which groups prediction errors because errors of one kind say little about another.
+        """Kind of work. Prediction errors are grouped by it, because errors of different kinds are hardly related.
 
         `training`: weights are changed. `decomposition`: steps of decompositions outnumber all other operators and
         steps. `experts`: tokens choose among weights. `decode`: most attention is of a few tokens with a long cache.
@@ -301,10 +302,11 @@ def allocate(
     outputs: Collection[int],
     last: int,
 ) -> tuple[tuple[Tensor, ...], tuple[Buffer, ...]]:
-    """Return tensors with a buffer for each one except weights, live from its producer to its last access.
+    """Return the tensors, each with the index of its buffer, and the buffers. Parameters and constants have no buffer.
 
-    Inputs and outputs are live up to the last operator. `item_bytes` has one number per tensor; `uses` are pairs of an
-    operator and a tensor that it accesses.
+    A buffer is live from the operator that produces its tensor (`makers`) to the last access. Inputs and outputs are
+    live up to the operator `last`. `item_bytes` has one number per tensor; `uses` are pairs (operator, accessed
+    tensor).
     """
     deaths: dict[int, int] = {}
     for operator, tensor_index in uses:

@@ -1,1 +1,1 @@
-"""Runs in the file formats of other programs: one module per format, which yields the file piece by piece."""
+"""Export of runs to the file formats of other programs: one module per format, which yields the file in pieces."""

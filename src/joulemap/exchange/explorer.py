@@ -16,11 +16,11 @@ GRAPH: Final = "graph"
 """Name of the graph of an exported program in Model Explorer."""
 
 GRADIENT: Final = ({"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#d55e00"})
-"""Colours from the smallest value to the largest: white to vermilion, which differ in lightness too."""
+"""Colours for the smallest to the largest value: white to vermilion, which also differ in lightness."""
 
 
 def write_node_data(name: str, values: Mapping[str, float]) -> Iterator[bytes]:
-    """Yield node data as JSON: program node -> value, under a display name."""
+    """Yield the JSON of node data; `values` maps program nodes to numbers, and `name` is shown in Model Explorer."""
     results = {node: {"value": value} for node, value in values.items()}
     data = {GRAPH: {"name": name, "results": results, "gradient": GRADIENT}}
     yield (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()

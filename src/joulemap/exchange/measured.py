@@ -1,4 +1,4 @@
-"""Measurement files of other tools: opened, and recognized by their content.
+"""Measurement files of other tools, which are recognized by their content.
 
 No content is executed: pickles are refused, no text is evaluated, and no file is read beyond a size limit.
 """
@@ -29,42 +29,42 @@ from joulemap.system.file import FileError, decode, read_bytes, read_input
 from joulemap.system.record import define, frozen
 
 STDIN: Final = "-"
-"""Name of a file that represents stdin."""
+"""File name that means standard input."""
 
 MOST_BYTES: Final = 200_000_000
-"""Maximum bytes of an unpacked file: a trace of a hundred steps of a large model. Longer traces need fewer steps."""
+"""Maximum bytes of an uncompressed file: a trace of about a hundred steps of a large model."""
 
 MOST_JSON_BYTES: Final = 50_000_000
-"""Maximum bytes of JSON other than a trace; its objects take about ten times as much memory."""
+"""Maximum bytes of JSON or CSV other than a trace; parsed objects take about ten times as much memory."""
 
 HEAD: Final = 200_000
-"""Characters at the start of a file that are searched for the mark of a format."""
+"""Characters at the start of a file that are searched for a format's identifying pattern."""
 
 UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "an archive of torch.save or a zip"}
 """First bytes of a refused file -> description of its kind."""
 
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-"""Byte order marks of UTF-16, as in text that another shell has redirected."""
+"""Byte order marks of UTF-16, in which some shells write redirected output."""
 
 BEFORE: Final = 5_000
-"""Characters before a run that are searched for its settings."""
+"""Characters before a run's results that are searched for its settings."""
 
 JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
-"""Start of JSON with objects; a log may begin with a bracket too."""
+"""Pattern of the start of JSON with objects; a bracket alone may also begin a log."""
 
 HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
 """Pattern of the start of CSV; group 1 is the delimiter."""
 
 COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
-"""Number with a decimal comma, in CSV with another delimiter."""
+"""Pattern of a number with a decimal comma, for CSV with another delimiter than the comma."""
 
 LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?|)[ \t\r]*$"
-"""Line such as `Mean TTFT (ms): 54.6`."""
+"""Pattern of a line with a name and a value, such as `Mean TTFT (ms): 54.6`."""
 
 THOUSANDS: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 TIMED: Final = re.compile(r"([\d.]+) ?(s|ms|us|ns)")
 SCANNED: Final = 100
-"""Maximum objects of a file that are searched for a format."""
+"""Maximum objects of a file that are examined to recognize its format."""
 
 SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Unit of time -> seconds."""
@@ -76,76 +76,76 @@ TEXTS: Final = (
 """Text columns; all others are numbers."""
 
 MEASURED: Final = ("_s", "_j", "_w")
-"""Endings of the columns that hold measured quantities."""
+"""Suffixes of the columns with measured quantities, in seconds, joules and watts."""
 
 NEVER_SCORED: Final = ("requests_per_s",)
-"""Measured columns that only state the number of requests in flight."""
+"""Columns with a measured suffix that are not compared with predictions, because they only determine the requests in
+flight.
+"""
 
 LEFT_OUT: Final = "left out"
-"""Key of a merged run that lists the parts without a usable number."""
+"""Key of a merged run under which rows without usable numbers are described."""
 
 Cells = dict[str, Any]
-"""Column of a measurement -> value in the file; unknown values have no key."""
+"""Measurement column -> value read from a file; columns without a value have no key."""
 
 
 Stated = Mapping[str, Any]
-"""Option -> value that a user states about a file; empty or None if none is stated."""
+"""Option -> value that the user states because the file does not; empty or None if not stated."""
 
 
 @frozen(kw_only=True)
 class Format:
-    """Known file format."""
+    """Description of a known file format."""
 
     name: str
     url: str
-    """Documentation, or the source code that writes the format."""
+    """Address of the documentation, or of the source code that writes the format."""
     kind: str
-    """Served, single, or window (a single run of several passes)."""
+    """Kind of measurement: served, single, or window (one run of several passes)."""
     reader: str
     """Name of the reader that builds a row from the values."""
     content: str = ""
-    """Description of the content of a file; empty if `needs` describes it."""
+    """Description of a file's content for error messages; empty to list `needs`."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Paths that each object of a run has, in JSON, CSV or a Markdown table."""
+    """Paths that each object of a run must have, in JSON, CSV or a Markdown table."""
     mark: str = ""
-    """Pattern that identifies the text."""
+    """Pattern that identifies the format in the text of a file."""
     each: str = ""
-    """Key of the list of runs in an object; empty if each object is a run."""
+    """Key of an object's list of runs; empty if the object itself is a run."""
     group: str = ""
-    """Key that names a run of several objects; empty if each object is a run."""
+    """Key whose value the objects of one run share; empty if each object is a run."""
     last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Keys that identify a run whose objects are cumulative: only its last object is read."""
+    """Keys whose values the objects of one run share, if these are cumulative: only the last object is read."""
     line: str = LINE
     """Pattern of a text line with a name and a value."""
     split: str = ""
-    """Pattern in front of each run of a text; empty for one run."""
+    """Pattern at the start of each run in a text; empty if the text is one run."""
     end: str = ""
-    """Pattern after a run; the text after it describes the next run. Empty if no text does."""
+    """Pattern at the end of a run; text after it describes the next run. Empty if no such text exists."""
     patterns: Mapping[str, str] = attrs.field(factory=dict)
-    """Key -> pattern of its value in a text, in addition to the lines."""
+    """Key -> pattern of its value in a text, in addition to name-value lines."""
     fixed: Cells = attrs.field(factory=dict)
     """Column -> value that is the same in every run."""
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
-    """Column -> paths at which its value may be found."""
+    """Column -> paths that may contain its value, in order of preference."""
 
     @property
     def expected(self) -> str:
-        """Description of the content of a file."""
+        """Description of a file's content for error messages."""
         return self.content or ", ".join(self.needs)
 
 
 @define(slots=False, eq=False)
 class Content:
-    """Text of a file, and the objects in it."""
+    """Text of a file and the objects parsed from it."""
 
     path: Path
     text: str
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """Objects of JSON, also in lists and one per line, or rows of CSV or Markdown; empty for a trace or any other
-        text.
-        """
+        """Objects of JSON (also in lists or one per line), or rows of CSV or Markdown; empty for other text."""
         if '"traceEvents"' in self.text[:HEAD]:
             return []
         is_json, header = JSON.match(self.text), HEADER.match(self.text)
@@ -161,11 +161,11 @@ class Content:
         return [one for one in found if isinstance(one, dict)]
 
     def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:
-        """Return the objects that have each of these paths, among the first `most`; a value may be null."""
+        """Return the objects among the first `most` in which all these paths exist; a value may be null."""
         return [one for one in self.objects[:most] if needs and all(_has(one, path) for path in needs)]
 
     def describe(self) -> str:
-        """Return a short description of the file."""
+        """Return a short description of the file for error messages."""
         if not self.text.strip():
             return "an empty file"
         if self.objects and JSON.match(self.text):
@@ -174,7 +174,9 @@ class Content:
 
 
 def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of CSV; with a delimiter other than the comma, decimal commas become points."""
+    """Yield the rows of CSV with the delimiter `mark`; decimal commas become points if the delimiter is another
+    character.
+    """
     for row in csv.DictReader(io.StringIO(text.lstrip(), newline=""), delimiter=mark):
         for name, cell in row.items() if mark != "," else ():
             if isinstance(cell, str) and COMMA.fullmatch(cell):
@@ -183,7 +185,7 @@ def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
 
 
 def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of Markdown tables, keyed by the names above the rule."""
+    """Yield the rows of Markdown tables as column name -> text."""
     rows = [[one.strip() for one in line.strip("| \t").split("|")] for line in text.splitlines() if line[:1] == "|"]
     rules = [place for place, row in enumerate(rows) if not set("".join(row)) - set("-: ")]
     for place, after in itertools.pairwise([*rules, len(rows) + 1]):
@@ -199,7 +201,7 @@ def list_formats() -> tuple[Format, ...]:
 
 
 def open_content(path: Path) -> Content:
-    """Return the content of a file, or of stdin for `-`; CatalogueError, in one line, if it cannot be read."""
+    """Return the content of a file, or of standard input for `-`. Raise CatalogueError if it cannot be read."""
     try:
         if str(path) == STDIN:
             return Content(Path("stdin"), read_input(MOST_BYTES))
@@ -218,7 +220,7 @@ def open_content(path: Path) -> Content:
 
 
 def recognize(content: Content) -> Format:
-    """Return the format of a file; CatalogueError with a description of the file and the known formats."""
+    """Return the format of a file. Raise CatalogueError, which lists the known formats, if it has none of them."""
     for one in list_formats():
         is_marked = one.mark and re.search(one.mark, content.text[:HEAD], re.MULTILINE)
         if is_marked or content.select(one.needs, SCANNED):
@@ -231,7 +233,9 @@ def recognize(content: Content) -> Format:
 
 
 def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
-    """Yield consecutive JSON values from position `at` on, up to `end`; ValueError for an incomplete value."""
+    """Yield consecutive JSON values from position `at` to the character `end`. Raise ValueError for an incomplete
+    value.
+    """
     decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
     while True:
         skipped = gap.match(text, at)
@@ -243,16 +247,16 @@ def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
 
 
 def read_lines(text: str, line: str = LINE) -> dict[str, str]:
-    """Return the values of lines such as `Mean TTFT (ms): 54.6`.
+    """Return name -> value of lines such as `Mean TTFT (ms): 54.6`.
 
-    Names are spelled as in JSON, `mean_ttft_ms`; the first value of a name counts.
+    Names are written as in JSON (`mean_ttft_ms`); the first value of a name counts.
     """
     match = re.findall(line, text, re.MULTILINE)
     return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(match)}
 
 
 def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
-    """Yield the values of each run: of an object, of several objects with one name, or of a part of a text."""
+    """Yield the values of each run in a file. A run is one object, several objects with one name, or part of a text."""
     if own := content.select(form.needs):
         if form.last:
             own = list({tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(own)}.values())
@@ -270,9 +274,9 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
 
 
 def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Yield one row per name: the medians of its numbers and, under `#`, the number of rows that have them.
+    """Yield one row per value of `key`: the medians of its numbers and, under `#`, the number of rows used.
 
-    A row in which a number is missing or negative is omitted from the medians and is described under LEFT_OUT.
+    A row with a missing or negative number is excluded from the medians, and LEFT_OUT describes it.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -294,7 +298,8 @@ def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]
 def find(data: Any, path: str) -> Any:
     """Return the value at a path of keys, or None.
 
-    `engine.model` is nested, `items.*.name` is of the first item, `gpus.#` is a count, and `gpus.+.power` is a sum.
+    `engine.model` is a nested key, `items.*.name` reads the first item, `gpus.#` counts items, and `gpus.+.power` sums
+    over items.
     """
     keys = path.split(".")
     for place, key in enumerate(keys):
@@ -317,7 +322,7 @@ def find(data: Any, path: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number, also one that is written as text; None for anything else."""
+    """Return a finite number, parsed if it is text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -328,7 +333,7 @@ def number(value: Any) -> float | None:
 
 
 def need(data: Any, path: str) -> float:
-    """Return the number at a path; KeyError with the path if there is none."""
+    """Return the number at a path. Raise KeyError with the path if there is none."""
     value = number(find(data, path))
     if value is None:
         raise KeyError(path)
@@ -336,7 +341,10 @@ def need(data: Any, path: str) -> float:
 
 
 def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
-    """Return the columns found in data: texts, and positive numbers, in seconds where a key names a unit of time."""
+    """Return column -> value for the columns found in `data`: texts, and positive numbers.
+
+    Times are converted to seconds if a key or value names a unit of time.
+    """
     found: Cells = {}
     for column, path in ((name, path) for name, paths in columns.items() for path in paths):
         value = find(data, path)
@@ -358,21 +366,19 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
 
 
 def is_measured(column: str) -> bool:
-    """Return whether a column holds a measured quantity that can be scored."""
+    """Return whether a column is a measured quantity that predictions are compared with."""
     return column.endswith(MEASURED) and column not in NEVER_SCORED
 
 
 def _has(data: Any, path: str) -> bool:
-    """Return whether a path exists, even with a null value."""
+    """Return whether a path exists in data, even if its value is null."""
     parent, _, key = path.rpartition(".")
     above = find(data, parent) if parent else data
     return find(data, path) is not None or (isinstance(above, dict) and key in above)
 
 
 def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
-    """Return why the value at a path is not a number of at least `least`; empty if it is, or if the path is
-    absent.
-    """
+    """Return why the value at a path is not a number of at least `least`; empty if it is one or the path is absent."""
     value = find(data, path)
     if value is None:
         return f"{path} is empty" if _has(data, path) else ""
@@ -388,7 +394,7 @@ def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
 
 
 def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, str]:
-    """Return, by column, why a measured quantity in the data has no usable number; `found` columns have one."""
+    """Return column -> reason for measured quantities that have no usable number; columns in `found` have one."""
     faults: dict[str, str] = {}
     for column, paths in columns.items():
         if column not in found and is_measured(column):
@@ -398,9 +404,7 @@ def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collecti
 
 
 def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> Iterator[str]:
-    """Yield a note for each measured quantity in `found` that was read from another path because the first is
-    unusable.
-    """
+    """Yield a note for each measured quantity in `found` whose first path is unusable, so a later one was read."""
     for column, paths in columns.items():
         faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
         first = next(iter(faults), "")
@@ -409,12 +413,12 @@ def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Col
 
 
 def count_reasons(reasons: Iterable[str]) -> str:
-    """Return the different reasons in one line, each with its count if there are several."""
+    """Return the distinct reasons in one line, with the count of each if there are several."""
     counts = Counter(reasons)
     return "; ".join(f"{count}: {one}" if len(counts) > 1 else one for one, count in counts.items())
 
 
 def count_devices(name: str) -> tuple[int, str]:
-    """Return (device count, device name) of names such as `4xNVIDIA_L40S` and `1 x NVIDIA L4`."""
+    """Return (device count, device name) from names such as `4xNVIDIA_L40S` and `1 x NVIDIA L4`."""
     match = re.fullmatch(r"\s*(\d{1,5})\s*[x*]\s*(\S.*)", name)
     return (int(match[1]), match[2].replace("_", " ").strip()) if match else (1, name.strip())

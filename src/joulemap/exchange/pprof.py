@@ -1,10 +1,10 @@
-"""pprof profile of a run: where its energy, time, bytes and MACs go, as stacks.
+"""pprof profile of a run: energy, time, bytes and MACs by stack.
 
     model ─► module ─► … ─► operator ─► action
 
 Time, bytes and MACs belong to operators, energy to their actions. Amounts are integers that sum to the run's total:
-energy in femtojoules, time in femtoseconds, as in the database. The tables of a profile may be mixed with its samples,
-so each name is written when it is first needed, and memory holds the names alone.
+energy in femtojoules, time in femtoseconds, as in the database. The format allows strings and frames between samples,
+so each is written at its first use, and memory holds only their names.
 
 Source: https://github.com/google/pprof/blob/main/proto/profile.proto, in the encoding of
 https://protobuf.dev/programming-guides/encoding/
@@ -30,20 +30,20 @@ SAMPLE_TYPES: Final = (
     ("off_chip", "bytes"),
     ("macs", "count"),
 )
-"""Name and unit of each value of a sample."""
+"""(name, unit) of each value of a sample."""
 
 BASE: Final = ("pprof::base", "true")
-"""Label of subtracted samples, by which pprof computes percentages relative to the base."""
+"""Label of a base run's samples, which tells pprof to compute percentages relative to the base."""
 
 PIECE_BYTES: Final = 1 << 16
-"""Number of bytes that are compressed at a time."""
+"""Bytes that are compressed at a time."""
 
 GZIP: Final = 31
-"""Window size that makes zlib write a gzip file, without a time stamp."""
+"""Window size argument that makes zlib write a gzip file, without a time stamp."""
 
 SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING = range(1, 7)
 DURATION_NANOS, COMMENT, DEFAULT_SAMPLE_TYPE = 10, 13, 14
-"""Field numbers of a profile."""
+"""Field numbers of pprof's Profile message."""
 
 FS_PER_NS: Final = 1_000_000
 
@@ -58,13 +58,13 @@ SMALL: Final = [bytes([number]) for number in range(0x80)]
 
 @define
 class _Rounding:
-    """Rounding of amounts to integers whose sum is within 0.5 of the exact sum."""
+    """Rounding of a series of amounts to integers, whose sum stays within 0.5 of the exact sum."""
 
     exact: float = 0.0
     written: int = 0
 
     def add(self, amount: float) -> int:
-        """Return the integer to write for an amount."""
+        """Return the integer to write for the next amount."""
         self.exact += amount
         before, self.written = self.written, round(self.exact)
         return self.written - before
@@ -72,7 +72,7 @@ class _Rounding:
 
 @define
 class _Names:
-    """Strings and frames, each written once, and their pending fields."""
+    """Strings, frames and labels that were written or wait to be written, each once."""
 
     fields: list[bytes] = attrs.field(factory=list)
     strings: dict[str, int] = attrs.field(factory=dict)
@@ -80,14 +80,14 @@ class _Names:
     labels: dict[tuple[str, str], bytes] = attrs.field(factory=dict)
 
     def text(self, text: str) -> int:
-        """Return the index of a string."""
+        """Return the index of a string; a new string is added to the pending fields."""
         if text not in self.strings:
             self.strings[text] = len(self.strings)
             self.fields.append(bytes_field(STRING, text.encode(errors="replace")))
         return self.strings[text]
 
     def frame(self, name: str, file: str) -> int:
-        """Return the location of a frame, as a separate function; `file` groups frames of one kind."""
+        """Return the location id of a frame; pprof shows `file` as its source file, which groups frames of one kind."""
         key = name, file
         if key not in self.frames:
             number = self.frames[key] = len(self.frames) + 1
@@ -105,7 +105,7 @@ class _Names:
         return self.labels[pair]
 
     def take(self) -> bytes:
-        """Return the fields that are not written yet, and forget them."""
+        """Return the pending encoded fields, and clear them."""
         found = b"".join(self.fields)
         self.fields.clear()
         return found
@@ -114,7 +114,7 @@ class _Names:
 def write_profile(
     subject: Subject, samples: Iterable[Sample], base: tuple[Subject, Iterable[Sample]] | None = None
 ) -> Iterator[bytes]:
-    """Yield a gzipped profile of a run; with a base, of the difference of the run and the base."""
+    """Yield a gzipped profile of a run in pieces; with a base, the profile of the run minus the base."""
     return _compress(_write(subject, samples, base))
 
 
@@ -132,7 +132,7 @@ def _write(
 
 
 def _describe(names: _Names, subject: Subject, base: Subject | None) -> bytes:
-    """Return the encoded description of a profile."""
+    """Return the encoded header of a profile: sample types, title and duration."""
     fields = [
         bytes_field(SAMPLE_TYPE, number_field(1, names.text(kind)) + number_field(2, names.text(unit)))
         for kind, unit in SAMPLE_TYPES
@@ -150,7 +150,7 @@ def _describe(names: _Names, subject: Subject, base: Subject | None) -> bytes:
 def _write_samples(
     names: _Names, subject: Subject, samples: Iterable[Sample], sign: int, labels: Sequence[tuple[str, str]]
 ) -> Iterator[bytes]:
-    """Yield the samples of one run; `names` collects the names that must be written before a sample."""
+    """Yield the encoded samples of one run, with values multiplied by `sign`; new strings are added to `names`."""
     moved, off_chip = _Rounding(), _Rounding()
     for _, group in itertools.groupby(samples, lambda sample: sample.operator_index):
         first = next(group)
@@ -177,9 +177,9 @@ def _write_samples(
 
 
 def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield (name, kind) of the frames of an operator, from the model down.
+    """Yield (name, kind) of an operator's frames: model, modules from the outermost, operator.
 
-    Names are full paths, so that modules with one name in different places stay apart.
+    Names are full paths, so that modules with equal names in different places stay distinct.
     """
     yield model, "model"
     parts = sample.module_path.split(".") if sample.module_path else []
@@ -189,7 +189,7 @@ def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
 
 
 def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the compressed fields in pieces."""
+    """Yield gzip-compressed fields in pieces."""
     engine = zlib.compressobj(wbits=GZIP)
     waiting, size = list[bytes](), 0
     for field in fields:
@@ -203,7 +203,7 @@ def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def varint(number: int) -> bytes:
-    """Return an integer of at most 64 bits as a varint: seven bits a byte, the low ones first."""
+    """Return an integer of at most 64 bits as a varint: seven bits per byte, lowest bits first."""
     if 0 <= number <= 0x7F:
         return SMALL[number]
     rest, found = number & MASK, bytearray()
@@ -215,15 +215,15 @@ def varint(number: int) -> bytes:
 
 
 def number_field(field: int, value: int) -> bytes:
-    """Return a field with an integer; nothing for 0, the value that readers assume for a missing field."""
+    """Return an encoded integer field; empty for 0, the value that readers assume for a missing field."""
     return varint(field << 3 | VARINT) + varint(value) if value else b""
 
 
 def bytes_field(field: int, content: bytes) -> bytes:
-    """Return a field with a string, a message or packed numbers."""
+    """Return an encoded field that contains a string, a message or packed numbers."""
     return varint(field << 3 | DELIMITED) + varint(len(content)) + content
 
 
 def packed_field(field: int, values: Iterable[int]) -> bytes:
-    """Return a packed field of integers."""
+    """Return an encoded field that contains packed integers."""
     return bytes_field(field, b"".join(map(varint, values)))

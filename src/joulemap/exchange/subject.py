@@ -1,4 +1,4 @@
-"""Run that an exported file describes."""
+"""Identity and totals of a run for an exported file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Subject:
-    """Run that an exported file describes."""
+    """Run to which an exported file belongs."""
 
     model: str
     hardware: str

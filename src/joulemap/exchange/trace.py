@@ -1,10 +1,10 @@
 """Event trace of a run for Perfetto and chrome://tracing: kernels, power and memory over time.
 
-A subgraph that is one kernel is a slice around the slices of its operators; any other operator is a slice of its own.
-An operator without its own time, as in the epilogue of another, is an instant. The counter `power` is the energy of
-a kernel over its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns),
-which doubles hold exactly. The end of a slice then equals the start of the next, also in floating-point sums. Exact
-times are in the arguments.
+An operator is a slice, or an instant if it has no time of its own, as in the epilogue of another. The operators of a
+subgraph that is one kernel are inside a slice for the kernel. The counter `power` is the energy of a kernel over its
+time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns), which doubles
+represent exactly. The end of a slice then equals the start of the next, also in floating-point sums. Exact times are in
+the arguments.
 
 Source: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -23,29 +23,29 @@ from joulemap.row.export import Step
 from joulemap.system.record import define
 
 GRID: Final = 1024
-"""Grid points per microsecond."""
+"""Time grid points per microsecond."""
 
 FS_PER_US: Final = 1_000_000_000
 
 PROCESS: Final = 1
 KERNELS: Final = 1
-"""Thread of the slices."""
+"""Thread id under which all slices are shown."""
 
 PARTS: Final = ("compute", "memory", "control", "static")
-"""Parts of each energy."""
+"""Names of the parts into which each energy is split."""
 
 OPERATOR: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
-"""Fields of an operator on its slice."""
+"""Operator fields shown on its slice."""
 
 SUBGRAPH: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
-"""Fields of the subgraph on each slice in it."""
+"""Subgraph fields shown on each slice of the subgraph."""
 
 SUMMED: Final = ("kernel_count", "mac_count", "moved_bytes", "dram_bytes", "latency_fs", "energy_fj")
-"""Fields that a slice sums over its operators."""
+"""Fields that a slice sums over its operators, such as bytes and energy in femtojoules."""
 
 
 def write_trace(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
-    """Yield a trace as JSON; `live_bytes` maps each operator index to the activation bytes during that operator."""
+    """Yield the JSON of a trace in pieces; `live_bytes` maps each operator index to the activation bytes in memory."""
     head = {"displayTimeUnit": "ns", "otherData": attrs.asdict(subject)}
     yield (_dump(head)[:-1] + ', "traceEvents": [\n').encode()
     before = ""
@@ -61,14 +61,17 @@ def _dump(value: dict[str, Any]) -> str:
 
 @define
 class _Power:
-    """Energy since a time, emitted as the power drawn until the next kernel that takes time."""
+    """Energy since a start time, emitted as average power when the next kernel with nonzero time begins."""
 
     start_fs: int = 0
     time_fs: int = 0
     parts_fj: list[int] = attrs.field(factory=lambda: [0] * len(PARTS))
 
     def add(self, kernel: Sequence[Step], start_fs: int) -> Iterator[dict[str, Any]]:
-        """Add a kernel and yield the power before it; a kernel without time counts toward the kernel before it."""
+        """Add a kernel, and yield the power counters of the time before it.
+
+        A kernel without time adds its energy to the kernel before it.
+        """
         time_fs = sum(step.latency_fs for step in kernel)
         if time_fs and self.time_fs:
             yield from self.emit()
@@ -79,7 +82,7 @@ class _Power:
                 self.parts_fj[index] += part
 
     def emit(self) -> Iterator[dict[str, Any]]:
-        """Yield the counters; femtojoules over femtoseconds are watts."""
+        """Yield counter events with the average power in watts, in total and by part."""
         if self.time_fs:
             yield _count("power (W)", self.start_fs, {"total": sum(self.parts_fj) / self.time_fs})
             by_part = zip(PARTS, (part / self.time_fs for part in self.parts_fj), strict=True)
@@ -112,7 +115,7 @@ def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
-    """Return the slice of a subgraph that is one kernel."""
+    """Return the slice of a subgraph that runs as one kernel."""
     first = kernel[0]
     fields = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
     return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, fields)
@@ -121,7 +124,7 @@ def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
 def _slice(
     name: str, category: str, steps: Sequence[Step], start_fs: int, fields: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return a slice from a start time on, with the sums over its operators."""
+    """Return a slice event that starts at `start_fs`, with sums over its operators as arguments."""
     shared = {name: getattr(steps[0], name) for name in SUBGRAPH}
     summed = {name: sum(getattr(step, name) for step in steps) for name in SUMMED}
     start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
@@ -138,5 +141,5 @@ def _slice(
 
 
 def _place(time_fs: int) -> int:
-    """Return the grid point that is nearest to a time."""
+    """Return the grid point nearest to a time in femtoseconds."""
     return (time_fs * GRID + FS_PER_US // 2) // FS_PER_US

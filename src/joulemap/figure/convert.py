@@ -1,6 +1,6 @@
-"""Conversion of themed Vega-Lite to SVG, PNG and a script for browsers, by vl-convert.
+"""Conversion of Vega-Lite specifications to SVG and PNG, and the Vega script for browsers, by vl-convert.
 
-vl-convert is a JavaScript engine of its own, which opens neither files nor the network.
+vl-convert contains a JavaScript engine; it opens neither files nor the network.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ LEAST_WIDTH: Final = 60
 """Minimum width of a view in pixels, at any figure width."""
 
 TRIES: Final = 3
-"""Maximum attempts to reach a width; axes and legends do not scale with the views."""
+"""Maximum attempts to draw a figure at a requested width; axes and legends do not scale, so the first may miss it."""
 
 
 def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
     """Draw a specification as SVG.
 
-    The figure is `width` pixels wide if its axes leave room; without `width` it has its own size. Raises
-    MissingPackageError without vl-convert-python, UnknownNameError for an unknown theme.
+    `width` is the width of the figure in pixels, as far as its axes leave room; None keeps the width in the
+    specification. Raises MissingPackageError without vl-convert-python, UnknownNameError for an unknown theme.
     """
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
@@ -101,7 +101,7 @@ def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
 
 
 def to_png(drawn: str) -> bytes:
-    """Return an SVG as PNG, with two dots per pixel."""
+    """Convert an SVG to PNG, with two dots per pixel."""
     return cast("bytes", import_converter().svg_to_png(drawn, scale=DENSITY))
 
 
@@ -133,7 +133,7 @@ def _measure(drawn: str) -> float:
 
 
 def _add_widths(view: dict[str, Any]) -> float:
-    """Return the width in pixels of all adjacent views."""
+    """Return the total width in pixels of the views that are side by side."""
     if "hconcat" in view:
         return sum(map(_add_widths, view["hconcat"]))
     if "vconcat" in view:
@@ -145,7 +145,7 @@ def _add_widths(view: dict[str, Any]) -> float:
 
 
 def _resize(view: Any, scale: float) -> Any:
-    """Return a view with all widths in it scaled."""
+    """Return a view with the widths of all views in it multiplied by `scale`."""
     if not isinstance(view, dict):
         return view
     made = copy.copy(view)
@@ -161,8 +161,9 @@ def _resize(view: Any, scale: float) -> Any:
 
 @cache
 def bundle_script() -> str:
-    """Return the script that sets `vegaEmbed`, from a cache if it is there; MissingPackageError without
-    vl-convert-python.
+    """Return the JavaScript of Vega that defines `vegaEmbed`, from the cache if possible.
+
+    Raises MissingPackageError without vl-convert-python.
     """
     converter = import_converter()
     place = cache_folder() / f"vega-{package_version('vl-convert-python')}-{VEGA_LITE}.js"

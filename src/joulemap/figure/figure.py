@@ -17,12 +17,12 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True, repr=False)
 class Drawing:
-    """Text drawing of an answer, with the table behind it."""
+    """Drawing of an answer in characters, with the table behind it."""
 
     table: Table[Any]
-    """Rows behind the drawing, with every column."""
+    """Rows of the drawing, with all columns of the query."""
     sketch: tuple[dict[str, Any], ...]
-    """Declarations of the text drawing, as `joulemap.figure.sketch` reads them."""
+    """Declarations of charts in characters, for `joulemap.figure.sketch`."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -38,9 +38,9 @@ class Figure(Drawing):
     reading: str
     """Explanation of how to read the figure."""
     query: str
-    """`topic.name@version`, or the code that computes the rows."""
+    """Query of the rows, `topic.name@version`, or the code that computes them."""
     spec: dict[str, Any]
-    """Vega-Lite with its data."""
+    """Vega-Lite specification, including the data."""
 
     @property
     def description(self) -> str:
@@ -51,7 +51,7 @@ class Figure(Drawing):
         return f"{self.title}\n{self.description}\n{self.table!r}"
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: the image above its first rows, or the rows alone without vl-convert."""
+        """Return HTML for a notebook: the image above its first rows. Without vl-convert, it has only the rows."""
         rows = self.table._repr_html_()
         if not is_installed():
             return f"<p>{html.escape(self.title)}</p>{rows}"
@@ -79,19 +79,19 @@ NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
 def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
-    """Return a text drawing of rows, without an image; `texts` as in `make_figure`."""
+    """Return a drawing of rows in characters, without an image; `texts` as in `make_figure`."""
     return Drawing(table=table, sketch=_choose(find_spec(name), texts))
 
 
 def make_figure(
     name: ShownName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
 ) -> Figure:
-    """Return a figure of rows; `subject` names their subject, and `facts` are its findings, in sentences.
+    """Return a figure of the rows of a table. `subject` is the text under its title, and `facts` are its findings in
+    sentences.
 
-    `texts` replace the placeholders `{NAME}` in titles and values of the specification, such as a metric.
+    `texts` replace placeholders `{NAME}` in titles and values of the specification, such as the name of a metric.
 
-    Names of models and hardware are always plain text: no expression of a specification contains them, and `texts` has
-    none.
+    Names of models and hardware stay plain text: neither `texts` nor any expression of a specification contains them.
     """
     spec = find_spec(name)
     subject = make_visible(subject, keep="")
@@ -123,9 +123,10 @@ def make_figure(
 
 
 def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
-    """Return the texts of a metric on an axis: its name, its title with the unit, and the ending of each number.
+    """Return the texts for an axis of a metric, for `make_figure`: `quantity`, `title`, `unit` and `scale`.
 
-    `unit` follows a number with an SI prefix if the unit takes one; `scale` is the form of a value in a sketch.
+    `quantity` is its name, and `title` its name with the unit. `unit` follows a number with an SI prefix; it is empty
+    if the unit takes none. `scale` is the format of a value in a sketch.
     """
     unit = metric.unit if metric.unit.isalpha() and metric.unit != "USD" else ""
     scale = "%" if metric.column.endswith("_fraction") else metric.unit.replace("1/J", "")
@@ -134,7 +135,7 @@ def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
 
 
 class _Texts(dict[str, Any]):
-    """Texts by name; an unknown name stays a placeholder."""
+    """Texts by name for `str.format_map`; an unknown name stays a placeholder."""
 
     def __missing__(self, name: str) -> _Unknown:
         return _Unknown(name)
@@ -149,8 +150,8 @@ class _Unknown:
 
 
 def _choose(spec: Spec, texts: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-    """Return the sketches of a specification with known texts filled in; other placeholders `{NAME}` are filled by a
-    row.
+    """Return the sketches of a specification with these texts filled in. Other placeholders `{NAME}` stay for the
+    rows.
     """
     known = _Texts(texts)
     return tuple(_fill(one, known) for one in spec.sketch)
@@ -159,7 +160,7 @@ def _choose(spec: Spec, texts: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
 def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
     """Return a part of a specification with its placeholders replaced by texts.
 
-    Outside of sketches only texts that are one placeholder are replaced.
+    Outside of sketches, a placeholder is replaced only if it is the whole text.
     """
     if isinstance(part, dict):
         return {name: _fill(value, texts) for name, value in part.items()}
@@ -170,5 +171,5 @@ def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
 
 
 def write_value(value: Any) -> Any:
-    """Return a value as JSON stores it, with control characters removed from texts."""
+    """Return a value in the form that JSON stores, without control characters in texts."""
     return make_visible(value, keep="") if isinstance(value, str) else plain(value)

@@ -1,6 +1,6 @@
-"""Figures in characters: bars, charts and heat maps of rows, as the `sketch` of a specification declares.
+"""Figures in characters: bars, charts and heat maps of rows, as the `sketch` of a specification declares them.
 
-A declaration is a kind and the keyword arguments of the function below that makes it. Its texts are names of columns,
+A declaration has a kind and the keyword arguments of the function below that makes it. Its texts are names of columns,
 except in labels and titles: there `{column}` is the row's value formatted as in a table, and `{column:unit}` the same
 value formatted as on an axis.
 """
@@ -24,10 +24,10 @@ from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 MOST_EACH: Final = 4
-"""Maximum sketches of a declaration that makes one for each value of a column."""
+"""Maximum number of sketches from a declaration with `each`, which makes one for every value of a column."""
 
 MOST_PARTS: Final = 9
-"""Maximum parts of stacked bars, if the rows determine the parts; further, smaller parts are merged."""
+"""Maximum number of parts in stacked bars if the rows determine the parts; the smallest parts are merged."""
 
 BEYOND: Final = 2.0
 """Factor by which a roofline extends beyond the points under it."""
@@ -35,7 +35,7 @@ BEYOND: Final = 2.0
 
 @frozen
 class Cell:
-    """Value of a row, with its column."""
+    """Value of one column in a row; formats itself for labels and titles."""
 
     column: Column
     value: Any
@@ -52,13 +52,13 @@ class Cell:
 Row = Mapping[str, Cell]
 Rows = Sequence[Row]
 Stacked = tuple[Row, float | None, tuple[float, ...]]
-"""Row with a value and its parts."""
+"""(row, total value, values of its parts) for a stacked bar."""
 Placed = tuple[Row, Any, Any]
-"""Row with its position in a chart."""
+"""(row, x, y) for a point of a chart."""
 
 
 def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Iterator[Sketch]:
-    """Yield the sketches of a drawing, each of at most `most` rows; `projected` is the hardware to mark."""
+    """Yield the sketches of a drawing. `most` limits the rows of each; hardware in `projected` is marked with `~`."""
     table = drawing.table
     rows = [
         {column.name: Cell(column, value, projected) for column, value in zip(table.columns, cells, strict=True)}
@@ -86,7 +86,7 @@ TEXT_ROWS: Final = 40
 
 
 def draw_text(drawing: Drawing) -> str:
-    """Return a figure in characters, for pages without the package that draws images; empty if it has no sketch."""
+    """Return a drawing in characters; empty if it has no sketch. It replaces images if vl-convert is not installed."""
     from joulemap.present.draw.sketch import draw_sketch
     from joulemap.present.format import Page
 
@@ -106,7 +106,7 @@ FONT_SIZE: Final = 12
 
 
 def draw_text_svg(figure: Figure, theme: str = "light") -> str:
-    """Draw a figure in characters as SVG, without a package that draws; UnknownNameError for an unknown theme."""
+    """Draw a figure in characters as SVG, without vl-convert; UnknownNameError for an unknown theme."""
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
     lines = [figure.title, "", *draw_text(figure).splitlines()]
@@ -148,12 +148,13 @@ def make_bars(
     has_zero: bool = True,
     mark: str | float | None = None,
 ) -> Bars:
-    """Return a bar for each row, the largest first if `order` is `value`; a refused row has no value.
+    """Return a bar for each row, the largest first if `order` is `value`. A bar of an unsupported configuration is
+    empty.
 
-    `value` is divided by `per`. Its interval comes from `half_width`, the half-width of the logarithm, or from the
-    columns `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows,
-    each a `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the
-    rows that are cut.
+    The value is that of the column `value`, divided by the column `per`. Its interval comes from the column
+    `half_width` (of the logarithm) or from the columns `ends`. `parts` maps columns that add up to the value to names.
+    Without `parts`, rows with an equal `group` may form one bar, with a part for each `part`. `text` replaces the
+    number, and `mark` is a reference value. `has_share` adds the share of omitted bars to the note.
     """
     names: tuple[str, ...] = tuple(parts.values())
     stacks: list[Stacked] = [
@@ -206,12 +207,13 @@ def make_chart(
     has_own_roofs: bool = False,
     notes: Sequence[str] = (),
 ) -> Chart:
-    """Return a chart with a point for each row; the points of one name are a curve, and at most `named` curves have a
+    """Return a chart with a point for each row. Points with the same name form a curve; at most `named` curves have a
     name.
 
-    A row with an `unnamed` value has no name. `alike` is the column that rows at one position add up; the largest sums
-    come first. `is_sum` draws all rows as one line from the origin. `roof` is the ridge and the peak of a roofline, at
-    whose end rows without x are placed. The roofline is that of the first row, or with `has_own_roofs` one of each row.
+    Rows with a value in the column `unnamed` have no name. Rows at one position are merged by adding up the column
+    `alike`, the largest sums first. `is_sum` draws all rows as one line from the origin. `roof` has ridge and peak of a
+    roofline; rows without x are placed at its end. The roofline is that of the first row, or one for each row with
+    `has_own_roofs`.
     """
     ridges = [_find((row,), one) or 1.0 for row in rows for one in roof[:1]]
     known = [*ridges, *(row[x_value].value for row in rows if row[x_value].value)] or [1.0]
@@ -263,9 +265,9 @@ def make_chart(
 def make_heat(
     rows: Rows, *, title: str, most: int, noun: str, row: str, label: str, column: str, order: str, ratio: str
 ) -> Heat:
-    """Return a heat map of the ratio of each `column` to the best one of each `row`.
+    """Return a heat map: for each value of `row`, the column `ratio` for each value of `column`.
 
-    The first cell of a row is the best; the note names its column, or counts the tied ones.
+    The first row of a group must be the best. A note names its `column`, or the number of tied ones.
     """
     heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
     groups = _split(rows, row)
@@ -290,7 +292,7 @@ KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {"bars": make_bars, "chart":
 
 
 def _find(rows: Rows, value: str | float | None) -> float | None:
-    """Return a number, or the value of the first row in the column of that name."""
+    """Return a number unchanged; for the name of a column, return the value of the first row."""
     return rows[0][value].value if isinstance(value, str) else value
 
 
@@ -300,7 +302,9 @@ def _read(row: Row, name: str, per: str = "") -> float | None:
 
 
 def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> tuple[float | None, float | None]:
-    """Return the ends of an interval from its half-width, or from columns; the value replaces an unknown end."""
+    """Return (low, high) of an interval from its half-width or from the columns `names`. The value replaces an unknown
+    end.
+    """
     ends: list[float | None] = [value if row[name].value is None else row[name].value for name in names]
     if half_width and value is not None and (width := row[half_width].value) is not None:
         ends = [value * math.exp(-width), value * math.exp(width)]
@@ -317,7 +321,7 @@ def _split(rows: Rows, name: str) -> list[Rows]:
 
 
 def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
-    """Return the names of parts, largest first, and for each group its first row, its sum and the sum of each part."""
+    """Return the names of the parts, largest first, and (first row, total, sum of each part) for each group of rows."""
     groups = _split(rows, group)
     sums = [_sum((part.format_map(row), row[value].value) for row in members) for members in groups]
     whole = _sum(item for found in sums for item in found.items())
@@ -340,7 +344,9 @@ def _sum(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
-    """Merge rows at one position: add up `size`, count the merged rows, and return the largest first."""
+    """Merge points at nearly the same position, the largest first. The column `size` is added up, and merged rows are
+    counted.
+    """
     found: dict[tuple[str, str], list[Placed]] = {}
     for one in placed:
         found.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)

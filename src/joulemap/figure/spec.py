@@ -1,9 +1,9 @@
 """Specifications of figures: `queries/figure/NAME.vN.vl.json`, Vega-Lite without its data.
 
-A specification reads the data named `rows`. Its `usermeta` has the title, the query and the columns that are drawn, a
-description for readers who cannot see the figure, the sketches, and `parts` that occur in several places. `parts.json`
-has the parts of several figures. A part replaces the text `"{NAME}"`. A drawing without an image has a
-`NAME.vN.sketch.json`.
+A specification reads the data named `rows`. Its `usermeta` has the title, the query, the drawn columns, a description
+for readers who cannot see the figure, and the sketches. It may also have `parts`, pieces of the specification by name.
+The text `"{NAME}"` stands for a part. `parts.json` has the parts that several figures use. A drawing without an image
+has a `NAME.vN.sketch.json`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FigureName = Literal[
 ]
 
 AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
-"""Figures that need more than a model and hardware, so that `plot` cannot draw them."""
+"""Name of a figure that needs more than a model and hardware, so that `joulemap plot` cannot draw it."""
 
 ShownName = FigureName | AnswerFigureName
 """Name of a figure of the core or of a wing."""
@@ -53,21 +53,21 @@ HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "da
 
 @frozen(kw_only=True)
 class Spec:
-    """Figure without its data; a text drawing without an image has no view."""
+    """Specification of a figure without its data; the `view` of a drawing without an image is empty."""
 
     name: DrawingName
     version: int
     title: str
     query: str
-    """`topic.name@version`, or the code that computes the rows."""
+    """Query of the rows, `topic.name@version`, or the code that computes them."""
     reading: str
     """Explanation of how to read the figure."""
     columns: tuple[str, ...]
-    """Columns of the query that are drawn; the data of a figure has no others."""
+    """Columns of the query that are drawn; the data of a figure has only these."""
     view: dict[str, Any]
     """Vega-Lite without its data."""
     sketch: tuple[dict[str, Any], ...]
-    """Sketches, each a kind with the keyword arguments of the function that makes it."""
+    """Declarations of charts in characters, for `joulemap.figure.sketch`."""
 
 
 @cache
@@ -102,7 +102,7 @@ def _share_parts() -> dict[str, Any]:
 
 
 def _place(part: Any, parts: dict[str, Any]) -> Any:
-    """Return a part of a specification with each of its `parts` inserted."""
+    """Return a part of a specification with the named `parts` inserted at each placeholder."""
     if isinstance(part, dict):
         return {name: _place(value, parts) for name, value in part.items()}
     if isinstance(part, list):

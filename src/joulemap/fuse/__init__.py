@@ -1,4 +1,4 @@
-"""Fusion of operators into subgraphs: a hardware-independent partition, and the traffic that it hides."""
+"""Fusion of operators into subgraphs, the same for all hardware, and the memory traffic that it saves."""
 
 from joulemap.fuse.hide import fuse
 from joulemap.fuse.partition import partition

@@ -1,11 +1,12 @@
-"""Weights that a model stores in few bits and dequantizes in its forward pass, found by the data flow.
+"""Weights that a model stores in few bits and dequantizes in its forward pass.
 
     weights ─► unpack, convert, subtract, multiply … ─► the matrix of a GEMM
 
-A compiler folds operators that depend on no input, which would store the wide result. It does not fold them if the
-result is the matrix of a GEMM and larger than its sources, with integers among them. The kernel of the GEMM then
-reads the quantized weights and dequantizes them on chip. If several GEMMs read the result, a separate kernel computes
-it. An intermediate value that several GEMMs share, such as a table of shifts, stays folded.
+A compiler folds operators that depend on no input: it computes them once and stores their result. Here this would store
+the wide weights. Such operators are not folded if their result is the matrix of a GEMM and larger than the weights,
+some of which are integers. The kernel of the GEMM then reads the quantized weights and dequantizes them on chip. If
+several GEMMs read the result, a separate kernel computes it. An intermediate value that several GEMMs share, such as a
+table of shifts, stays folded.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ import attrs
 from joulemap.domain.workload import DEQUANTIZE, Access, Operator, Subgraph, Workload
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""Attention call; its GEMMs multiply two activations, so none has weights."""
+"""Part of the ATen name of an attention call. Its GEMMs multiply two activations, so they have no weights."""
 
 
 @attrs.frozen(kw_only=True)
 class Dequantizations:
-    """Operators that dequantize weights."""
+    """Operators that dequantize the weights of GEMMs, as indices into the operators of a workload."""
 
     joined: Mapping[int, tuple[int, ...]]
-    """GEMM -> dequantizing operators in its kernel, in execution order."""
+    """GEMM -> operators that dequantize its weights within its kernel, in execution order."""
     apart: frozenset[int]
-    """Dequantizing operators whose result several GEMMs read."""
+    """Operators that dequantize weights for several GEMMs, in separate kernels."""
 
     def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
-        """Return the operators; those that dequantize are marked and no longer foldable."""
+        """Return the operators of the workload. Operators that dequantize weights have the variant `DEQUANTIZE` and are
+        no longer foldable.
+        """
         kept = self.apart.union(*self.joined.values())
         if not kept:
             return tuple(operators)
@@ -42,9 +45,9 @@ class Dequantizations:
         )
 
     def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
-        """Return the subgraphs; a GEMM's subgraph includes the operators that produce its matrix.
+        """Return the subgraphs after moving dequantizing operators into the subgraph of their GEMM.
 
-        These operators lead only to the GEMM, so that a subgraph stays convex.
+        The result of these operators is used only by the GEMM, so that its subgraph stays convex.
         """
         moved = frozenset[int]().union(*self.joined.values())
         if not moved:
@@ -62,7 +65,7 @@ class Dequantizations:
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
-    """Return the operators of a workload that dequantize the GEMM weights."""
+    """Find the operators of a workload that dequantize the weights of GEMMs."""
     if not any(operator.is_foldable for operator in workload.operators):
         return Dequantizations(joined={}, apart=frozenset())
     flow = _Flow.of(workload)
@@ -86,17 +89,17 @@ def find_dequantizations(workload: Workload) -> Dequantizations:
 
 @attrs.frozen
 class _Flow:
-    """Operators that depend on no input, with their readers."""
+    """Dependencies of a workload's foldable operators, which do not depend on its inputs."""
 
     workload: Workload
     producers: Mapping[int, set[int]]
-    """Operator -> foldable operators that it reads from."""
+    """Operator -> foldable operators whose results it reads."""
     consumers: Mapping[int, set[int]]
     accesses: Mapping[int, Sequence[Access]]
 
     @classmethod
     def of(cls, workload: Workload) -> _Flow:
-        """Return the flow of a workload."""
+        """Build the dependencies from the edges of a workload."""
         producers: dict[int, set[int]] = {}
         consumers: dict[int, set[int]] = {}
         for edge in workload.edges:
@@ -109,7 +112,7 @@ class _Flow:
         return cls(workload, producers, consumers, accesses)
 
     def trace_back(self, last: int) -> set[int]:
-        """Return an operator and all operators that it is computed from."""
+        """Return an operator with all foldable operators on which it depends, directly or not."""
         members, waiting = {last}, [last]
         while waiting:
             fresh = self.producers.get(waiting.pop(), set()) - members
@@ -118,7 +121,7 @@ class _Flow:
         return members
 
     def keep_own(self, members: Collection[int], product: int) -> set[int]:
-        """Return the members that lead only to the GEMM."""
+        """Return the members whose results reach only the GEMM `product`."""
         own = {product, *members}
         for index in sorted(members, reverse=True):
             if not self.consumers.get(index, set()) <= own:
@@ -126,7 +129,9 @@ class _Flow:
         return own - {product}
 
     def is_widening(self, members: Collection[int], product: int) -> bool:
-        """Return whether operators produce the matrix of a GEMM from fewer bytes that include integers."""
+        """Return whether the members compute the weights of the GEMM `product` from fewer bytes, some of them
+        integers.
+        """
         every = [access for index in members for access in self.accesses.get(index, ())]
         made = {access.tensor_index for access in every if access.role == "output"}
         read: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Groups of operators for one kernel: which operator may join, and which groups may merge.
+"""Groups of operators that one kernel runs: which operators may join a group, and which groups may merge.
 
-A kernel without a GEMM iterates over elements. The extent of the kernel is the number of elements. A reduction takes
-rows of them, and the value of a row is available to all elements of that row.
+A kernel without a GEMM iterates over elements. Their number is the extent of the kernel. A reduction divides the
+elements into rows; all elements of a row can use the row's result.
 """
 
 from __future__ import annotations
@@ -15,56 +15,64 @@ import attrs
 from joulemap.domain.workload import Operator
 
 ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
-"""Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
+"""Kinds of operators that compute GEMMs. A subgraph usually has at most one; attention has two matmuls around a
+softmax.
+"""
 
 POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
-"""Kinds that need only the current element, so that they run in the epilogue of any kernel."""
+"""Kinds of operators that need only the current element. They can run in the epilogue of any kernel."""
 
 ROWWISE: Final = frozenset({"softmax", "normalization"})
-"""Kinds that need a whole row; they fuse with pointwise operators around them, not with a GEMM's epilogue."""
+"""Kinds of operators that need a whole row. They fuse with pointwise operators, but not with a GEMM, except the softmax
+of attention.
+"""
 
 JOINING: Final = frozenset({"append", "cat", "constant_pad_nd", "pad", "repeat", "slice_scatter", "stack"})
-"""Movements whose result may be larger than each operand; a kernel computes each operand at its place in the result."""
+"""Data movements whose result may be larger than each operand. A kernel computes each operand at its place in the
+result.
+"""
 
 MOVING: Final = JOINING | {
     "channel_shuffle", "clone", "contiguous", "copy", "dropout", "flip", "one_hot", "pixel_shuffle", "pixel_unshuffle",
     "repeat_interleave", "reshape", "roll", "rot90", "to", "to_copy", "tril", "triu", "type_as", "unsafe_view",
     "upsample_nearest",
 }  # fmt: skip
-"""Movements that place each element by its index, so that a kernel computes the moved value itself."""
+"""Data movements that place each element by its index. A kernel computes the moved value itself."""
 
 GATHERING: Final = frozenset({"embedding", "gather", "index", "index_select", "take", "unsafe_index"})
-"""Movements that read at a computed index: a kernel computes the index, but not the value read there."""
+"""Data movements that read at a computed index. A kernel computes the index, but reads the value from memory."""
 
 FILLING: Final = frozenset({
     "arange", "eye", "fill", "full", "full_like", "lift_fresh", "linspace", "new_full", "new_ones", "new_zeros", "ones",
     "ones_like", "scalar_tensor", "zero", "zeros", "zeros_like",
 })  # fmt: skip
-"""Movements that read nothing."""
+"""Data movements without an input."""
 
 PARTIAL: Final = frozenset({"copy", "fill", "zero"})
-"""Movements that may write only a part of their destination."""
+"""Data movements that may write only a part of their destination."""
 
 STENCILS: Final = frozenset(
     {"grid_sample", *(f"upsample_{mode}" for mode in ("linear", "bilinear", "trilinear", "bicubic"))}
 )
-"""Operations that read the neighbours of an element, so that their input must be complete."""
+"""Operations that read neighbouring elements, so that another kernel must complete their input first."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
-"""Reductions of rows; sorting and searching are separate kernels."""
+"""Operations that reduce rows within a fused kernel; sorting and searching are separate kernels."""
 
 MOST: Final = 64
 """Maximum operators of a kernel without a GEMM; a compiler's limit (`max_fusion_size` of Inductor)."""
 
 UNROLLED: Final = 8
-"""Maximum elements of a row that a kernel reduces in sequence for each result (`unroll_reductions_threshold`)."""
+"""Maximum elements of a row that a kernel reduces in sequence, again for each result
+(`unroll_reductions_threshold`).
+"""
 
 LONGEST_ROW: Final = 2**18
 """Maximum elements of a row that one block reads twice; several blocks reduce a longer one."""
 
 
 def reduced_extent(operator: Operator) -> int:
-    """Return the number of elements that a reduction reads, from its counts."""
+    """Return the number of elements that a reduction reads."""
     if operator.operation == "moment":
         return operator.elementwise_count // 4
     if operator.operation == "logsumexp":
@@ -82,28 +90,30 @@ def row_count(operator: Operator) -> int:
 
 @attrs.define
 class Group:
-    """Operators of one kernel, collected so far; views have only an index."""
+    """Operators of one kernel so far. For views, only their index is stored."""
 
     indices: list[int] = attrs.field(factory=list)
     size: int = 0
-    """Number of operators other than views."""
+    """Number of operators, without views."""
     kinds: set[str] = attrs.field(factory=set)
     anchors: list[Operator] = attrs.field(factory=list)
     last: Operator | None = None
-    """Last operator other than views; None if there is none."""
+    """Last operator that is not a view; None if there is none."""
     extent: int = 0
     """Elements that the kernel iterates over."""
     rows: int | None = None
-    """Rows that the kernel reduces to; None if nothing is reduced."""
+    """Number of rows that the kernel reduces, each to one value; None without a reduction."""
     is_foldable: bool = False
-    """True if a compiler folds the operator."""
+    """True if a compiler computes the group once, because no model input affects it."""
     is_cheap: bool = True
-    """True if a larger kernel may recompute the operator per element: no special function, reduction or window."""
+    """True if a larger kernel may compute the group again for each element: no special function, reduction or
+    window.
+    """
     is_closed: bool = False
     """True if no operator may join the group."""
 
     def take(self, operator: Operator) -> None:
-        """Add an operator that computes."""
+        """Add an operator that is not a view, without its index."""
         self.size += 1
         self.kinds.add(operator.kind)
         self.last = operator
@@ -122,7 +132,7 @@ class Group:
         self.is_cheap &= self.rows is None and not is_special and operator.kind != "pool"
 
     def absorb(self, other: Group) -> None:
-        """Add the operators of another group, in any order."""
+        """Add the operators of another group."""
         self.indices.extend(other.indices)
         self.size += other.size
         self.kinds |= other.kinds
@@ -132,29 +142,33 @@ class Group:
 
 
 def begin(operator: Operator) -> Group:
-    """Return an empty group for an operator that computes."""
+    """Return an empty group whose first operator will be `operator`; it is closed if no other operator may join."""
     begins = is_elementwise(operator) or reduces(operator) or operator.kind in ANCHORS | ROWWISE | {"pool"}
     return Group(is_closed=not begins and operator.operation not in GATHERING | FILLING)
 
 
 def is_elementwise(operator: Operator) -> bool:
-    """Return whether an operator needs only the current elements, wherever it writes them."""
+    """Return whether each result of an operator depends on at most one element of an input, at the same or another
+    place.
+    """
     return operator.kind in POINTWISE or (operator.kind == "data_movement" and operator.operation in MOVING)
 
 
 def reduces(operator: Operator) -> bool:
-    """Return whether an operator reduces rows to one value each; one that writes as much as it reads is a scan."""
+    """Return whether an operator reduces rows to one value each. A scan does not: it writes as much as it reads."""
     is_reduction = operator.kind == "reduction" and operator.operation in REDUCING
     return is_reduction and reduced_extent(operator) > operator.output_element_count
 
 
 def is_unrolled(operator: Operator) -> bool:
-    """Return whether a reduction is small enough for a kernel to repeat it for each result."""
+    """Return whether the rows of a reduction are so short that a kernel may reduce them again for each result."""
     return reduces(operator) and reduced_extent(operator) <= UNROLLED * operator.output_element_count
 
 
 def may_end(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel with a GEMM can compute an operator right after its last one."""
+    """Return whether a kernel with a GEMM can also compute `operator`, directly after the last operator of its
+    group.
+    """
     if group.last is None or group.is_closed:
         return False
     if operator.kind == "matmul":
@@ -176,7 +190,7 @@ def may_end(group: Group, operator: Operator) -> bool:
 
 
 def may_take(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel without a GEMM can also compute an operator that reads one of its values."""
+    """Return whether a kernel without a GEMM can also compute `operator`, which reads a value of its group."""
     if group.is_closed or group.anchors or group.size >= MOST:
         return False
     if operator.operation in PARTIAL and operator.kind == "data_movement":
@@ -194,14 +208,14 @@ def may_take(group: Group, operator: Operator) -> bool:
 
 
 def _has_rows(group: Group, extent: int, rows: int) -> bool:
-    """Return whether a kernel can reduce these rows: it has no other rows, and no windows, which would be read
-    twice.
+    """Return whether a kernel can reduce `extent` elements in `rows` rows: it must have no other rows and no
+    pooling.
     """
     return extent == group.extent and group.rows in (None, rows) and "pool" not in group.kinds
 
 
 def _spans(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel of this extent, or a larger one if it may grow, iterates over the operator's elements."""
+    """Return whether a kernel can iterate over the elements of an operator, if need be with a larger extent."""
     count, extent, rows = operator.output_element_count, group.extent, group.rows
     if rows is None:
         if count <= extent:
@@ -215,7 +229,7 @@ def _spans(group: Group, operator: Operator) -> bool:
 
 
 def may_unite(first: Group, second: Group) -> bool:
-    """Return whether two kernels without GEMMs can be one, for a third operator that reads values of both."""
+    """Return whether one kernel can run two groups without GEMMs, before an operator that reads values of both."""
     if first.is_closed or second.is_closed or first.anchors or second.anchors or first.size + second.size > MOST:
         return False
     if None not in (first.rows, second.rows) and first.rows != second.rows:

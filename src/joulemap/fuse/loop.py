@@ -1,13 +1,12 @@
-"""Hand-written loops over time, found as operators that repeat; the repetitions are one kernel, a scan.
+"""Hand-written loops over time, found as repeated operators. One kernel runs all repetitions, a scan.
 
     … a b c │ a b c │ a b c │ … │ a b c …          the same operators, shapes and weights, `LEAST_STEPS` times or more
-          └─ state ─┘      each repetition reads the state of the one before
+          └─ state ─┘      each repetition reads the state that the previous one wrote
 
-A scan kernel keeps the state on chip from step to step and is launched once. A loop that a compiler unrolls into
-library calls is not a scan: with a convolution or a large GEMM in its body, each part stays a kernel. All operators
-between the first and the last of a loop are its members, so that it is convex. The steps themselves write a result that
-is only joined afterwards (`stack`, `cat`). Names of layers play no role: the same code of two layers has other weights,
-or another module path, and so is not a loop.
+A scan kernel keeps the state on chip between steps and is launched once. A loop is not a scan if a compiler unrolls it
+into library calls: with a convolution or a large GEMM in its body, every operator stays a kernel. All operators between
+the first and the last of a loop belong to it, so that it is convex. Operators that join the results of the steps
+(`stack`, `cat`) belong to it too. Repeated layers are not loops, because their weights or module paths differ.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ LEAST_STEPS: Final = 8
 """Minimum repetitions of a loop over time."""
 
 CANDIDATES: Final = 8
-"""Maximum later occurrences of an operator that are tried as the start of the second repetition."""
+"""Maximum number of later occurrences of an operator that are tried as the start of the second repetition."""
 
 INNER_KINDS: Final = frozenset(
     {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
 )
-"""Kinds that may occur any number of times in a step."""
+"""Kinds of operators that may occur any number of times in a step."""
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
@@ -37,20 +36,20 @@ LARGEST_PRODUCT: Final = 2**26
 
 ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
 LONG_ROW: Final = 256
-"""Maximum elements of a row that one unit reduces; units exchange the parts of longer rows."""
+"""Maximum elements of a row that one unit reduces. Longer rows are split over units, which exchange their results."""
 
 LARGEST_STATE: Final = 2**20
-"""Maximum elements of a reduction whose long rows may be exchanged; they must stay on chip from step to step."""
+"""Maximum elements of a reduction whose rows are split over units. They must stay on chip between steps."""
 
 PATTERN: Final = "scan"
-"""Pattern of a loop."""
+"""Name of the pattern of a loop's subgraph."""
 
 JOINS: Final = frozenset({"cat", "stack", "append"})
 
 
 @attrs.frozen(kw_only=True)
 class Loop:
-    """Operators that one scan kernel computes."""
+    """Operators of a loop over time, which one scan kernel runs."""
 
     operator_indices: tuple[int, ...]
     step_count: int
@@ -85,7 +84,7 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
 
 
 def _signatures(workload: Workload) -> list[Hashable]:
-    """Return for each operator the common properties of its repetitions; None if no scan kernel computes it."""
+    """Return the properties of each operator that repetitions have in common; None if no scan kernel can compute it."""
     weights: list[list[int]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         if access.role == "weight":
@@ -121,7 +120,7 @@ def _is_inner(operator: Operator) -> bool:
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:
-    """Return a number for each signature, equal for equal signatures; None differs from everything."""
+    """Return a number for each signature. Equal signatures have equal numbers; every None has a number for itself."""
     numbers: dict[Hashable, int] = {}
     fresh = itertools.count(-1, -1)
     return [
@@ -130,7 +129,7 @@ def _number(signatures: Sequence[Hashable]) -> list[int]:
 
 
 def _following(marks: Sequence[int]) -> list[int]:
-    """Return the index of each mark's next occurrence; the number of marks if there is none."""
+    """Return the index of the next occurrence of each mark, or the number of marks if there is none."""
     after: dict[int, int] = {}
     following = [len(marks)] * len(marks)
     for index in range(len(marks) - 1, -1, -1):
@@ -148,10 +147,10 @@ def _repetitions(
     producers: Sequence[Sequence[int]],
     operators: Sequence[Operator],
 ) -> tuple[int, int]:
-    """Return (end, number of steps) of the loop that begins at `start`; (`start`, 0) if none begins.
+    """Return (end, number of steps) of the loop that begins at `start`; (`start`, 0) if no loop begins there.
 
-    For each period, `ends` has the end of the run of marks that was compared last. `refused` has the end of the last
-    run whose repetitions are not a loop.
+    `ends` and `refused` are caches by period. `ends` has the end of the last compared run of equal marks. `refused` has
+    the end of the last run that is not a loop.
     """
     second = following[start]
     for _ in range(CANDIDATES):
@@ -172,7 +171,7 @@ def _repetitions(
 
 
 def _end(start: int, period: int, marks: Sequence[int]) -> int:
-    """Return the first index from `start` on whose mark does not recur a period later."""
+    """Return the first index from `start` whose mark differs from the mark one period later."""
     end = start
     while end + period < len(marks) and marks[end] == marks[end + period]:
         end += 1
@@ -182,10 +181,10 @@ def _end(start: int, period: int, marks: Sequence[int]) -> int:
 def _carries(
     start: int, period: int, steps: int, producers: Sequence[Sequence[int]], operators: Sequence[Operator]
 ) -> bool:
-    """Return whether each repetition computes something and passes a value on to the next.
+    """Return whether each repetition computes something and passes a value to the next.
 
-    Such values must form a chain through nearly all repetitions. A value that crosses a single boundary is no evidence:
-    the found start may lie inside the body of the loop, and a repetition then reads values from before it.
+    The values must form a chain through nearly all repetitions. A single step of the chain is no evidence, because
+    `start` may be inside the body of the loop.
     """
     if all(operator.is_view for operator in operators[start : start + period]):
         return False
@@ -205,7 +204,7 @@ def _joins(
     producers: Sequence[Sequence[int]],
     consumers: Sequence[Sequence[int]],
 ) -> list[int]:
-    """Return the operators after the loop that only join its results."""
+    """Return the operators after the loop that join only its results, such as `cat`."""
     after = {consumer for index in range(start, stop) for consumer in consumers[index] if consumer >= stop}
     return [
         index
@@ -215,7 +214,7 @@ def _joins(
 
 
 def describe_loop(loop: Loop, operators: Sequence[Operator]) -> Subgraph:
-    """Return a loop as a subgraph, named by its operator with the most work; ties go to the first."""
+    """Return a loop as a subgraph. It is named after its operator with the most work, or the first of several."""
     found = max(
         loop.operator_indices,
         key=lambda index: (operators[index].mac_count, operators[index].elementwise_count, -index),

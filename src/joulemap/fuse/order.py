@@ -1,9 +1,8 @@
-"""Groups of operators with their dependencies, kept free of cycles while groups grow and join.
+"""Order of operator groups by their dependencies, kept free of cycles while groups grow and merge.
 
-Each group comes after all groups that it needs. If a join needs a group that comes later, the groups in between move
-(dynamic topological order of Pearce and Kelly), so that the cost of a join is proportional to their number. Joins
-across more than `DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a
-cycle. The cost of a join is thus bounded for any model.
+Each group comes after all groups that it needs. If a group is to need a later one, only the groups between both move
+(dynamic topological order of Pearce and Kelly). Groups more than `DISTANCE` places apart are never merged. Nor are
+groups for which a search visits more than `SEARCHED` others. The cost of a merge is thus bounded for any model.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ from typing import Final
 import attrs
 
 SEARCHED: Final = 256
-"""Maximum groups that one search visits."""
+"""Maximum number of groups that one search for a path visits."""
 
 DISTANCE: Final = 2048
-"""Maximum distance in the order between groups that join."""
+"""Maximum distance, in places of the order, between two groups that merge."""
 
 
 @attrs.define
 class Order:
-    """Groups by number, in an order that can be executed."""
+    """Groups of operators, identified by numbers, in an executable order."""
 
     rank: list[int] = attrs.field(factory=list)
-    """Place of each group in the order; groups that joined another keep their place."""
+    """Group -> place in the order; merged groups keep the place that they had."""
     before: list[set[int]] = attrs.field(factory=list)
     behind: list[set[int]] = attrs.field(factory=list)
     joined: list[int] = attrs.field(factory=list)
-    """Index of the group that contains each group: itself, or the one that it joined."""
+    """Group -> group that it was merged into; a group that was not merged maps to itself."""
 
     def add(self, needed: Iterable[int]) -> int:
-        """Add a group that needs the groups `needed`, and return its number."""
+        """Add a group that depends on the groups `needed`, and return its number."""
         group = len(self.rank)
         self.rank.append(group)
         self.before.append(set())
@@ -44,14 +43,16 @@ class Order:
         return group
 
     def find(self, group: int) -> int:
-        """Return the group that this one is part of."""
+        """Return the group that now contains `group`, after all merges."""
         while self.joined[group] != group:
             self.joined[group] = self.joined[self.joined[group]]
             group = self.joined[group]
         return group
 
     def may_need(self, group: int, needed: Iterable[int]) -> bool:
-        """Return whether a group can also follow these groups, because none of them needs it."""
+        """Return whether a group may also depend on the groups `needed`, without a cycle. False also if the search is
+        too long.
+        """
         others = {self.find(one) for one in needed} - {group}
         last = max((self.rank[one] for one in others), default=-1)
         if last < self.rank[group]:
@@ -61,13 +62,16 @@ class Order:
         return not self._leads([group], others, last)
 
     def need(self, group: int, needed: Iterable[int]) -> None:
-        """Make a group need the groups `needed`; `may_need` has allowed it."""
+        """Make a group depend on the groups `needed`. Call `may_need` first."""
         for one in {self.find(each) for each in needed} - {group}:
             self._place(one, group)
             self._link(one, group)
 
     def may_join(self, first: int, second: int) -> bool:
-        """Return whether two groups can be one: no path between them leads through a third."""
+        """Return whether two groups may be merged, without a path from one through a third group to the other.
+
+        The result is also False if the groups are too far apart or the search is too long.
+        """
         if self.rank[first] > self.rank[second]:
             first, second = second, first
         limit = self.rank[second]
@@ -77,9 +81,9 @@ class Order:
         return len(between) <= SEARCHED and not self._leads(between, {second}, limit)
 
     def _leads(self, starts: Iterable[int], goals: set[int], last: int) -> bool:
-        """Return whether a path leads from any of these to a goal; True also if the search gives up.
+        """Return whether a path leads from a group of `starts` to one of `goals`, none of which is placed after `last`.
 
-        No goal comes after `last`.
+        The result is also True if the search is too long.
         """
         open_ends = list(starts)
         seen = set(open_ends)
@@ -95,7 +99,7 @@ class Order:
         return False
 
     def join(self, first: int, second: int) -> int:
-        """Merge two groups, which `may_join` has allowed, and return the result."""
+        """Merge two groups and return the number of the merged group. Call `may_join` first."""
         if self.rank[first] > self.rank[second]:
             first, second = second, first
         before, behind = self.before[second], self.behind[second]
@@ -114,7 +118,7 @@ class Order:
         self.before[second].add(first)
 
     def _place(self, first: int, second: int) -> None:
-        """Move the groups after `second` past the groups that `first` needs, so that `first` precedes `second`."""
+        """Move groups so that `first` and all groups that it needs come before `second` and all groups that need it."""
         low, high = self.rank[second], self.rank[first]
         if high < low:
             return
@@ -125,7 +129,7 @@ class Order:
             self.rank[one] = rank
 
     def _walk(self, start: int, neighbours: Sequence[set[int]], low: int, high: int) -> set[int]:
-        """Return the groups that can be reached from one without leaving these ranks."""
+        """Return the groups that can be reached from `start` through groups with ranks from `low` to `high`."""
         seen, open_ends = {start}, [start]
         while open_ends:
             for one in neighbours[open_ends.pop()]:
@@ -136,9 +140,11 @@ class Order:
 
 
 def sort_groups(firsts: Sequence[int], edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return groups 0, 1, 2 ... in an executable order; among ready groups, the one that begins first comes first.
+    """Return the numbers of groups in an executable order. Of the groups that are ready, the one that begins first
+    comes first.
 
-    `firsts` is the first operator of each group, and `edges` are pairs (needed, needing) of groups. There is no cycle.
+    `firsts` has the first operator of each group. `edges` has pairs (needed group, group that needs it), without a
+    cycle.
     """
     behind: list[set[int]] = [set() for _ in firsts]
     waiting = [0] * len(firsts)

@@ -1,11 +1,11 @@
 """Partition of operators into subgraphs, each of which one kernel can run.
 
-Operators are taken in execution order. Each joins the subgraph of an operator that it reads, if one kernel can hold
-both (`group`) and no path between them leads through another subgraph (`order`). Subgraphs that an operator reads are
-merged if one kernel can hold them. The fused epilogue of a GEMM is elementwise, along a chain of single readers. A
-squeeze-and-excitation gate (mean, two small GEMMs with activations, sigmoid) is one subgraph, because all of it
-works on one value per channel. Each operator is in one subgraph, and computed once. A value that several subgraphs read
-is written by the subgraph that computes it.
+Operators are placed in execution order. An operator joins the subgraph of an operator that it reads if one kernel can
+run both (`group`). No path between both may lead through another subgraph (`order`). The subgraphs that it reads are
+then merged if one kernel can run them. The fused epilogue of a GEMM is elementwise, along a chain of single readers. A
+squeeze-and-excitation gate (mean, two small GEMMs with activations, sigmoid) is one subgraph, because all of it works
+on one value per channel. Each operator is in one subgraph and computed once. A value that several subgraphs read is
+written by the subgraph that computes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from joulemap.fuse.order import Order, sort_groups
 from joulemap.fuse.pattern import GATES, describe
 
 PRODUCTS_IN_GATE: Final = 2
-"""Maximum GEMMs of a gate: squeeze and excite; some models do both in one."""
+"""Maximum GEMMs of a squeeze-and-excitation gate: squeeze and excite. Some models need only one."""
 
 
 def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
@@ -42,22 +42,22 @@ class _Partition:
     producers: Sequence[Sequence[int]]
     consumers: Sequence[set[int]]
     sources: Sequence[Sequence[int]]
-    """Operator -> operators that produce its inputs, through views."""
+    """Operator -> operators that compute its inputs; views between them are skipped."""
     readers: Sequence[set[int]]
-    """Operator -> operators that read its result, through views."""
+    """Operator -> operators that read its result; views between them are skipped."""
     order: Order = attrs.field(factory=Order)
     groups: dict[int, Group] = attrs.field(factory=dict)
-    """Number in `order` -> group; groups that joined another are removed."""
+    """Number in `order` -> group. Groups that were merged into another are removed."""
     home: list[int] = attrs.field(factory=list)
-    """Operator -> number of the group in which it was placed; that group may have joined another since."""
+    """Operator -> number of the group in which it was placed; `order.find` returns the group after merges."""
     gates: dict[int, int] = attrs.field(factory=dict)
-    """Operator of a gate -> first operator of the gate."""
+    """Operator of a squeeze-and-excitation gate -> first operator of the gate."""
     loops: dict[int, Loop] = attrs.field(factory=dict)
     """Operator -> its loop."""
 
     @classmethod
     def of(cls, operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop]) -> _Partition:
-        """Return a partition in which no operator is placed yet."""
+        """Return a partition before any operator is placed."""
         producers: list[list[int]] = [[] for _ in operators]
         consumers: list[set[int]] = [set() for _ in operators]
         for edge in edges:
@@ -84,7 +84,7 @@ class _Partition:
         )
 
     def place(self, index: int) -> None:
-        """Put an operator into the group of an operator that it reads, or into a new one."""
+        """Add an operator to the group of an operator that it reads, or to a new group."""
         if index in self.loops:
             self._place_in_loop(index)
             return
@@ -116,7 +116,7 @@ class _Partition:
                 self._unite(home, homes)
 
     def _place_in_loop(self, index: int) -> None:
-        """Put a member of a loop into the group of its first member; that group accepts no other operators."""
+        """Add a member of a loop to the group of the loop's first member. Other operators cannot join this group."""
         first = self.loops[index].operator_indices[0]
         needed = [self.home[one] for one in self.producers[index]]
         if index == first:
@@ -131,17 +131,17 @@ class _Partition:
             self.groups[home].take(self.operators[index])
 
     def _find(self, indices: Iterable[int]) -> list[int]:
-        """Return the groups of these operators, in reverse execution order."""
+        """Return the groups that contain these operators, last group first."""
         found = {self.order.find(self.home[one]) for one in indices}
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Return whether a compiler folds both an operator and the group, or neither."""
+        """Return whether an operator may join a group: a compiler must fold both or neither."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 
     def _candidates(self, index: int) -> list[int]:
-        """Return the groups whose kernel can compute an operator, those with a GEMM first."""
+        """Return the groups whose kernel can also compute an operator. Groups with a GEMM come first."""
         operator = self.operators[index]
         sources = self.sources[index]
         if operator.operation in GATHERING:
@@ -157,7 +157,7 @@ class _Partition:
         return sorted(ended, key=ended.__getitem__) + taken
 
     def _adopt(self, index: int, home: int) -> int:
-        """Join views that only this operator reads to its group, and return the group."""
+        """Merge views that only this operator reads into its group `home`, and return the merged group."""
         for producer in self.producers[index]:
             view = self.groups[self.order.find(self.home[producer])]
             if view.last is None and all(self.consumers[one] <= {*view.indices, index} for one in view.indices):
@@ -165,7 +165,9 @@ class _Partition:
         return home
 
     def _unite(self, home: int, others: Iterable[int]) -> None:
-        """Merge the groups that can compute a placed operator with its own, if one kernel can hold them."""
+        """Merge `others`, groups that could have taken an operator, into its group `home`, as far as one kernel can run
+        both.
+        """
         for other in others:
             home, there = self.order.find(home), self.order.find(other)
             first, second = self.groups[home], self.groups[there]
@@ -173,7 +175,7 @@ class _Partition:
                 home = self._join(home, there)
 
     def _join(self, first: int, second: int) -> int:
-        """Merge two groups, unless a third lies between, and return the group of the first."""
+        """Merge two groups and return the merged group. Return `first` unchanged if a third group lies between them."""
         if first == second or not self.order.may_join(first, second):
             return first
         large, small = self.groups.pop(first), self.groups.pop(second)
@@ -201,9 +203,10 @@ class _Partition:
 
 
 def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]]) -> list[int]:
-    """Return the operators after a reduction that make a squeeze-and-excitation gate with it, or nothing.
+    """Return the operators after a reduction that form a squeeze-and-excitation gate with it; empty if there is no
+    gate.
 
-    Every one but the last has a single consumer, so the gate is convex.
+    Only the last operator may have several readers, so the gate is convex.
     """
     found: list[int] = []
     products = 0

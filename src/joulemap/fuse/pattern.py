@@ -1,4 +1,4 @@
-"""Names of subgraphs: the operations of a kernel in order, with known chains by their names."""
+"""Names for the patterns of subgraphs: the operations of a kernel in order, with short names for known chains."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ _WRITTEN: Final = (
     ("swiglu", r"silu\+mul"),
 )
 CHAINS: Final = tuple((name, re.compile(rf"(?<![^+])(?:{chain})(?![^+])")) for name, chain in _WRITTEN)
-"""Chains that models write out operator by operator, as regular expressions over operations joined by plus signs."""
+"""(name, regular expression) of chains that models write operator by operator. The expression matches operations joined
+by `+`.
+"""
 
 WORDS: Final = 6
-"""Maximum operations that a pattern names."""
+"""Maximum number of operations in the name of a pattern."""
 
 
 def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
-    """Return the subgraph of operators, named by its leading operator."""
+    """Return a subgraph of these operators, named after its first GEMM, or else its first operator. `indices` are
+    theirs.
+    """
     computing = [member for member in members if not member.is_view]
     leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
     operations = [member.operation for member in computing] or ["view"]
@@ -55,7 +59,10 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
 
 @lru_cache(maxsize=4096)
 def name_chain(operations: tuple[str, ...]) -> str:
-    """Return operations joined, with names for known chains, repetitions once, and the count of omitted ones."""
+    """Return the name of a chain of operations: the operations joined by `+`, with known chains under their names.
+
+    An operation that is repeated directly is named once. Operations beyond `WORDS` are only counted.
+    """
     text = "+".join(operations)
     for name, chain in CHAINS:
         text = chain.sub(name, text)

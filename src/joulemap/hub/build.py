@@ -1,4 +1,4 @@
-"""Module and inputs of a request, and their trace."""
+"""Build of a requested module with its inputs, and the trace of both."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from joulemap.trace.tensor import DTYPES
 from joulemap.trace.way import NOTES, Way, construct
 
 MOST: Final = 2**60
-"""Maximum of any count; the sums of the store have 63 bits."""
+"""Maximum of any count; the database sums in signed 64-bit integers."""
 
 MOST_LISTED: Final = 8
-"""Maximum inputs that an error lists."""
+"""Maximum inputs listed in an error message."""
 
 KEPT: Final = ("exported", "module")
-"""Kinds that are traced as a copy: an exported module refuses eval(), and an in-memory module belongs to the caller."""
+"""Kinds of models that are copied before a trace: an exported module refuses eval(), and an in-memory module belongs to
+the caller.
+"""
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
@@ -50,17 +52,17 @@ class BuiltModel:
     notes: tuple[str, ...]
     """Differences between the module and the one that was requested."""
     way: Way = "meta"
-    """Method by which the module was built."""
+    """Way in which the module was built: without weights (`meta`) or with them (`real`)."""
     others: Guesses | None = None
-    """Keyword arguments to try if the module does not take these inputs."""
+    """Further guesses of keyword arguments, to try if the forward pass fails with these inputs."""
     own: str = ""
-    """The model's own inputs as text, if other inputs replaced them."""
+    """Description of the model's own inputs, if given inputs replaced them; else empty."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
-    """Build the module and the inputs of a request, most tensors without storage. Raise ModelError if that fails.
+    """Build the module and the inputs of a request; most tensors have no storage. Raise ModelError if that fails.
 
-    Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
+    Inside `build_with_storage` the module has its weights; inputs made from sizes have no storage.
     """
     operator = find_operator(request.model) if request.kind == "operator" else None
     if operator is not None:
@@ -109,17 +111,17 @@ def build_request(request: ModelRequest) -> BuiltModel:
 class _BuiltModule:
     module: torch.nn.Module
     own: Any = None
-    """Inputs that the module brings."""
+    """Example inputs that come with the module; None without any."""
     guesses: Guesses | None = None
     notes: tuple[str, ...] = ()
     is_sized: bool = False
-    """True if its own inputs have the requested sizes."""
+    """True if the module's own inputs already have the requested sizes."""
     sizes: Mapping[str, tuple[int | None, ...]] = {}
-    """Sizes with which an exported program takes each input; None for a dynamic one."""
+    """Input name -> sizes accepted by an exported program; None for a dynamic dimension."""
 
 
 def _make(request: ModelRequest) -> _BuiltModule:
-    """Build the module of a request, with its inputs if it brings any."""
+    """Build the module of a request, with its own inputs if there are any."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
@@ -155,7 +157,7 @@ def _make(request: ModelRequest) -> _BuiltModule:
 
 
 def trace_request(request: ModelRequest) -> Workload:
-    """Trace a request to a workload that is not yet fused; ModelError if the module cannot be built or traced."""
+    """Return the workload of a request, before fusion. Raise ModelError if the module cannot be built or traced."""
     with hosting(request.model), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
@@ -201,7 +203,7 @@ def _trace_with(
 
 
 def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
-    """Return a workload whose named weights are marked as frozen, so that training does not change them."""
+    """Return a workload with these weights marked as frozen, so that training does not update them."""
     tensors = tuple(
         attrs.evolve(one, name=f"{one.name}{FROZEN}") if one.role == "parameter" and one.name in names else one
         for one in workload.tensors
@@ -210,7 +212,7 @@ def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
 
 
 def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelError) -> Workload | None:
-    """Return the workload with the first of the other inputs that a model takes; None if it takes none of them."""
+    """Return the workload with the first guess of further inputs that the model accepts; None if it accepts none."""
     while built.others is not None:
         try:
             named = built.others.send(error)
@@ -227,7 +229,9 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
 
 
 def _check_storable(workload: Workload) -> None:
-    """Raise ModelError for counts whose sums exceed the database's range, and for names that are not storable text."""
+    """Raise ModelError if the database cannot store a workload: its counts overflow when summed, or a name is not valid
+    text.
+    """
     counts: dict[str, int] = {
         "MACs": sum(operator.mac_count for operator in workload.operators),
         "elementwise operations": sum(operator.elementwise_count for operator in workload.operators),
@@ -244,7 +248,7 @@ def _check_storable(workload: Workload) -> None:
 
 
 def _values(request: ModelRequest) -> dict[str, Any]:
-    """Return a factory's arguments as literals of Python or JSON, or as text if they are none."""
+    """Return a factory's arguments, parsed as Python or JSON literals where possible, else as text."""
     return {name: transformers.read_setting(value) for name, value in request.arguments}
 
 
@@ -265,10 +269,11 @@ def _empty(spec: InputSpec) -> torch.Tensor:
 
 
 def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs | None:
-    """Return a model's own inputs with given inputs in place of those of the same names; None if a name is not found.
+    """Return a model's own inputs, with each given input in place of the own input of the same name; None if a name is
+    unknown.
 
-    A name is that of an argument of `forward`, or a key inside one. If the own inputs have a common leading size, the
-    others take the requested batch.
+    A name is an argument of `forward` or a key inside an argument. If all own inputs have the same leading size, those
+    not replaced get the requested batch size.
     """
     if request.kind == "exported":
         positional, named = own
@@ -300,7 +305,7 @@ def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs |
 def _check_exported(
     request: ModelRequest, sizes: Mapping[str, tuple[int | None, ...]], positional: Sequence[Any], named: Any
 ) -> None:
-    """Raise UsageError for a tensor whose sizes contradict those that a program was exported with."""
+    """Raise UsageError if an input's sizes contradict those with which a program was exported."""
     given = {**dict(zip(sizes, positional, strict=False)), **named}
     for name, exported in sizes.items():
         value = given.get(name)
@@ -315,9 +320,9 @@ def _check_exported(
 
 
 def _own(own: Any, request: ModelRequest, is_sized: bool = False, is_open: bool = False) -> Inputs:
-    """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch.
+    """Return a model's own inputs, unchanged if `is_sized` and otherwise at the requested batch size.
 
-    Those of an exported program can have another batch only if `is_open`.
+    Raises ModelError if an exported program needs another batch size, unless `is_open`.
     """
     if own is None:
         raise ModelError(
@@ -348,9 +353,11 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False, is_open: bool 
 
 
 def _with_batch(own: Any, batch: int, request: ModelRequest, *, can_resize: bool = True) -> Any:
-    """Return inputs with the leading size of every tensor set, also inside caches and other objects; numbers stay.
+    """Return inputs with another leading size of every tensor, also inside caches and other objects. Numbers stay
+    unchanged.
 
-    Values that a trace needs are repeated. Raises ModelError if the tensors disagree about the current leading size.
+    Values that a trace needs are repeated. Raises ModelError if tensors have different leading sizes or the batch is
+    fixed.
     """
     found = [(place, leaf) for place, leaf in named_tensors(own) if leaf.dim() or not has_values(leaf)]
     sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
@@ -366,7 +373,7 @@ def _with_batch(own: Any, batch: int, request: ModelRequest, *, can_resize: bool
 
 
 def _resize(value: torch.Tensor, batch: int) -> torch.Tensor:
-    """Return an input with another leading size; values that a trace needs are repeated."""
+    """Return an input with another leading size; its values are repeated if a trace needs them."""
     if has_values(value) and batch * value[0].numel() <= MOST_VALUES:
         return value.detach()[torch.arange(batch) % value.shape[0]]
     return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
@@ -382,10 +389,9 @@ def _shape(tensor: torch.Tensor) -> str:
 
 
 def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ...]]:
-    """Return the batch as requested, else the leading size of the first tensor, and notes on it.
+    """Return (batch size, notes): the requested batch, else the common leading size of the input tensors.
 
-    If the leading sizes of two tensors of as many dimensions differ, such as those of nodes and edges, neither counts
-    inferences: the forward pass counts as one inference.
+    If leading sizes differ, as those of nodes and edges of a graph, one forward pass counts as one inference.
     """
     if request.batch is not None:
         return request.batch, ()

@@ -1,4 +1,4 @@
-"""Detectors and their backbones that boards for vision are measured with, by name.
+"""Detectors and their backbones that published measurements of vision boards use, by name.
 
     yolov5n … yolov5x     CSP backbone with C3 stages, release 6.0 and later       640 x 640 pixels
     yolov8n … yolov8x     C2f stages, head without anchors                         640 x 640
@@ -9,9 +9,10 @@
     ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
     mobilenet_v1          the backbone, as a classifier                            224 x 224
 
-A size is a depth, which multiplies the repeats of a stage, a width, which multiplies channels, and their maximum. The
+A size has a depth factor for the repeats of a stage, a width factor for channels, and a maximum of channels. The
 outputs are the maps of the head: deployments leave the decoding of boxes and non-maximum suppression to the host. The
-SSDs predict by 1x1 convolutions, as the configurations for quantized training do.
+SSDs predict with 1x1 convolutions, as the configurations for quantized training do.
+
 Source: Ultralytics, model descriptions yolov5.yaml, yolov8.yaml and yolo11.yaml; Megvii, YOLOX, exps/default and
 yolox/models; Howard et al., MobileNets, 2017; TensorFlow Object Detection API, ssd_mobilenet_v1_coco and v2.
 """
@@ -30,27 +31,27 @@ from joulemap.system.errors import UsageError
 from joulemap.trace.module import build_on_meta
 
 CLASSES: Final = 80
-"""Classes of COCO."""
+"""Number of object classes in COCO."""
 
 BINS: Final = 16
-"""Positions of each side of a box over which YOLOv8 and later predict a distribution."""
+"""Candidate positions of each side of a box; YOLOv8 and later predict a distribution over them."""
 
 MASKS: Final = 32
-"""Prototypes of masks, and weights of the prototypes for each object, in models that segment."""
+"""Mask prototypes of a segmentation model, and their weights per object."""
 
 POINTS: Final = 51
-"""Coordinates and visibility of the 17 key points of a person."""
+"""Outputs for key points per person: two coordinates and a visibility for each of 17 points."""
 
 SEGMENT: Final = "seg"
 POSE: Final = "pose"
 
 DIVISOR: Final = 8
-"""Numbers of channels are rounded up to multiples of this."""
+"""Multiple to which numbers of channels are rounded up."""
 
 YOLOX: Final = "yolox_"
 
 CSP: Final = ("yolov5", YOLOX)
-"""Families of C3 stages."""
+"""Families whose stages are C3 stages."""
 
 Size = tuple[float, float, int]
 """Depth factor, width factor, and maximum channels before the width factor is applied."""
@@ -71,7 +72,7 @@ SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
         "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024), "l": (1.0, 1.0, 1024), "x": (1.33, 1.25, 1024),
     },
 }  # fmt: skip
-"""Family -> size -> its scale."""
+"""Family -> name of a size -> its depth factor, width factor and maximum channels."""
 
 
 class Convolution(nn.Sequential):
@@ -110,7 +111,9 @@ class Bottleneck(nn.Module):
 
 
 class CspStage(nn.Module):
-    """Stage of YOLOv5 and YOLOX: half of the channels pass bottlenecks, the other half one convolution (C3)."""
+    """Stage of YOLOv5 and YOLOX (C3): half of the channels pass through bottlenecks, the other half through one
+    convolution.
+    """
 
     def __init__(self, channels: int, width: int, repeats: int, shortcut: bool = True, kernel: int = 1) -> None:
         super().__init__()
@@ -145,7 +148,7 @@ class SplitStage(nn.Module):
 
 
 class PyramidPool(nn.Module):
-    """Maxima of one map over growing windows, joined: one after another (SPPF), or in parallel (SPP)."""
+    """Maximum pooling of one map over growing windows, concatenated: pools in sequence (SPPF) or in parallel (SPP)."""
 
     def __init__(self, channels: int, width: int, kernels: Sequence[int] = (5, 5, 5), is_chain: bool = True) -> None:
         super().__init__()
@@ -164,7 +167,7 @@ class PyramidPool(nn.Module):
 
 
 class PositionAttention(nn.Module):
-    """Attention over the positions of a map, and a feed-forward of convolutions (PSABlock)."""
+    """Attention over the positions of a map, followed by a feed-forward network of convolutions (PSABlock)."""
 
     def __init__(self, channels: int, heads: int) -> None:
         super().__init__()
@@ -191,7 +194,7 @@ class PositionAttention(nn.Module):
 
 
 class AttentionStage(nn.Module):
-    """Stage in which half of the channels pass attention over positions (C2PSA)."""
+    """Stage in which half of the channels pass through attention over positions (C2PSA)."""
 
     def __init__(self, channels: int, repeats: int) -> None:
         super().__init__()
@@ -208,21 +211,21 @@ class AttentionStage(nn.Module):
 
 
 class Focus(nn.Module):
-    """Every second pixel of each direction as a separate channel, and a convolution."""
+    """Layer that moves 2 x 2 pixels into four times the channels, followed by a convolution."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.convolution = Convolution(12, width, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of shape (batch, width channels, height / 2, width / 2)."""
+        """Return a tensor of shape (batch, `width` channels, height of `x` / 2, width of `x` / 2)."""
         corners = [x[..., row::2, column::2] for column in (0, 1) for row in (0, 1)]
         result: torch.Tensor = self.convolution(torch.cat(corners, 1))
         return result
 
 
 class MaskPrototypes(nn.Module):
-    """Masks of the finest map, of which an object's mask is a weighted sum."""
+    """Mask prototypes made from the finest map; an object's mask is a weighted sum of them."""
 
     def __init__(self, channels: int, inner: int, is_learned: bool) -> None:
         super().__init__()
@@ -238,7 +241,7 @@ class MaskPrototypes(nn.Module):
 
 
 class AnchorHead(nn.Module):
-    """Head of YOLOv5: one convolution for three anchors of each position."""
+    """Head of YOLOv5: one convolution per map, for three anchors at each position."""
 
     def __init__(self, widths: Sequence[int], task: str, inner: int) -> None:
         super().__init__()
@@ -247,13 +250,13 @@ class AnchorHead(nn.Module):
         self.masks = MaskPrototypes(widths[0], inner, is_learned=False) if mask else None
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return one tensor for each map, and the masks if there are any."""
+        """Return one output tensor per map, followed by the mask prototypes if the model segments."""
         found = [convolve(x) for convolve, x in zip(self.maps, maps, strict=True)]
         return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
 class SplitHead(nn.Module):
-    """Head of YOLOv8 and YOLO11: one branch for boxes, one for classes; depthwise convolutions in YOLO11's classes."""
+    """Head of YOLOv8 and YOLO11: a branch for boxes and a branch for classes, which is depthwise in YOLO11."""
 
     def __init__(self, widths: Sequence[int], is_depthwise: bool, task: str, inner: int) -> None:
         super().__init__()
@@ -286,14 +289,14 @@ class SplitHead(nn.Module):
         return [Convolution(channels, width, 3)]
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the boxes, classes and other outputs of the task for each map, and the masks if there are any."""
+        """Return boxes, classes and task outputs of each map, followed by the mask prototypes if the model segments."""
         branches = (self.boxes, self.kinds, *([self.more] if len(self.more) else []))
         found = [layer(x) for layers in branches for layer, x in zip(layers, maps, strict=True)]
         return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
 class SeparateHead(nn.Module):
-    """Head of YOLOX: a stem, two convolutions for classes and two for boxes, on the same width for all maps."""
+    """Head of YOLOX: a stem, two convolutions for classes and two for boxes, with equal width for all maps."""
 
     def __init__(self, widths: Sequence[int], inner: int) -> None:
         super().__init__()
@@ -306,7 +309,7 @@ class SeparateHead(nn.Module):
         self.objects = nn.ModuleList(nn.Conv2d(inner, 1, 1) for _ in widths)
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return boxes, objects and classes of each map, joined."""
+        """Return one tensor per map that concatenates boxes, objectness and classes."""
         found = []
         for place, x in enumerate(maps):
             stem = self.stems[place](x)
@@ -317,7 +320,7 @@ class SeparateHead(nn.Module):
 
 
 class Yolo(nn.Module):
-    """Backbone of five halvings, and a head that passes three maps up and down again."""
+    """YOLO detector: a backbone that halves the image five times, a feature pyramid over three maps, and a head."""
 
     def __init__(self, family: str, size: str, pixels: int = 640, task: str = "") -> None:
         super().__init__()
@@ -397,7 +400,7 @@ class Yolo(nn.Module):
         return SplitStage(channels, width, half, nested)
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        """Return the maps of the head, of 1/8, 1/16 and 1/32 of the picture."""
+        """Return the output maps of the head, at 1/8, 1/16 and 1/32 of the image size."""
         low = self.low(self.stem(x))
         mid = self.mid(low)
         high = self.narrow[0](self.high(mid))
@@ -417,22 +420,22 @@ MOBILENET_V1: Final = (
 MOBILENET_V2: Final = (
     (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
 )  # fmt: skip
-"""(expansion, output channels, blocks, stride of the first) of each stage of MobileNet V2."""
+"""(expansion factor, output channels, blocks, stride of the first block) of each stage of MobileNet V2."""
 
 LAST_HALVING_V1: Final = 12
-"""Layer of MobileNet V1 that halves the picture for the last time; the first map of an SSD is its input."""
+"""Layer of MobileNet V1 that halves the image for the last time; its input is the first map of an SSD."""
 
 LAST_HALVING_V2: Final = 14
-"""Layer of MobileNet V2 that halves the picture for the last time; the first map of an SSD is its expansion."""
+"""Layer of MobileNet V2 that halves the image for the last time; its expanded channels are the first map of an SSD."""
 
 SSD_EXTRA: Final = ((256, 512), (128, 256), (128, 256), (64, 128))
-"""(channels of the 1x1, of the 3x3 convolution of stride 2) before each further map of the SSD."""
+"""(channels of the 1x1 convolution, channels of the 3x3 convolution of stride 2) before each extra map of the SSD."""
 
 SSD_ANCHORS: Final = (3, 6, 6, 6, 6, 6)
-"""Boxes at each position of the six maps."""
+"""Boxes predicted at each position, for each of the six maps."""
 
 SSD_CLASSES: Final = 91
-"""Classes of COCO by their numbers, and the background."""
+"""Outputs per box of an SSD: COCO's class numbers up to 90, and the background."""
 
 
 def _separate(channels: int, width: int, stride: int) -> nn.Sequential:
@@ -473,7 +476,7 @@ class InvertedBottleneck(nn.Module):
 
 
 class MobileNetV1(nn.Module):
-    """Classifier of depthwise-separable pairs."""
+    """Classifier made of depthwise-separable pairs of convolutions."""
 
     def __init__(self, pixels: int = 224) -> None:
         super().__init__()
@@ -525,7 +528,7 @@ class Ssd(nn.Module):
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        """Return the boxes and classes of each map."""
+        """Return two tensors, boxes and classes, for each of the six maps."""
         maps = [self.first(x)]
         for layers in (self.second, *self.extra):
             maps.append(layers(maps[-1]))
@@ -533,10 +536,10 @@ class Ssd(nn.Module):
 
 
 SMALLER: Final = (320, 512)
-"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have their own names."""
+"""Further sides of images, in pixels, for which sizes n and s of each YOLO have names of their own."""
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": (SEGMENT, POSE), "yolo11": (SEGMENT, POSE)}
-"""Family -> tasks besides detection that its networks have heads for."""
+"""Family -> tasks other than detection for which it has networks."""
 
 NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},
@@ -556,16 +559,16 @@ NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     "ssd_mobilenet_v2": partial(Ssd, 2),
     "mobilenet_v1": MobileNetV1,
 }
-"""Name -> class of the network; its only argument is the side of the picture in pixels."""
+"""Name -> constructor of the network; its only argument is the side of the image in pixels."""
 
 
 def find_family(name: str) -> str:
-    """Return the family under which a network is scored."""
+    """Return the model family under which a network's errors are reported: `yolo`, `ssd` or `mobilenet`."""
     return "mobilenet" if name == "mobilenet_v1" else "ssd" if name.startswith("ssd_") else "yolo"
 
 
 def build_detector(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a network; UsageError for an argument other than `pixels`."""
+    """Return (module, example inputs) of a network. Raise UsageError for an invalid `pixels` or any other argument."""
     for argument, value in arguments.items():
         if argument != "pixels":
             raise UsageError(f"{name} takes no argument {argument}; it takes: pixels")

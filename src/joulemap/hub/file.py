@@ -1,4 +1,4 @@
-"""Model that a factory in a user's file makes."""
+"""Models that a factory function, or a module, in a user's Python file provides."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
 
 _imported: Final[set[str]] = set()
-"""Files that models may have imported."""
+"""Paths of files that models may have imported in this process."""
 
 
 def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any, bool]:
-    """Return (module, its own inputs or None, whether these have the sizes of the pass) of a factory.
+    """Return (module, its own inputs or None, whether these inputs have the requested sizes) of a factory.
 
-    The file of the factory is imported, so that its code runs. Its folder, and the folder of its package, stay on
-    `sys.path` until `hosting` removes them. ModelError gives the file's own error and line.
+    The factory's file is imported, which runs its code. Its folder, and the folder of its package, stay on `sys.path`
+    until `hosting` removes them. Raises ModelError with the error and line in the file.
     """
     path = request.path
     assert path is not None
@@ -60,7 +60,7 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
 
 
 def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
-    """Return the sizes of a pass by argument name; empty if the factory takes no tokens or no past."""
+    """Return argument name -> size of the pass; empty unless the factory takes both `tokens` and `cached`."""
     asked = request.sizes
     taken = inspect.signature(factory).parameters if asked is not None else {}
     if asked is None or "tokens" not in taken or "cached" not in taken:
@@ -70,7 +70,7 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
 
 
 def _check_switches(factory: Any, arguments: Mapping[str, Any]) -> None:
-    """Raise UsageError for a text given to an argument that is true or false by default: every text counts as true."""
+    """Raise UsageError for a text given to a boolean argument, because every text would count as true."""
     try:
         taken = inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -81,9 +81,9 @@ def _check_switches(factory: Any, arguments: Mapping[str, Any]) -> None:
 
 
 def _forget(files: list[Path]) -> None:
-    """Make the next import of these files reload them, also in a long-lived process.
+    """Unload the modules of these files, so that their next import reads the files again in a long-lived process.
 
-    Modules that earlier files imported are forgotten too; otherwise an old module would replace a new one of its name.
+    Modules that earlier files imported are unloaded too, because one with the same name would replace a new one.
     """
     _imported.update(map(str, files))  # text, because a Path for each of thousands of modules takes a tenth of a second
     for name, module in list(sys.modules.items()):
@@ -102,7 +102,7 @@ def _find(namespace: Any, factory: str, path: Path) -> Any:
 
 
 def _explain(path: Path, whole: Path, error: BaseException) -> str:
-    """Return the error of a file, and the line of it that was reached last."""
+    """Return an error of a user's file as text, with the last line of the file that was reached."""
     if isinstance(error, SyntaxError) and error.filename:
         line = f", line {error.lineno}" if error.lineno else ""
         return f"{path if Path(error.filename) == whole else error.filename}{line}: {error.msg}"

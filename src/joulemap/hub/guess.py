@@ -39,10 +39,10 @@ from joulemap.trace.record import Recorder
 from joulemap.trace.source import InputSpec
 
 Guesses = Generator[Mapping[str, Any], ModelError | None, None]
-"""Possible inputs of a model; each is requested with the error that the one before caused."""
+"""Generator of possible inputs of a model. The caller sends the error that each one caused to get the next."""
 
 USE_CACHE: Final = "use_cache"
-"""Argument that states whether keys and values are kept for the next token."""
+"""Argument of a forward pass that states whether it returns a KV cache for the next token."""
 
 NO_CACHE_NOTE: Final = "use_cache is assumed to be false: with a cache the forward pass fails"
 
@@ -93,7 +93,7 @@ _WITH_IMAGES: Final = (
     "image_grids",
 )
 _WITH_AUDIO: Final = ("input_features_mask", "feature_attention_mask", "audio_feature_lengths")
-"""Inputs that describe the audio in other inputs: its mask or its length."""
+"""Inputs with the mask or the length of the audio in another input."""
 
 
 def _modalities(module: Any) -> set[str]:
@@ -102,7 +102,7 @@ def _modalities(module: Any) -> set[str]:
 
 
 def _name_placeholders(configuration: Any) -> None:
-    """Give a placeholder an id if a configuration leaves it open: the last ones of the vocabulary."""
+    """Set each placeholder id that a configuration leaves open to one of the last ids of the vocabulary."""
     most = find_setting(configuration, "text", "vocab_size")
     for back, kind in enumerate(_FEATURES, 1):
         for name in (f"{kind}_token_id", f"{kind}_token_index"):
@@ -115,11 +115,11 @@ _FEATURES: Final = {
     "video": ("pixel_values_videos", "get_video_features"),
     "audio": ("input_features", "get_audio_features"),
 }
-"""Modality -> (its input, the method that computes its features, one per placeholder)."""
+"""Modality -> (its input, method that computes its features). A model needs one placeholder id per feature."""
 
 
 def _fill_placeholders(guess: Guess) -> None:
-    """Insert one placeholder id per feature of images and sounds; ModelError if they do not fit."""
+    """Insert one placeholder id per image, video or audio feature into the ids. Raise ModelError if they do not fit."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return
@@ -147,7 +147,7 @@ def _fill_placeholders(guess: Guess) -> None:
 
 
 def _text_width(guess: Guess) -> int:
-    """Return the width of embedded text, from the embedding layer."""
+    """Return the elements per embedded token, from the embedding layer or the configuration."""
     with contextlib.suppress(Exception):
         return int(guess.module.get_input_embeddings().weight.shape[-1])
     return guess.number("text", "hidden_size", "d_model")
@@ -155,14 +155,14 @@ def _text_width(guess: Guess) -> int:
 
 @contextlib.contextmanager
 def _running(module: Any) -> Iterator[None]:
-    """Run the code inside under the conditions of a trace."""
+    """Run code under the conditions of a trace, in inference mode with a recorder."""
     recorder = Recorder(module)
     with warnings.catch_warnings(), torch.inference_mode(), recorder, HostValues(recorder):
         yield
 
 
 def _count_features(guess: Guess, method: str) -> int:
-    """Return the number of features that a model makes of its images or sounds; 0 if it is unknown."""
+    """Return how many features a method computes from the images or sounds of a guess; 0 if unknown."""
     make = getattr(guess.module, method, None) or getattr(getattr(guess.module, "model", None), method, None)
     if make is None:
         return 0
@@ -197,7 +197,7 @@ _NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_
 
 
 def _follow(guess: Guess) -> None:
-    """Put placeholders among the ids, and make the inputs that are as long as the ids."""
+    """Insert placeholders into the ids, then adjust the inputs whose length is that of the ids."""
     _fill_placeholders(guess)
     for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
         ids = guess.made.get("input_ids")
@@ -209,7 +209,7 @@ def _follow(guess: Guess) -> None:
 
 
 def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
-    """Return the inputs of these names; ModelError lists those with unknown sizes."""
+    """Return inputs for the listed names. Raise ModelError, with the names, if sizes of a needed one are unknown."""
     order = [*RULES]
     for entry in sorted(names, key=lambda entry: order.index(entry) if entry in order else len(order)):
         made = make_input(guess, entry)
@@ -244,7 +244,7 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
 
 
 def _kind_of_object(module: Any, name: str) -> str:
-    """Return the class that a forward pass annotates an input with; empty for a tensor or no annotation."""
+    """Return the name of the class that a forward pass annotates an input with; empty for tensors or without one."""
     kind = parameters_of(module)[name].annotation
     if not isinstance(kind, type) or kind is inspect.Parameter.empty or kind.__module__ == "builtins":
         return ""
@@ -252,11 +252,11 @@ def _kind_of_object(module: Any, name: str) -> str:
 
 
 def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
-    """Yield possible inputs of a model, the likeliest first; ModelError if its configuration lacks a needed size.
+    """Yield possible inputs of a model, the likeliest first. Raise ModelError if the configuration lacks a needed size.
 
-    Given inputs are always among them. The caller requests each later candidate with the error of the one before. The
-    candidate follows a hint in that error, adds the masks, sizes and boxes that the forward pass takes, or has several
-    or larger images per sample.
+    Inputs given by the user are part of each guess. The caller sends the error of a failed guess to get the next one.
+    The next guess follows a hint in that error, adds further masks, sizes and boxes that the forward pass takes, or has
+    several or larger images per sample.
     """
     _name_placeholders(configuration)
     wanted = wanted_names(module, configuration)
@@ -308,6 +308,6 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
 
 
 def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:
-    """Return the given and the accepted inputs of a model as text, for the error of a failed forward pass."""
+    """Return text with the given inputs and the accepted names, for the error message of a failed forward pass."""
     shown = ", ".join(f"{name}={'x'.join(map(str, value.shape))}" for name, value in given.items()) or "nothing by name"
     return f"given {shown}; its --input NAME=sizes[:dtype] may name {', '.join(parameters_of(module))}"

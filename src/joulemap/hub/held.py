@@ -1,4 +1,4 @@
-"""In-memory module: it is left unchanged, and the content of its trace identifies it."""
+"""In-memory modules: a trace leaves them unchanged, and the content of their workload identifies them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ EXAMPLE: Final = "compare(module, torch.zeros(1, 3, 224, 224))"
 
 
 def request_module(module: object, example_inputs: object) -> tuple[ModelRequest, Workload]:
-    """Return the request for a module with example inputs, and its workload, not yet fused.
+    """Return (request, workload before fusion) for a module with example inputs.
 
-    Inputs are a tensor, a tuple of arguments or a dictionary of keyword arguments; None for `module.example_inputs`.
-    Raises UsageError for an invalid module or invalid inputs, ModelError if it cannot be traced.
+    The inputs are a tensor, a tuple of arguments or a dictionary of keyword arguments; None to use
+    `module.example_inputs`. Raises UsageError for an invalid module or invalid inputs, ModelError if the module cannot
+    be traced.
     """
     own = _check_module(module)
     inputs = getattr(own, "example_inputs", None) if example_inputs is None else example_inputs
@@ -38,7 +39,10 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
 
 
 def request_batch(request: ModelRequest, batch: int) -> tuple[ModelRequest, Workload]:
-    """Return the request for a module at another batch than its inputs have, and its workload; raises ModelError."""
+    """Return (request, workload) for a module at another batch size than that of its example inputs.
+
+    Raises ModelError if the inputs cannot have this batch size.
+    """
     sized = attrs.evolve(request, batch=batch)
     workload = _trace(sized)
     sized = attrs.evolve(sized, content_digest=digest_workload(workload))
@@ -68,13 +72,13 @@ def _check_inputs(inputs: object) -> None:
 
 
 def _trace(request: ModelRequest) -> Workload:
-    """Return a workload that was traced outside any fake mode of the caller."""
+    """Return the workload of a request, traced outside any fake-tensor mode of the caller."""
     with unset_fake_temporarily():
         return trace_request(request)
 
 
 def digest_workload(workload: Workload) -> str:
-    """Return sixteen hexadecimal digits of everything in a workload except its key."""
+    """Return sixteen hexadecimal digits that identify the content of a workload, without its key."""
     found: dict[str, Any] = {
         field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name != "key"
     }

@@ -3,10 +3,10 @@
 error                                        next inputs
 "doesn't match model (378…"                  images of that size
 "Audio features … do not match, … 188"       that number of placeholders
-"got [1, 128] X [588, 1152]"                 one input as wide as the layer that takes it
-"normalized_shape=[768] … [1, 16000]"        one as wide as the norm
-"conv1d of [1, 128, 64] and [32, 1, 7]"      one with that number of channels
-"length 375 … broadcastable to [1, 128, …]"  as many tokens as there are features
+"got [1, 128] X [588, 1152]"                 an input as wide as the layer that takes it
+"normalized_shape=[768] … [1, 16000]"        an input as wide as the norm
+"conv1d of [1, 128, 64] and [32, 1, 7]"      an input with that number of channels
+"length 375 … broadcastable to [1, 128, …]"  as many ids as there are features
 "expected predicate to be bool"              boolean masks
 any error from inside a cache                no cache
 """
@@ -43,7 +43,7 @@ _CACHE: Final = re.compile(r"Cache\b[^.]*\.\w+$")
 
 
 def find_image_size(error: ModelError) -> int:
-    """Return the image size that a model wants; 0 if the error does not state it."""
+    """Return the image size in pixels that an error asks for; 0 if it states none."""
     found = _SIZES.search(str(error))
     return int(found[1]) if found is not None else 0
 
@@ -55,7 +55,7 @@ def passed_a_cache(error: ModelError) -> bool:
 
 
 def take_hint(guess: Guess, error: ModelError) -> bool:
-    """Change a guess to fit an error about its inputs; return whether the guess changed."""
+    """Change the inputs of a guess according to an error about them; return whether it had a usable hint."""
     text = str(error)
     features = _FEATURES_FOUND.search(text) or _INPUTS_FOUND.search(text)
     if features is not None and features[1].lower() not in guess.counts:
@@ -75,7 +75,7 @@ def take_hint(guess: Guess, error: ModelError) -> bool:
 
 
 def _widen(guess: Guess, error: str) -> Inputs | None:
-    """Return the input whose width a layer rejects, widened; None for any other error."""
+    """Return name -> input for the one whose width a layer rejects, at the accepted width; None for another error."""
     found = _WIDTHS.search(error)
     if found is None:
         return None
@@ -93,7 +93,7 @@ def _widen(guess: Guess, error: str) -> Inputs | None:
 
 
 def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
-    """Return the input whose convolutions give a sequence that is too wide, narrowed in the same proportion."""
+    """Return name -> input for one whose convolutions give too wide a sequence, shortened in proportion, or None."""
     for name, value in _activations(guess):
         if value.dim() == 3 and own % width == 0 and own % value.shape[-1] == 0 and own != width:
             narrowed, rest = divmod(value.shape[-1] * width, own)
@@ -103,7 +103,7 @@ def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
 
 
 def _as_normalized(guess: Guess, error: str) -> Inputs | None:
-    """Return the input that a norm rejects, as wide as the norm; a sequence replaces a waveform."""
+    """Return name -> input for the one that a norm rejects, as wide as the norm; a waveform becomes a sequence."""
     found = _NORMS.search(error)
     for name, value in _activations(guess) if found is not None else ():
         if found is not None and ", ".join(map(str, value.shape)) == found[2]:
@@ -113,7 +113,9 @@ def _as_normalized(guess: Guess, error: str) -> Inputs | None:
 
 
 def _with_channels(guess: Guess, error: str) -> Inputs | None:
-    """Return the input whose channels a convolution rejects, with the right number; one channel is a waveform."""
+    """Return name -> input for the input that a convolution rejects, with its number of channels; one channel means a
+    waveform.
+    """
     found = _CHANNELS.search(error)
     if found is None:
         return None
@@ -126,7 +128,7 @@ def _with_channels(guess: Guess, error: str) -> Inputs | None:
 
 
 def _lengthen(guess: Guess, error: str) -> Inputs | None:
-    """Return one id per feature that is added to them."""
+    """Return token ids as long as the features that the model adds to them; None for any other error."""
     found = _LENGTHS.search(error)
     ids = guess.made.get("input_ids")
     if found is None or ids is None or "input_ids" in guess.given or ids.shape[-1] != int(found[3]):
@@ -135,7 +137,7 @@ def _lengthen(guess: Guess, error: str) -> Inputs | None:
 
 
 def _activations(guess: Guess) -> list[tuple[str, torch.Tensor]]:
-    """Return the guessed inputs that are activations."""
+    """Return (name, tensor) of guessed floating-point inputs."""
     return [
         (name, value) for name, value in guess.made.items() if name not in guess.given and value.is_floating_point()
     ]

@@ -1,6 +1,7 @@
 """Inputs of a transformers model by name, each made from the sizes in its configuration.
 
-A rule reads the configuration, its parts for text, images, audio and time, and the inputs made before.
+A rule makes an input. It reads the configuration, the configuration's parts for text, images, audio and time series,
+and the inputs made before.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ TOKENS: Final = 128
 """Tokens of a traced sequence, unless --input says otherwise or the model's limit is lower."""
 
 IMAGE: Final = 224
-"""Image size if a configuration has none, because the model takes any."""
+"""Side of an image in pixels for a model whose configuration states no size, because it takes any."""
 
 SAMPLES: Final = 16_000
-"""Samples of raw audio: a second at the sampling rate of speech models."""
+"""Audio samples of a waveform: one second at the sampling rate of speech models."""
 
 EVEN_SAMPLES: Final = 38_400
-"""Samples of raw audio for models that take only whole frames: a multiple of 320, 640, 1280, 1920 and 2560."""
+"""Audio samples for models that take only whole frames: a multiple of 320, 640, 1280, 1920 and 2560."""
 
 FRAMES: Final = 3_000
 """Frames of a spectrogram if a configuration has no limit: 30 seconds at 10 ms."""
@@ -37,10 +38,10 @@ TEN_SECONDS: Final = 1_001
 """Frames of a spectrogram with a fixed length, at 10 ms."""
 
 WORDS: Final = 16
-"""Text tokens in addition to an image or a sound that fills a short sequence."""
+"""Text tokens next to an image or sound that alone fills the usual sequence length."""
 
 POOLED: Final = 2
-"""Patches per side of the square that is pooled to one image token."""
+"""Side in patches of the square that a model pools to one image token."""
 
 Inputs = dict[str, torch.Tensor]
 
@@ -50,7 +51,7 @@ PARTS: Final = {
     "video": r"vision|video|visual|image|thinker|encoder",
     "audio": r"audio|speech|acoustic|sound|thinker|encoder",
 }
-"""Modality -> pattern of the names of its parts of a configuration."""
+"""Modality -> pattern of the names of nested configurations that describe it."""
 
 
 def is_configuration(value: Any) -> bool:
@@ -59,7 +60,11 @@ def is_configuration(value: Any) -> bool:
 
 
 def find_setting(configuration: Any, kind: str, *names: str) -> Any:
-    """Return the first setting of these names: of a configuration, or of its parts for a modality, two levels down."""
+    """Return the first setting with one of these names in a configuration or its parts for a modality; None without
+    one.
+
+    Parts are searched two levels deep.
+    """
     level = [configuration] if configuration is not None else []
     for _ in range(3):
         for place in level:
@@ -83,35 +88,35 @@ def _parts(configuration: Any, kind: str) -> list[Any]:
 
 @attrs.define(kw_only=True)
 class Guess:
-    """Facts about a model's inputs, and the inputs made so far."""
+    """Guess of a model's inputs: the facts that it follows, and the inputs made so far."""
 
     module: Any
     configuration: Any
     batch: int
     given: Mapping[str, InputSpec]
-    """Requested inputs by name."""
+    """Name -> input given by the user."""
     is_turned: bool = False
-    """True for the rarer of two layouts: several images per sample, audio frames before bins."""
+    """True for the less common layouts: several images per sample, and audio frames before bins."""
     scale: int = 1
     size: int = 0
-    """Image size that an error stated; 0 for the size in the configuration."""
+    """Image size in pixels that an error stated; 0 to use that of the configuration."""
     counts: dict[str, int] = attrs.field(factory=dict)
-    """Modality -> number of features that an error stated."""
+    """Modality -> number of features stated in an error."""
     has_boolean_masks: bool = False
     """True if an error stated that masks must be boolean."""
     made: Inputs = attrs.field(factory=dict)
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Names that the forward pass takes."""
+        """Names of the arguments of the forward pass."""
         return tuple(parameters_of(self.module))
 
     def setting(self, kind: str, *names: str) -> Any:
-        """Return the first setting of these names for a modality; None if there is none."""
+        """Return the first setting with one of these names for a modality; None without one."""
         return find_setting(self.configuration, kind, *names)
 
     def number(self, kind: str, *names: str) -> int:
-        """Return the first of these settings that is a positive integer, or 0."""
+        """Return the first of these settings that is a positive integer; 0 if none is."""
         for name in names:
             found = self.setting(kind, name)
             found = found[0] if isinstance(found, list | tuple) and found else found
@@ -120,7 +125,7 @@ class Guess:
         return 0
 
     def tokens(self) -> int:
-        """Return the length of a text sequence."""
+        """Return the tokens per text sequence."""
         for name in ("input_ids", "decoder_input_ids"):
             if name in self.given and len(self.given[name].shape) > 1:
                 return self.given[name].shape[1]
@@ -128,7 +133,7 @@ class Guess:
         return min(TOKENS, most) if most else TOKENS
 
     def image(self) -> tuple[int, int]:
-        """Return the height and width of an image."""
+        """Return the height and width of an image in pixels."""
         spec = next((spec for name, spec in self.given.items() if "pixel" in name and len(spec.shape) > 3), None)
         if spec is not None:
             return spec.shape[-2], spec.shape[-1]
@@ -145,11 +150,11 @@ class Guess:
         return self.number("image", "num_channels", "in_channels", "in_chans") or 3
 
     def patch(self) -> int:
-        """Return the side of an image patch."""
+        """Return the side of an image patch in pixels."""
         return self.number("image", "patch_size", "spatial_patch_size") or 14
 
     def grid(self) -> tuple[int, int]:
-        """Return the patches along height and width, in whole groups that are merged."""
+        """Return the patches along an image's height and width, rounded down to multiples of the merge size."""
         merge = self.number("image", "spatial_merge_size", "merge_size", "downsample_factor") or 2
         height, width = self.image()
         return tuple(max(size // self.patch() // merge, 1) * merge for size in (height, width))  # type: ignore[return-value]
@@ -161,7 +166,7 @@ class Guess:
 
 
 def parameters_of(module: Any) -> dict[str, inspect.Parameter]:
-    """Return name -> parameter of a forward pass, without `*args` and `**kwargs`."""
+    """Return name -> parameter of a module's forward pass, without `*args` and `**kwargs`."""
     return {
         name: parameter
         for name, parameter in inspect.signature(module.forward).parameters.items()
@@ -178,17 +183,17 @@ def floats(*sizes: int) -> torch.Tensor:
 
 
 def ones(*sizes: int) -> torch.Tensor:
-    """Return a mask of these sizes that masks nothing."""
+    """Return an integer mask of these sizes, all 1, which masks nothing."""
     return torch.ones(sizes, dtype=torch.int64)
 
 
 def zeros(*sizes: int) -> torch.Tensor:
-    """Return integers of these sizes, all 0."""
+    """Return an integer tensor of these sizes, all 0."""
     return torch.zeros(sizes, dtype=torch.int64)
 
 
 def find_word(guess: Guess) -> int:
-    """Return the id of an ordinary word, to which the configuration gives no special meaning."""
+    """Return the id of an ordinary token, to which the configuration gives no special meaning."""
     special = {
         value
         for place in (guess.configuration, *_parts(guess.configuration, "text"))
@@ -209,7 +214,7 @@ def _decoder_text(guess: Guess) -> torch.Tensor:
 
 
 def _patch_width(guess: Guess) -> int:
-    """Return the values per patch of the patch embedding; 0 if no layer has that name."""
+    """Return the values per patch that the model's patch embedding takes; 0 without a layer of that name."""
     for name, layer in guess.module.named_modules():
         weight = getattr(layer, "weight", None)
         if "patch_embed" in name and isinstance(weight, torch.Tensor) and weight.dim() >= 2:
@@ -250,7 +255,10 @@ def _pixels(guess: Guess) -> torch.Tensor:
 
 
 def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
-    """Return the images of each sample: a pair, tiles, or one; with values, because some models look for empty ones."""
+    """Return a tensor with several images per sample: a pair, tiles, or one.
+
+    A small tensor has values, because some models look for empty images.
+    """
     count = 2 if "labels" in guess.accepted and "input_ids" not in guess.accepted else 1
     tiled = _tiled(guess)
     if tiled is not None:
@@ -260,7 +268,7 @@ def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
 
 
 def _tiled(guess: Guess) -> tuple[int, int] | None:
-    """Return the height and width of an image that is cut into tiles; None if a model cuts none."""
+    """Return the height and width in pixels of an image that a model cuts into tiles; None if it cuts none."""
     sizes = guess.setting("image", "image_grid_pinpoints")
     return (int(sizes[0][0]), int(sizes[0][1])) if isinstance(sizes, list | tuple) and sizes else None
 
@@ -281,13 +289,13 @@ def _patches(guess: Guess) -> torch.Tensor:
 
 
 def _whole_patches(guess: Guess) -> tuple[int, int]:
-    """Return the patches along height and width of an image."""
+    """Return the whole patches along the height and width of an image."""
     height, width = guess.image()
     return max(height // guess.patch(), 1), max(width // guess.patch(), 1)
 
 
 def _pooled_patches(guess: Guess) -> torch.Tensor:
-    """Return the patches that each image token pools, numbered across all images; -1 for a missing one."""
+    """Return a (image tokens x patches) tensor of patch numbers that each token pools; -1 for a missing patch."""
     rows, columns = _whole_patches(guess)
     tall, wide = _pooled_grid(guess)
     places = torch.full((guess.batch, tall * POOLED, wide * POOLED), -1)
@@ -332,7 +340,7 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
 
 
 def _first_width(guess: Guess) -> int:
-    """Return the input width of the first layer that has one; 0 if there is none."""
+    """Return the input width of the model's first linear or 1D convolution layer; 0 if there is none."""
     for layer in guess.module.modules():
         if isinstance(layer, torch.nn.Linear | torch.nn.Conv1d):
             return int(layer.weight.shape[1])
@@ -340,7 +348,7 @@ def _first_width(guess: Guess) -> int:
 
 
 def _hop(guess: Guess) -> int:
-    """Return the samples per frame if a model takes audio both as a waveform and as a spectrogram; else 0."""
+    """Return the audio samples per spectrogram frame of a model that takes waveform and spectrogram; else 0."""
     return guess.number("audio", "hop_length") if {"input_values", "input_features"} <= {*guess.accepted} else 0
 
 
@@ -372,7 +380,7 @@ def _frame_mask(guess: Guess) -> torch.Tensor | None:
 
 
 def _marks(guess: Guess) -> torch.Tensor | None:
-    """Return the modality of each id: 0 for text, 1 for images, 2 for video and 3 for audio."""
+    """Return the modality of each token id: 0 for text, 1 for images, 2 for video and 3 for audio."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return None
@@ -385,7 +393,7 @@ def _marks(guess: Guess) -> torch.Tensor | None:
 
 
 def _places(guess: Guess) -> torch.Tensor | None:
-    """Return 1 for each id that an image query replaces, 0 for any other."""
+    """Return a mask of the token ids: 1 where an image query replaces the id, else 0."""
     ids, count = guess.made.get("input_ids"), guess.number("image", "latent_query_num")
     if ids is None or not count:
         return None
@@ -434,7 +442,7 @@ def _times(name: str) -> Rule:
 
 
 def _steps(*names: str) -> Rule:
-    """Return the rule of a trajectory: (batch, steps, width)."""
+    """Return the rule for an input of a trajectory, of shape (batch, steps, width)."""
 
     def make(guess: Guess) -> torch.Tensor | None:
         width = guess.number("text", *names) if names else 1
@@ -444,7 +452,7 @@ def _steps(*names: str) -> Rule:
 
 
 def _like(name: str, *, value: int = 1) -> Rule:
-    """Return the rule of integers with the sizes of another input."""
+    """Return the rule for an input of constant integers with the sizes of another input."""
 
     def make(guess: Guess) -> torch.Tensor | None:
         other = guess.made.get(name)
@@ -523,12 +531,12 @@ RULES: Final[dict[str, Rule]] = {
     "aspect_ratio_ids": lambda guess: ones(guess.batch, 1),
     "aspect_ratio_mask": lambda guess: ones(guess.batch, 1, guess.number("image", "max_num_tiles") or 4),
 }
-"""Name of an input -> rule that makes it; a rule may read the inputs before it."""
+"""Name of an input -> rule that makes it; a rule may use inputs that are listed before its own."""
 
 ALONE: Final = frozenset(
     {"inputs_embeds", "hidden_states", "query_embeds", "inputs", "pixel_values_videos", "grid_thw"}
 )
-"""Inputs that replace others, and are not given together with them."""
+"""Inputs that replace other inputs and are not added to them."""
 
 
 def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
@@ -537,7 +545,7 @@ def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
 
 
 def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
-    """Return an input without a rule by the ending of its name: ids, a mask, or embeddings."""
+    """Return an input that has no rule, made according to the suffix of its name (ids, mask, embeddings); else None."""
     if name.endswith("_ids"):
         return zeros(guess.batch, guess.tokens())
     if name.endswith("_mask"):
@@ -551,7 +559,7 @@ def is_integer_mask(name: str, value: torch.Tensor) -> bool:
 
 
 def make_input(guess: Guess, name: str) -> torch.Tensor | None:
-    """Return the input of this name, as given or as its rule makes it; None if neither is known."""
+    """Return an input with the sizes given by the user, else made by its rule; None without both."""
     spec = guess.given.get(name)
     rule = RULES.get(name)
     try:
@@ -571,7 +579,7 @@ def make_input(guess: Guess, name: str) -> torch.Tensor | None:
 
 
 def find_placeholder(guess: Guess, kind: str) -> int | None:
-    """Return the placeholder id of a modality; None if there is none."""
+    """Return the token id that stands for a feature of a modality; None if there is none."""
     names = [f"{kind}_token_id", f"{kind}_token_index", f"{kind}_token"]
     found = guess.setting("text", *names)
     return found if isinstance(found, int) and found >= 0 else None

@@ -19,7 +19,7 @@ from joulemap.trace.module import trace_module
 from joulemap.trace.source import ModelRequest
 
 PREFIX: Final = "joulemap_node_"
-"""Prefix of the modules that nodes become; no module of a program has it."""
+"""Prefix of the names of modules made from nodes; no module of a program has it."""
 
 
 @frozen
@@ -27,13 +27,13 @@ class ProgramNode:
     """Node of a saved program that runs an operator."""
 
     name: str
-    """Name of the node in torch and in viewers."""
+    """Name of the node in torch and in graph viewers."""
     module_path: str
-    """Module that made the call when the program was saved; empty for the model itself."""
+    """Path of the module that made the call when the program was saved; empty for the model itself."""
 
 
 class _Call(torch.nn.Module):
-    """Module of one node, with the function that it calls."""
+    """Module that runs the call of one node."""
 
     def __init__(self, target: Any) -> None:
         super().__init__()
@@ -45,7 +45,10 @@ class _Call(torch.nn.Module):
 
 
 def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
-    """Return the node of each operator of a saved program, in the order of its workload; ModelError as for a trace."""
+    """Return the node that runs each operator of a saved program, in the order of the workload's operators.
+
+    Raises ModelError if the program cannot be traced.
+    """
     with hosting(request.model), limited_time(request.model):
         built = build_request(request)
         nodes = _split(built.module, request)
@@ -56,7 +59,7 @@ def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
 
 
 def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramNode]:
-    """Turn each call of a program into a call of a separate module; return module name -> node."""
+    """Replace each call in a program's graph by a call of a new module; return module name -> node."""
     if not isinstance(module, torch.fx.GraphModule):
         raise ModelError(f"{request.model} is not a program of nodes")
     nodes: dict[str, ProgramNode] = {}
@@ -71,5 +74,5 @@ def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramN
 
 
 def _find_path(stack: Mapping[str, tuple[str, object]] | None) -> str:
-    """Return the innermost module that was being called."""
+    """Return the path of the innermost module on a node's module stack; empty without a stack."""
     return [*stack.values()][-1][0] if stack else ""

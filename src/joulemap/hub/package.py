@@ -1,4 +1,4 @@
-"""Package of a code file, and the source tree that its imports come from. Imports no torch."""
+"""Package of a Python file, and the source tree from which its imports come. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import Final
 
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-"""Folders of installed packages, which are not part of the source tree around them."""
+"""Names of folders with installed packages, which do not belong to the source tree around them."""
 
 
 def find_package(path: Path) -> tuple[Path, str]:
-    """Return the folder that a file's absolute imports start from, and its package, empty for none.
+    """Return (folder at which a file's absolute imports start, name of its package, empty without one).
 
-    Packages are the folders above the file that have an `__init__.py`.
+    A package consists of the folders above the file that have an `__init__.py`.
     """
     root, names = path.resolve().parent, list[str]()
     while (root / "__init__.py").is_file() and root.name:
@@ -27,13 +27,13 @@ def find_package(path: Path) -> tuple[Path, str]:
 
 
 def list_code(path: Path) -> list[Path]:
-    """Return every Python file of the outermost package of a file; none if it is in no package."""
+    """Return every Python file of the outermost package that contains a file; empty if it is in no package."""
     root, package = find_package(path)
     return sorted((root / package.partition(".")[0]).rglob("*.py")) if package else []
 
 
 def digest_package(path: Path) -> str:
-    """Return sixteen hexadecimal digits of all code of a file's package; empty if it is in none."""
+    """Return sixteen hexadecimal digits that identify all code of a file's package; empty if it is in none."""
     files = list_code(path)
     digest = hashlib.sha256()
     for file in files:
@@ -44,9 +44,9 @@ def digest_package(path: Path) -> str:
 
 @contextlib.contextmanager
 def importing(tree: Path, other: Path) -> Iterator[None]:
-    """Search a source tree first for imports inside the block, and unload these modules afterwards.
+    """Import from a source tree first in this context, and unload its modules afterwards.
 
-    Modules already imported from the tree, or from an `other` version of it, are set aside inside.
+    Modules imported before from the tree, or from its version `other`, are hidden meanwhile.
     """
     trees = (tree.resolve(), other.resolve())
     aside = _take_out(trees)
@@ -61,7 +61,7 @@ def importing(tree: Path, other: Path) -> Iterator[None]:
 
 
 def _take_out(trees: tuple[Path, ...], kept: set[str] | frozenset[str] = frozenset()) -> dict[str, ModuleType]:
-    """Remove and return the modules of trees in `sys.modules`, except installed ones and this package."""
+    """Remove and return the entries of `sys.modules` below these trees, except installed packages and joulemap."""
     found = {}
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)

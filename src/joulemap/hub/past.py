@@ -1,8 +1,8 @@
-"""Inputs of a decoder's forward pass: tokens, after a past of keys, values and states.
+"""Inputs of a decoder's forward pass: new tokens, and the keys, values and states of cached tokens (its past).
 
-factory that takes tokens and cached ──► its inputs as they are
-example inputs that hold a past      ──► the same, with new sizes where they grow with sequences, tokens or the past
-argument for a past                  ──► the past that the model itself returns for the cached tokens
+factory that takes tokens and cached   its inputs, unchanged
+example inputs that contain a past     the same inputs, resized to the sequences, tokens and past requested
+argument for a past                    the past that the model itself returns for the cached tokens
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from joulemap.trace.source import ModelRequest
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
-"""Function that runs the module as in a trace."""
+"""Function (positional, keyword arguments) -> result that runs the module as in a trace."""
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
-"""Pattern of the arguments of a forward pass with the keys, values or states of earlier tokens."""
+"""Pattern of argument names of a forward pass that contain keys, values or states of earlier tokens."""
 
 OFFSETS: Final = ("start_pos", "start", "offset", "pos", "position")
-"""Arguments that state the number of earlier tokens."""
+"""Argument names of a forward pass that state the number of earlier tokens."""
 
 LAST: Final = "logits_to_keep"
-"""Argument of transformers classes with the number of last tokens whose logits are requested."""
+"""Argument of transformers classes that limits the logits to those of the last tokens."""
 
 IDS: Final = "input_ids"
 
@@ -43,15 +43,15 @@ ADVICE: Final = (
     "return (module, inputs) with a past in the inputs, take past=None and return (logits, past), or let the factory "
     "take batch, tokens and cached"
 )
-"""Advice on how to make a custom module decode."""
+"""Advice for error messages: how to make a custom module decode."""
 
 
 def build_past(
     module: torch.nn.Module, own: Any, request: ModelRequest, run: Run, *, is_sized: bool
 ) -> tuple[Inputs, tuple[str, ...]]:
-    """Return the inputs of a pass, and the notes on it; ModelError if inputs cannot be found.
+    """Return (inputs of a decoder's pass, notes). Raise ModelError if inputs cannot be found.
 
-    `own` are the inputs that the module brings; those of a factory that `is_sized` are used unchanged.
+    `own` are the module's own inputs. They are used unchanged if `is_sized`, because a factory made them for this pass.
     """
     if is_sized:
         return _call(own, request), ()
@@ -62,7 +62,7 @@ def build_past(
 
 
 def _call(own: Any, request: ModelRequest) -> Inputs:
-    """Return inputs as positional and keyword arguments."""
+    """Return a module's own inputs as (positional, keyword) arguments."""
     if isinstance(own, Mapping):
         return (), dict(own)
     if isinstance(own, list | tuple) and len(own):
@@ -81,7 +81,7 @@ def _tokens(sequences: int, tokens: int) -> torch.Tensor:
 
 
 def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[Inputs, tuple[str, ...]]:
-    """Return tokens, with the past that the module returns for the cached tokens, and the notes."""
+    """Return (inputs, notes): new tokens, and the past that the module returns for the cached tokens."""
     sizes, taken = request.sizes, parameters_of(module)
     assert sizes is not None
     past = next((name for name in taken if PAST.fullmatch(name)), "")
@@ -111,7 +111,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
 
 
 def _find_past(made: Any, name: str, model: str) -> Any:
-    """Return the past among the results of a forward pass; ModelError if there is none."""
+    """Return the keys, values and states among the results of a forward pass. Raise ModelError if there are none."""
     found: Any = None
     if isinstance(made, Mapping):
         found = made.get(name)
@@ -126,16 +126,19 @@ def _find_past(made: Any, name: str, model: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class _Example:
-    """Example inputs with a past, and the quantity that each of their sizes grows with."""
+    """Example inputs with a past, and the quantity with which each of their dimensions grows."""
 
     inputs: Inputs
     grows: Mapping[int, Mapping[int, str]]
-    """Index of a tensor -> dimension -> `batch`, `tokens`, `cached` or `total` (cached and tokens)."""
+    """Index of a tensor -> dimension -> `batch`, `tokens`, `cached` or `total` (cached plus new tokens)."""
     sizes: Mapping[str, int]
 
     @classmethod
     def find(cls, inputs: Inputs, request: ModelRequest, run: Run) -> _Example:
-        """Return the reading of example inputs with which the module runs correctly at other sizes."""
+        """Return the interpretation of example inputs with which the module also runs correctly at other sizes.
+
+        Raises ModelError if there is none.
+        """
         leaves = [leaf for _, leaf in named_tensors(inputs)]
         ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
         if ids is None:
@@ -157,13 +160,13 @@ class _Example:
         )
 
     def sized(self, request: ModelRequest) -> Inputs:
-        """Return the inputs at the sizes of a request."""
+        """Return the inputs, resized to the batch, tokens and past of a request."""
         sizes = request.sizes
         assert sizes is not None
         return self.resized({"batch": request.sequences, "tokens": sizes.tokens, "cached": sizes.cached})
 
     def resized(self, sizes: Mapping[str, int]) -> Inputs:
-        """Return the inputs with tensors of other sizes, and with numbers that state the length of the past."""
+        """Return the inputs with resized tensors, and with integers equal to the old length of the past replaced."""
         places = {id(leaf): place for place, (_, leaf) in enumerate(named_tensors(self.inputs))}
         whole = {**sizes, "total": sizes["cached"] + sizes["tokens"]}
 
@@ -184,7 +187,7 @@ class _Example:
 
 
 def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> Iterator[_Example]:
-    """Yield possible readings of input sizes, the likeliest first: past tokens come before the width of a head."""
+    """Yield possible interpretations of the dimensions of example inputs, the likeliest first."""
     batch, tokens = ids.shape
     deep = [leaf for leaf in leaves if leaf.is_floating_point() and leaf.dim() > 2]
     most = max(leaf.dim() for leaf in deep)
@@ -206,15 +209,18 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
 
 
 def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
-    """Return the dimension of a past that counts sequences: of those with size `batch`, the one at index `first`."""
+    """Return {dimension: `batch`} of a tensor with a past: the dimension of size `batch` at index `first` among such;
+    empty if absent.
+    """
     alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
     return {alike[first]: "batch"} if first < len(alike) else {}
 
 
 def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_thin: bool) -> dict[int, str]:
-    """Return the growing dimensions of another input: ids, positions, angles, and their masks, also of `cached` ones.
+    """Return dimension -> quantity for an input without a past, such as ids, positions, angles and masks.
 
-    Every dimension that may count tokens is one of them; with `is_thin`, only the last before the width of an element.
+    Every dimension that may count tokens is included. With `is_thin`, a floating-point input counts tokens only in its
+    second-last dimension.
     """
     found: dict[int, str] = {}
     if leaf.dim() and leaf.shape[0] == batch and (leaf.dim() > 1 or tokens != batch):
@@ -228,6 +234,6 @@ def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_
 
 
 def _first_shape(made: Any) -> tuple[int, ...]:
-    """Return the shape of the first tensor that a forward pass returns."""
+    """Return the shape of the first tensor in a result; empty without one."""
     first = next(iter(tensors_in(made)), None)
     return () if first is None else tuple(first.shape)

@@ -1,8 +1,8 @@
 """Published models by name: classes of transformers, diffusers and timm that a data file lists, built without weights.
 
 bert-base-uncased       transformers.BertModel, with the settings and the default input of the data file
-bert-base-uncased-384   the same at another number of tokens
-sd-1.5-vae-decoder      diffusers.AutoencoderKL: its method `decode`, without the parts that only encode
+bert-base-uncased-384   the same model with another number of tokens
+sd-1.5-vae-decoder      method `decode` of diffusers.AutoencoderKL, without the parts that only encode
 sdxl-unet-guided        two samples in each input of one inference
 """
 
@@ -30,26 +30,28 @@ from joulemap.trace.source import InputSpec, ModelRequest, parse_input
 from joulemap.trace.tensor import DTYPES
 
 TABLE: Final = Path(__file__).parents[1] / "catalog" / "data" / "model" / "published.toml"
-"""Data file with the models."""
+"""Data file that lists the models."""
 
 ALIASES: Final = "aliases"
-"""Table of the data file with other names of torchvision's models and of detectors."""
+"""Table of the data file with alternative names of torchvision models and detectors."""
 
 
 @frozen(kw_only=True)
 class Published:
-    """Published model: its class, the settings that differ from the class's defaults, and its default input."""
+    """Entry of a published model: its class, the settings that differ from the class's defaults, and its default
+    inputs.
+    """
 
     name: str
     library: str
-    """Package of the class."""
+    """Name of the Python package with the class."""
     kind: str
-    """Class of the package."""
+    """Name of the class in the package."""
     family: str
-    """Family under which the model is scored."""
+    """Model family under which its errors are reported."""
     task: str
     aliases: tuple[str, ...]
-    """Other names, and names of models with equal sizes."""
+    """Alternative names, and names of models with equal sizes."""
     inputs: tuple[InputSpec, ...]
     """Default inputs of one inference."""
     basis: str
@@ -57,15 +59,15 @@ class Published:
     settings: Mapping[str, Any] = attrs.field(factory=dict)
     """Settings that differ from the defaults of the class."""
     shared: tuple[InputSpec, ...] = ()
-    """Inputs without a batch."""
+    """Inputs that have no batch dimension and are shared by all samples."""
     calls: Mapping[str, str] = attrs.field(factory=dict)
-    """Method that one pass runs -> its input; empty for the forward pass."""
+    """Method that one inference runs -> name of its input; empty to run the forward pass."""
     untied: tuple[str, ...] = ()
-    """Modules whose weight the checkpoint stores separately, although the library ties it to the embedding's weight."""
+    """Paths of modules with a weight of their own in the checkpoint, although the library ties it to the embedding."""
     lacks: tuple[str, ...] = ()
-    """Parts that these methods do not use."""
+    """Parts of the model that the methods in `calls` do not use."""
     note: str = ""
-    """Description of one pass; empty if the name says it."""
+    """Note on what one inference computes; empty if the model's name is clear."""
 
 
 def _read_table() -> dict[str, Any]:
@@ -73,14 +75,14 @@ def _read_table() -> dict[str, Any]:
 
 
 def load_aliases() -> Mapping[str, Sequence[str]]:
-    """Return the other names of models that are not published ones, by name."""
+    """Return name -> alternative names of the models that ship elsewhere (torchvision models and detectors)."""
     aliases: Mapping[str, Sequence[str]] = _read_table()[ALIASES]
     return aliases
 
 
 @cache
 def load_published() -> Mapping[str, Published]:
-    """Return the published models by name, with a separate model for each further number of tokens."""
+    """Return name -> published model; each further number of tokens is a model of its own."""
     found = {}
     for name, entry in _read_table().items():
         if name == ALIASES:
@@ -106,15 +108,16 @@ def load_published() -> Mapping[str, Published]:
 
 
 def _parse(text: str) -> InputSpec:
-    """Return the input that a text describes; a dot in the input's name nests it."""
+    """Return the input written as `NAME=sizes`; dots in the name stand for nested dictionaries."""
     name, _, sizes = text.partition("=")
     return attrs.evolve(parse_input(f"{name.rpartition('.')[2]}={sizes}"), name=name)
 
 
 def build_published(request: ModelRequest) -> tuple[nn.Module, Guesses, tuple[str, ...]]:
-    """Return (module, its inputs, notes) of a published model; given inputs and arguments replace the listed ones.
+    """Return (module, its inputs, notes) of a published model. The request's inputs and arguments override listed ones.
 
-    Raises ModelError if the package is missing or the model cannot be built, UnknownNameError for an unknown setting.
+    Raises ModelError if the package is missing or the model cannot be built, UnknownNameError for an unknown setting,
+    UsageError for an unknown input.
     """
     model = load_published()[request.model]
     batch = request.batch or 1
@@ -165,7 +168,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, 
 
 
 class Part(nn.Module):
-    """Model of which some methods run, without the parts that these do not use."""
+    """Module that runs some methods of a model, and drops the parts that they do not use."""
 
     def __init__(self, whole: nn.Module, calls: Mapping[str, str], lacks: Sequence[str]) -> None:
         super().__init__()
@@ -175,12 +178,12 @@ class Part(nn.Module):
         self.calls = calls
 
     def forward(self, **inputs: torch.Tensor) -> list[Any]:
-        """Return the result of each method."""
+        """Return the results of the methods, in order."""
         return [getattr(self.whole, method)(inputs[name]) for method, name in self.calls.items()]
 
 
 def _build_diffusers(model: Published, request: ModelRequest) -> nn.Module:
-    """Return a module of diffusers; ModelError if it cannot be built, UnknownNameError for an unknown setting."""
+    """Return a diffusers module. Raise ModelError if it cannot be built, UnknownNameError for an unknown setting."""
     import diffusers
 
     kind = getattr(diffusers, model.kind)
@@ -199,7 +202,7 @@ def _build_diffusers(model: Published, request: ModelRequest) -> nn.Module:
 
 
 def _make_inputs(inputs: Sequence[InputSpec], shared: Sequence[InputSpec]) -> Guesses:
-    """Yield the inputs of a model once, as keyword arguments; a dot in a name nests it."""
+    """Yield the inputs of a model once, as keyword arguments; dots in a name make nested dictionaries."""
     made: dict[str, Any] = {}
     for spec in (*inputs, *shared):
         *parts, last = spec.name.split(".")

@@ -1,9 +1,9 @@
 """Loading of a program that `torch.export.save` wrote, so that no code in it runs unless the user trusts it.
 
-Loading does more than reading. Pickles call functions. The program is text that becomes code: names are pasted into a
-Python function, sizes are evaluated by sympy, an operator is any attribute of torch that a dotted name leads to, and
-the structure of inputs imports modules. A program is therefore refused unless each of its parts is of a kind that an
-exported module of ATen operators has. Its tensors are read by `torch.load(weights_only=True)`.
+Loading can run code. Pickles call functions. Parts of the program become Python code: names are inserted into a
+function, sympy evaluates sizes, an operator can name any attribute of torch, and the structure of inputs imports
+modules. A program is therefore refused unless each part is of a kind found in exported modules of ATen operators. Its
+tensors are read by `torch.load(weights_only=True)`.
 
 Source: torch/export/pt2_archive/_package.py (`load_pt2`), torch/_export/serde/serialize.py, torch/fx/graph.py.
 """
@@ -37,7 +37,7 @@ _INERT: Final = re.compile(
     r"archive_format|archive_version|byteorder|version|\.(data|format)[/_].*|\.storage_alignment|extra/.*"
     r"|data/(weights|constants)/(weight|tensor)_\d+"
 )
-"""Members of an archive that hold text or bytes, or that a configuration names."""
+"""Pattern of archive members that are harmless: text, bytes, or tensor data."""
 
 _PICKLED: Final = re.compile(r"data/(weights|constants|sample_inputs)/[^/]+\.pt")
 _CONFIGURATION: Final = re.compile(r"(?P<folder>data/(weights|constants)/)[^/]+_config\.json")
@@ -48,7 +48,7 @@ _OPERATOR: Final = re.compile(
     r"torch\.ops\.(?P<namespace>aten|prims|quantized|torchvision)\.(?P<name>\w+)\.(?P<overload>\w+)"
 )
 _FILES: Final = ("from_file",)
-"""Operators that open files."""
+"""Names of operators that open files, which are refused."""
 
 _ARITHMETIC: Final = re.compile(
     r"_operator\.(abs|add|and_|eq|floordiv|ge|getitem|gt|index|invert|le|lshift|lt|mod|mul|ne|neg|not_|or_|pos|pow"
@@ -65,7 +65,7 @@ _FUNCTION: Final = re.compile(
     r"|ModularIndexing|Mul|NegativeInfinity|Not|OpaqueUnaryFn_\w+|Or|Piecewise|Pow|PowByNatural|PythonMod|RShift|Rational"
     r"|Round(Decimal|ToInt)|Strict(Greater|Less)Than|Symbol|ToFloat|TruncTo(Float|Int)|Unequality|Where|ceiling|floor"
 )
-"""Functions of sizes, in the notation of sympy's `srepr`."""
+"""Pattern of functions allowed in expressions of sizes, in the notation of sympy's `srepr`."""
 
 _NUMBERS: Final = ("true", "false", "oo", "int_oo")
 _EXPRESSION: Final = re.compile(r"[\w (),='.+-]*")
@@ -75,36 +75,37 @@ _CONTAINER: Final = re.compile(
     r"builtins\.(tuple|list|dict)|collections\.OrderedDict|torch\.Size|torch\.return_types\.\w+"
     r"|torch\.fx\.immutable_collections\.immutable_(dict|list)"
 )
-"""Containers of inputs and outputs."""
+"""Pattern of container types allowed in the structure of inputs and outputs."""
 
 _PLAIN: Final = re.compile(r"""[^"'`\\(){}\x00-\x1f\x7f]*""")
-"""Text that is literal also between quotes."""
+"""Pattern of text that cannot end a quoted string or call a function."""
 
 _NAMES: Final = frozenset({"name", "as_name", "forward_arg_names"})
-"""Keys of names that become variables."""
+"""Keys whose texts become names of variables."""
 
 _NAMED: Final = frozenset(
     {"tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values"}
 )
 _MAPPED: Final = _NAMED | {"as_string_to_argument", "range_constraints", "treespec_namedtuple_fields"}
-"""Keys of mappings whose own keys are names of the program."""
+"""Keys of mappings whose own keys are names chosen by the program."""
 
 _REMARKS: Final = frozenset({"metadata", "as_string", "as_strings", "guards_code"})
-"""Keys of texts that are only quoted or kept; guards are not checked when a program is traced."""
+"""Keys whose texts never become code; guards are not checked when a program is traced."""
 
 
 class _CodeFoundError(Exception):
-    """Part of a file that may run code."""
+    """Part of a saved program that may run code when it is loaded."""
 
 
 Sizes = dict[str, tuple[int | None, ...]]
-"""Name of an input -> its sizes; None for a dynamic one."""
+"""Input name -> its sizes; None for a dynamic dimension."""
 
 
 def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any, Sizes]:
-    """Return (module, (positional, named) inputs that it was exported with or None, exported sizes by input in order).
+    """Return (module, example inputs, sizes of each input) of a saved program.
 
-    Raises ModelError for a file that is damaged, is something else, or may run code and is not trusted.
+    The example inputs are (positional, keyword) arguments used at export, or None if they were not saved. Raises
+    ModelError for a file that is damaged, is something else, or may run code and is not trusted.
     """
     path = request.path
     assert path is not None
@@ -125,7 +126,7 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any, Sizes]:
 
 
 def _read_sizes(program: torch.export.ExportedProgram) -> Sizes:
-    """Return the sizes of each tensor among the inputs of a program."""
+    """Return input name -> sizes of the tensors that a program takes."""
     given = {*program.graph_signature.user_inputs}
     found = {one.name: one.meta.get("val") for one in program.graph.nodes if one.op == "placeholder"}
     return {
@@ -137,9 +138,10 @@ def _read_sizes(program: torch.export.ExportedProgram) -> Sizes:
 
 @cache
 def name_return_types() -> None:
-    """Name `torch.return_types` (topk, sort, max by a dimension) in saved programs as PyTorch 2.15 does.
+    """Give `torch.return_types` (topk, sort, max along a dimension) the names that PyTorch 2.15 uses in saved programs.
 
-    Earlier versions have no name for these types: they neither save a program that returns one nor load one of 2.15.
+    Earlier versions have no names for these types. Without them, torch can neither save a program that returns such a
+    type, nor load one saved by 2.15.
     """
     for kind in torch.return_types.all_return_types:
         known = _pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
@@ -150,7 +152,7 @@ def name_return_types() -> None:
 
 
 def _load_without_code(path: Path) -> torch.export.ExportedProgram:
-    """Return the program of a file in torch's current format, for which there is only one reader."""
+    """Return the program in a file of torch's current format. Raise an error if any part of it may run code."""
     with zipfile.ZipFile(path) as members:
         if "version" in members.namelist():
             raise _CodeFoundError("it has a form that torch no longer writes")
@@ -177,7 +179,9 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _weights_only() -> Iterator[None]:
-    """Make `torch.load` read tensors only, also if its caller asks for all objects. Call it inside `hosting`."""
+    """Make `torch.load` refuse everything but tensors in this context, whatever its caller requests. Use it inside
+    `hosting`.
+    """
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     try:
@@ -187,7 +191,7 @@ def _weights_only() -> Iterator[None]:
 
 
 def _refuse_code(archive: PT2ArchiveReader) -> None:
-    """Raise _CodeFoundError for a member of an archive that loading does more than read."""
+    """Raise _CodeFoundError if an archive has a member that may run code when it is loaded."""
     members = archive.get_file_names()
     if len({member.lower() for member in members}) < len(members):  # the reader ignores case
         raise _CodeFoundError("two of its members have the same name")
@@ -204,7 +208,7 @@ def _refuse_code(archive: PT2ArchiveReader) -> None:
 
 
 def _check_payloads(archive: PT2ArchiveReader, folder: str, configuration: Any) -> None:
-    """Check the sources of tensors: raw bytes, or a pickle of tensors."""
+    """Raise _CodeFoundError unless every tensor in a folder is stored as raw bytes or as a pickle of tensors."""
     for payload in configuration["config"].values():
         name = payload["path_name"]
         if not _PAYLOAD.fullmatch(name):
@@ -225,7 +229,7 @@ def _check_pickle(member: str, content: bytes) -> None:
 
 
 def _unsafe_globals(content: bytes) -> str:
-    """Return the names that a pickle imports beyond those of tensors; empty if it cannot be read."""
+    """Return up to three names that a pickle imports and tensors do not need; empty if it cannot be read."""
     try:
         found = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(content))
     except Exception:
@@ -234,7 +238,7 @@ def _unsafe_globals(content: bytes) -> str:
 
 
 def _check_program(value: Any, key: str) -> None:
-    """Raise _CodeFoundError for a text of a program that may become code; `key` is the key of the text."""
+    """Raise _CodeFoundError if a text in a program may run code when it is loaded; `key` is the key of `value`."""
     if isinstance(value, dict):
         for name, child in value.items():
             _check_text(name, "name" if key in _NAMED else "")
@@ -289,7 +293,7 @@ def _is_part_of_size(node: ast.AST, is_called: bool) -> bool:
 
 
 def _is_tree(node: Any) -> bool:
-    """Return whether the structure of inputs consists of tuples, lists and dictionaries with plain keys."""
+    """Return whether the structure of inputs or outputs uses only known containers with plain keys."""
     if node["type"] is None:
         return True
     keys = json.loads(node["context"]) or []

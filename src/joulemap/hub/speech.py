@@ -1,13 +1,13 @@
-"""Whisper, which transcribes speech, by name: its encoder and a step of its decoder, each a model of its own.
+"""Whisper, a speech recognizer, by name: its encoder and one step of its decoder are separate models.
 
     whisper_base_encoder, whisper_large_v3_encoder, …  mel spectrogram of 30 s to states, once a clip
     whisper_base_decoder, whisper_large_v3_decoder, …  next token, against caches, once for each token
 
 The encoder also computes the keys and values of all cross-attention layers, which the decoder reads at every step. The
-number of tokens is the number of decoder steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip
-each ten seconds with 40 tokens, `whisper_base(tokens=40)` one such clip. `--model-arg seconds=20` sets the length of a
-clip, `cached=100` the tokens before the step. Source: Radford et al., Robust Speech Recognition via Large-Scale Weak
-Supervision, 2022, Table 1 and released code.
+decoder runs once per token. Thus `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip every ten
+seconds with 40 tokens, and `whisper_base(tokens=40)` is one such clip. `--model-arg seconds=20` sets the length of a
+clip, and `cached=100` the tokens before the step. Source: Radford et al., Robust Speech Recognition via Large-Scale
+Weak Supervision, 2022, Table 1 and released code.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ FAMILY: Final = "whisper"
 
 
 class Size(NamedTuple):
-    """Sizes of a network."""
+    """Layers, width and vocabulary of a Whisper network."""
 
     encoder_layers: int
     decoder_layers: int
     width: int
     mels: int = 80
-    """Bands of the spectrogram."""
+    """Mel bands of the spectrogram."""
     vocabulary: int = 51_865
-    """Tokens that multilingual models know."""
+    """Number of tokens that the model can output."""
 
 
 SIZES: Final[Mapping[str, Size]] = {
@@ -47,29 +47,29 @@ SIZES: Final[Mapping[str, Size]] = {
     "large_v3": Size(32, 32, 1280, mels=128, vocabulary=51_866),
     "turbo": Size(32, 4, 1280, mels=128, vocabulary=51_866),
 }
-"""Name of a size -> its sizes."""
+"""Name of a Whisper size -> its layers, width and vocabulary."""
 
 HEAD: Final = 64
-"""Width of an attention head."""
+"""Elements per attention head."""
 
 FRAMES_PER_S: Final = 100
-"""Frames of the spectrogram per second of audio."""
+"""Spectrogram frames per second of audio."""
 
 MOST_TOKENS: Final = 448
-"""Positions of the decoder."""
+"""Maximum tokens of a transcript, for which the decoder has position embeddings."""
 
 MOST_SECONDS: Final = 30
-"""Longest clip in seconds, for which the encoder has positions."""
+"""Maximum length of a clip in seconds, for which the encoder has position embeddings."""
 
 CACHED: Final = 32
-"""Default number of tokens before a step of the decoder."""
+"""Default number of tokens already decoded before a decoder step."""
 
 Caches = tuple[torch.Tensor, torch.Tensor]
-"""Keys and values of one attention layer: batch, heads, positions, HEAD."""
+"""(keys, values) of one attention layer, each of shape (batch, heads, positions, HEAD)."""
 
 
 class Attention(nn.Module):
-    """Attention with projections of queries and results; keys and values are given."""
+    """Attention with its own query and output projections; the caller provides keys and values."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Attention(nn.Module):
 
 
 class KeyValue(nn.Module):
-    """Projections of keys, without bias, and of values."""
+    """Projections to keys (without bias) and values."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -92,25 +92,25 @@ class KeyValue(nn.Module):
         self.value = nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> Caches:
-        """Return keys and values of batch, positions, width."""
+        """Return (keys, values) from `x` of shape (batch, positions, width)."""
         return _split(self.key(x)), _split(self.value(x))
 
 
 def _split(x: torch.Tensor) -> torch.Tensor:
-    """Return batch, heads, positions, HEAD from batch, positions, width."""
+    """Return a (batch, positions, width) tensor as (batch, heads, positions, HEAD)."""
     heads: torch.Tensor = x.unflatten(-1, (-1, HEAD))
     return heads.transpose(1, 2)
 
 
 class Perceptron(nn.Sequential):
-    """Two linear layers of four times the width, with GELU."""
+    """Two linear layers with a GELU between them; the inner width is four times the outer."""
 
     def __init__(self, width: int) -> None:
         super().__init__(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and perceptron, each behind a normalization."""
+    """Self-attention and MLP, each after a layer normalization."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Two convolutions, the layers, and keys and values for each layer of the decoder."""
+    """Whisper encoder: two convolutions, the layers, and projections to keys and values for each decoder layer."""
 
     positions: torch.Tensor
 
@@ -142,14 +142,14 @@ class Encoder(nn.Module):
         self.example_inputs = torch.empty(1, size.mels, seconds * FRAMES_PER_S, device="meta")
 
     def forward(self, mel: torch.Tensor) -> list[Caches]:
-        """Return keys and values of the audio for each layer of the decoder."""
+        """Return (keys, values) of the audio for each decoder layer."""
         x = functional.gelu(self.second(functional.gelu(self.first(mel)))).transpose(1, 2)
         states = self.norm(self.layers(x + self.positions))
         return [cross(states) for cross in self.cross]
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention with a cache, attention to the audio, and perceptron, each behind a normalization."""
+    """Self-attention with a cache, attention to the audio, and MLP, each after a layer normalization."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class DecoderLayer(nn.Module):
         self.last_norm, self.mlp = nn.LayerNorm(width), Perceptron(width)
 
     def forward(self, x: torch.Tensor, cache: Caches, audio: Caches) -> tuple[torch.Tensor, Caches]:
-        """Return the token's state and the caches with it."""
+        """Return (state of the new token, caches to which its key and value are appended)."""
         states = self.norm(x)
         key, value = self.keys(states)
         cache = torch.cat((cache[0], key), dim=2), torch.cat((cache[1], value), dim=2)
@@ -168,7 +168,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """One step of the decoder: the scores of the next token."""
+    """One step of the Whisper decoder, which computes the logits of the next token."""
 
     def __init__(self, size: Size, seconds: int = MOST_SECONDS, cached: int = CACHED) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class Decoder(nn.Module):
         self.example_inputs = (token, token, *caches)
 
     def forward(self, token: torch.Tensor, position: torch.Tensor, *caches: torch.Tensor) -> list[torch.Tensor]:
-        """Return the scores of all tokens and the caches with the new one."""
+        """Return the logits over the vocabulary, followed by the caches with the new token appended."""
         x = self.tokens(token) + self.positions(position)
         count, kept = len(self.layers), []
         for index, layer in enumerate(self.layers):
@@ -200,11 +200,11 @@ NETWORKS: Final = tuple(f"whisper_{size}_{part}" for size in SIZES for part in (
 """Names of the networks."""
 
 MOST: Final = {"seconds": MOST_SECONDS, "cached": MOST_TOKENS - 1}
-"""Argument -> its maximum."""
+"""Argument of a network -> its maximum."""
 
 
 def build_whisper(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a network; UsageError for an unknown argument or a value out of its range."""
+    """Return (module, example inputs) of a network. Raise UsageError for an unknown argument or an invalid value."""
     size, _, part = name.removeprefix("whisper_").rpartition("_")
     known = ("seconds",) if part == "encoder" else tuple(MOST)
     for argument, value in arguments.items():

@@ -5,8 +5,9 @@
     mlperf_tiny_kws    keyword spotting      DS-CNN on 49 x 10 MFCC features          2.66 M MACs
     mlperf_tiny_ad     anomaly detection     dense autoencoder on 640 features        0.26 M MACs
 
-Layers and sizes follow the training scripts of the benchmark. Softmax, dropout and the audio front end are omitted:
-they take a negligible share, or the benchmark does not time them.
+Layers and sizes follow the training scripts of the benchmark. Softmax, dropout and the audio front end are omitted,
+because their share is negligible or the benchmark does not time them.
+
 Source: https://github.com/mlcommons/tiny, benchmark/training; Banbury et al., MLPerf Tiny Benchmark, NeurIPS 2021.
 """
 
@@ -44,7 +45,7 @@ def _separate(channels: int, width: int, stride: int) -> nn.Sequential:
 
 
 class VisualWakeWords(nn.Module):
-    """MobileNetV1 with a width of 0.25: whether a person is in a picture."""
+    """MobileNetV1 with a width of 0.25, which detects whether a person is in an image."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class VisualWakeWords(nn.Module):
 
 
 class ResidualStack(nn.Module):
-    """Two 3x3 convolutions with a residual connection; a 1x1 convolution where the shape changes."""
+    """Two 3x3 convolutions with a residual connection, which has a 1x1 convolution where the shape changes."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class ResidualStack(nn.Module):
 
 
 class ImageClassification(nn.Module):
-    """ResNet of three stacks: ten classes of small pictures."""
+    """ResNet of three stacks that classifies small images into ten classes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +99,7 @@ class ImageClassification(nn.Module):
 
 
 class KeywordSpotting(nn.Module):
-    """Depthwise-separable network: twelve classes of one second of speech."""
+    """Depthwise-separable network that classifies one second of speech into twelve classes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class KeywordSpotting(nn.Module):
 
 
 class AnomalyDetection(nn.Module):
-    """Dense autoencoder: the reconstruction of five frames of 128 mel bands."""
+    """Dense autoencoder that reconstructs five frames of 128 mel bands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,11 +141,11 @@ NETWORKS: Final[Mapping[str, Callable[[], nn.Module]]] = {
     "mlperf_tiny_kws": KeywordSpotting,
     "mlperf_tiny_vww": VisualWakeWords,
 }
-"""Name -> class of the network."""
+"""Name -> constructor of the network."""
 
 
 def build_tiny(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a network; UsageError for any argument, because its sizes are fixed."""
+    """Return (module, example inputs) of a network. Raise UsageError for any argument, because the sizes are fixed."""
     if arguments:
         raise UsageError(f"{name} takes no --model-arg: its sizes are those of the benchmark")
     with build_on_meta():

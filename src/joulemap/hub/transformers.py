@@ -22,39 +22,39 @@ from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.trace.source import InputSpec, ModelRequest
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
-"""Endings of the names of classes that are models, besides names with `For`."""
+"""Suffixes of class names that are models, in addition to names with `For`."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 TEXT_WIDTH: Final = "text_hidden_size"
-"""Setting with the width of the text embeddings that a part's features are merged with."""
+"""Setting with the width of the text embeddings with which a part's features are merged."""
 
 FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
-"""Settings of an image or audio part with the width of the features that it returns."""
+"""Settings of an image or audio part that state the width of its output features."""
 
 IMAGE_TOKENS: Final = "mm_tokens_per_image"
-"""Setting with the number of tokens that the patches of an image are pooled to, as a square."""
+"""Setting with the number of tokens to which the patches of an image are pooled; it is a square number."""
 
 MOST_PARTS: Final = 2_000
 """Maximum layers, blocks or experts that a setting may request."""
 
 _PARTS: Final = re.compile(r"(^|_)(layers?|blocks?|experts|depths?|stages)$")
-"""Settings that state how often a part is built."""
+"""Pattern of settings that state how often a part is repeated."""
 
 _PRETRAINED: Final = "use_pretrained_backbone"
-"""Setting that downloads weights, which a trace does not need."""
+"""Setting that makes a model download weights, which a trace does not need."""
 
 _DTYPES: Final = ("dtype", "torch_dtype")
-"""Settings of a file with the dtype of its weights; a trace uses fp32, and a precision is requested separately."""
+"""Settings with the dtype of stored weights. They are ignored: a trace uses fp32, and the user requests a precision."""
 
 UNDECLARED: Final[Mapping[str, tuple[str, ...]]] = {
     "DebertaV2Config": ("norm_rel_ebd", "position_buckets", "share_att_key"),
 }
-"""Configuration -> settings that the model reads although the configuration does not declare them."""
+"""Configuration class -> settings that its model reads although the class does not declare them."""
 
 
 def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses | None, tuple[str, ...]]:
-    """Return (module, its possible inputs or None if all inputs are given by position, notes on the differences).
+    """Return (module, its possible inputs, notes). The inputs are None if the request gives all of them by position.
 
     Raises UnknownNameError for an unknown name or setting, ModelError for a model that the library cannot build.
     """
@@ -92,20 +92,22 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
 
 
 def _find_maker(transformers: Any, request: ModelRequest, configuration: Any) -> Any:
-    """Return the function that builds a model from a configuration: with logits, if the model is to decode."""
+    """Return the function that builds a model from a configuration; the model has logits if the request is for
+    decoding.
+    """
     decodes = request.sizes is not None and type(configuration) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
     return (transformers.AutoModelForCausalLM if decodes else transformers.AutoModel).from_config
 
 
 def deepest(error: BaseException) -> BaseException:
-    """Return the root cause of an error; a library with late imports reports a missing name instead."""
+    """Return the root cause of an error. Libraries with late imports hide it behind an error about a missing name."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _read_file(request: ModelRequest) -> dict[str, Any] | None:
-    """Return the settings in a configuration file; None if there is none."""
+    """Return the settings in the request's configuration file; None if the request names none."""
     if request.path is None:
         return None
     values = read_checkpoint_files(request.path, str(request.path))
@@ -114,7 +116,7 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the dtype of stored weights, and without settings that download weights."""
+    """Return settings without the dtypes of stored weights, and with downloads of pretrained weights turned off."""
     return {
         name: _without_dtypes(value) if isinstance(value, Mapping) else name != _PRETRAINED and value
         for name, value in values.items()
@@ -123,7 +125,10 @@ def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_settings(values: Any, model: str, name: str = "") -> None:
-    """Raise ModelError, before anything is built, for more parts than a trace can finish, and for code of a hub."""
+    """Raise ModelError for more layers than a trace can finish, or for code that must be downloaded.
+
+    This check runs before anything is built.
+    """
     if isinstance(values, Mapping):
         for key, value in values.items():
             _check_settings(value, model, str(key))
@@ -139,7 +144,10 @@ def _check_settings(values: Any, model: str, name: str = "") -> None:
 def _take_quantization(
     values: dict[str, Any] | None, changes: dict[str, Any], name: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return (settings without quantization, quantization); changes of quantization are taken out of `changes`."""
+    """Return (settings without quantization, quantization or None), and remove quantization from `changes`.
+
+    Changes by the user override the file's quantization.
+    """
     found: Any = None
     if values is not None:
         text = values.get("text_config")
@@ -159,7 +167,7 @@ def _take_quantization(
 
 
 def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge changes into settings, recursively."""
+    """Return settings with changes applied; nested settings are merged recursively."""
     merged = dict(values) if isinstance(values, Mapping) else {}
     for name, value in changes.items():
         merged[name] = _merge(merged.get(name), value) if isinstance(value, Mapping) else value
@@ -167,7 +175,7 @@ def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
-    """Return the model class that the request or a folder's configuration names; None for the class of AutoModel."""
+    """Return the model class named by the request or the configuration file; None to let AutoModel choose."""
     name = request.factory
     if not name:
         architectures = (values or {}).get("architectures") or ()
@@ -188,22 +196,12 @@ def _find(transformers: Any, name: str) -> Any:
 
 
 def _find_configuration(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None, head: Any) -> Any:
-    """Return the class of a model's configuration; UnknownNameError for an unknown name."""
+    """Return the configuration class of a model. Raise UnknownNameError for an unknown name."""
     kind = (values or {}).get("model_type")
     if head is not None:
         found = head.config_class
     elif request.factory:
-        name = request.factory if request.factory.endswith("Config") else f"{request.factory}Config"
-        known = [entry for entry in dir(transformers) if entry.endswith("Config")]
-        if name not in known:
-            heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
-            is_head = "For" in request.factory or request.factory.endswith(HEADS)
-            raise UnknownNameError(
-                "transformers model" if is_head else "transformers configuration",
-                request.factory if is_head else name,
-                heads if is_head else known,
-            )
-        found = _find(transformers, name)
+        found = _find_named(transformers, request.factory)
     else:
         types = transformers.CONFIG_MAPPING
         if kind not in types:
@@ -218,8 +216,23 @@ def _find_configuration(transformers: Any, request: ModelRequest, values: Mappin
     return found
 
 
+def _find_named(transformers: Any, factory: str) -> Any:
+    """Return the class of a configuration by its name or `model_type`; UnknownNameError for an unknown name."""
+    known = {entry.removesuffix("Config"): entry for entry in dir(transformers) if entry.endswith("Config")}
+    name = factory.removesuffix("Config")
+    if name in known:
+        return _find(transformers, known[name])
+    if factory in transformers.CONFIG_MAPPING:
+        return transformers.CONFIG_MAPPING[factory]
+    heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
+    is_head = "For" in factory or factory.endswith(HEADS)
+    raise UnknownNameError(
+        "transformers model" if is_head else "transformers configuration", factory, heads if is_head else list(known)
+    )
+
+
 def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Return settings as a tree: `text_config.num_hidden_layers` is a setting of the part `text_config`."""
+    """Return settings as nested dictionaries: `text_config.num_hidden_layers` is a key of `text_config`."""
     tree: dict[str, Any] = {}
     for name, text in arguments:
         *parts, last = name.split(".")
@@ -233,7 +246,7 @@ def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
 
 
 def read_setting(text: str) -> Any:
-    """Return a setting as a literal of Python or JSON, or as text if it is neither."""
+    """Return a setting parsed as a Python or JSON literal, or the text itself if it is neither."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     try:
@@ -243,10 +256,10 @@ def read_setting(text: str) -> Any:
 
 
 def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str, Any], name: str) -> Any:
-    """Return a configuration of these values, or of its defaults, with changes; changes of its parts are nested.
+    """Return a configuration object from `values`, or the defaults of `kind` without them, with nested changes applied.
 
-    Settings that a constructor derives follow the changed ones. Raises UnknownNameError for an unknown setting,
-    ModelError for one that does not take effect.
+    Settings that the constructor derives are derived from the changed values. Raises UnknownNameError for an unknown
+    setting, ModelError for one that does not take effect.
     """
     if not changes:
         return kind() if values is None else kind.from_dict(dict(values))
@@ -279,10 +292,11 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
 
 
 def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Make the image and audio parts fit the text that they join, if the library's defaults do not.
+    """Adjust the image and audio parts of a default configuration so that they fit its text part; return notes on
+    changes.
 
-    Features become as wide as the text, and an image becomes whole squares of the patches that are pooled to one token.
-    Requested settings stay. Returns notes on the adjusted values.
+    Features get the width of the text. An image gets whole squares of the patches that are pooled to one token.
+    Settings requested by the user are not adjusted.
     """
     notes = []
 
@@ -313,7 +327,7 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
 
 
 def _is_changed(changes: Any, part: str, name: str) -> bool:
-    """Return whether a setting of a part was requested, at any depth."""
+    """Return whether the user set this setting of a part, at any nesting depth."""
     if not isinstance(changes, Mapping):
         return False
     own = changes.get(part)

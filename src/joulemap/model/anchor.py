@@ -1,29 +1,29 @@
 """The anchor: unattributed board power, derived from the power limit or from power measured under a load.
 
 Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
-sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory
-copy. If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The
-difference becomes an energy for the time in which units or memories are busy:
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory copy.
+If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The difference
+becomes an energy for the time in which units or memories are busy:
 
     per clock of memory = (share x limit x T - E) / memory time / f      of the copy
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
-The vector lanes of a CPU get one energy per clock, the lowest of those at all precisions: a core's clock tree and
-sequencers do not depend on the precision, and only the probe that uses most of the core comes near the limit.
+The vector lanes of a CPU get one energy per clock, the lowest over all precisions. A core's clock tree and sequencers
+do not depend on the precision, and only the probe that uses most of the core comes near the limit.
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
-the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. At a
-lower clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
-follows the chip's voltage: on an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Measured per
-core and clock, the power is 0.58 and 0.70 of that at 1.5 and 1.73 GHz; the voltage law gives 0.58 and 0.67 (NVIDIA
-developer forum 323456).
+the board and the contribution of the other energy. Nothing is added if the probe draws that share anyway. At a lower
+clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
+follows the chip's voltage. On an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Per core and
+clock, it draws 0.58 and 0.70 of that at 1.5 and 1.73 GHz. The voltage law gives 0.58 and 0.67 (NVIDIA developer forum
+323456).
 
-The limit of a chip whose file lacks `works_at_limit` is a budget: its energies per action stay as given, and its energy
+If a chip's file lacks `works_at_limit`, its limit is a budget. Its energies per action stay as given, and its energy
 does not follow `tdp`.
 
-The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
-loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
-bound:
+The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which
+predicted power equals measured power, in the geometric mean over the loads. If the measured power covers more than the
+board, it is only an upper bound:
 
     power of a load = (E + e_memory x f x memory time + e_unit x f U x compute time) / T          = measured
 
@@ -70,19 +70,19 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 MARGIN: Final = 1e-9
-"""Relative margin added to the target energy, so that rounded ledger lines do not add up to less."""
+"""Relative margin on the target energy. Without it, rounded ledger lines may add up to less than the target."""
 
 TIGHT: Final = 1e-12
 """Relative change of an energy per action at or below which the iteration has converged."""
 
 MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
-"""Maximum share of the power limit that a load may require; no probe exceeds the limit."""
+"""Largest share of the power limit that the search considers; just below 1, so that no probe exceeds the limit."""
 
 STEPS: Final = 1000
 """Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
 
 RUNTIME: Final = "graph"
-"""Runtime of the probes: one kernel without the host, as such probes are measured."""
+"""Runtime of the probes. Benchmarks time them as one kernel, without the launch by the host."""
 
 PRODUCT: Final = "gemm(m=4096,n=4096,k=4096)"
 """Operator of the probe `matrix_product`."""
@@ -91,7 +91,7 @@ COPY: Final = "elementwise(kind=relu,elements=67108864)"
 """Operator of the probe `stream_copy`: reads one array and writes another, with one operation per element."""
 
 PROBES: Final = (PRODUCT, COPY)
-"""Single operators used as probes."""
+"""Operators of the two probes of board power: a dense GEMM and a memory copy."""
 
 
 def choose_copy_precision(precisions: Iterable[str]) -> str:
@@ -101,19 +101,21 @@ def choose_copy_precision(precisions: Iterable[str]) -> str:
 
 
 def has_host_memory(hardware: Hardware) -> bool:
-    """Return whether off-chip data crosses the host link; then a copy does not load any board memory to its limit."""
+    """Return whether a chip works in its host's memory. Off-chip data then crosses the host link, so a copy does not
+    load any memory of the board to its limit.
+    """
     links = [link.bandwidth.value for link in hardware.links if link.connects == "host"]
     return hardware.memory_bandwidth.value <= max(links, default=0.0) * (1.0 + TOLERANCE)
 
 
 @frozen(kw_only=True)
 class Probe:
-    """Energy and busy times of a probe, without unattributed power."""
+    """Predicted energy and busy times of one probe, excluding unattributed power."""
 
     name: str
     spent_j: float
     static_j: float
-    """Static part of `spent_j`."""
+    """Part of `spent_j` that static power takes."""
     limit_j: float
     """Energy of the probe at the power limit."""
     compute_s: float
@@ -121,14 +123,17 @@ class Probe:
     memory_s: float
 
     def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
-        """Return the power missing during `busy_s` if other actions add `other_j`; 0 if none is missing."""
+        """Return the power in watts that must be added during `busy_s` for the probe to draw `share` of its limit.
+
+        `other_j` is unattributed energy that is already added. The result is 0 if no power is missing.
+        """
         missing_j = share * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
         return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
 
 
 @frozen(kw_only=True)
 class Measured:
-    """Probe of a load without unattributed power, and the load's measured energy."""
+    """A load with measured power: its prediction without unattributed power, and its measured energy."""
 
     load: Load
     probe: Probe
@@ -136,19 +141,19 @@ class Measured:
     """Measured power times the predicted time."""
 
     def excess(self, found: Prices) -> float:
-        """Return ln(predicted energy / measured energy), with this unattributed power in the prediction."""
+        """Return ln(predicted energy / measured energy). The prediction includes the unattributed power `found`."""
         units_j = found.units_w[self.load.precision] * self.probe.compute_s
         return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 
     @property
     def factor(self) -> float:
-        """Factor on all energy except static energy that reproduces the measurement."""
+        """Factor on all energy except static energy at which the prediction equals the measurement."""
         return (self.measured_j - self.probe.static_j) / (self.probe.spent_j - self.probe.static_j)
 
 
 @frozen(kw_only=True)
 class Prices:
-    """Unattributed power while memory is busy, and while units at each precision are busy."""
+    """Unattributed power in watts: of memory while it is busy, and of units at each precision while they are busy."""
 
     memory_w: float
     units_w: Mapping[str, float]
@@ -157,9 +162,9 @@ class Prices:
 def find_anchor(
     hardware: Hardware, probes: Mapping[str, WorkloadColumns], workloads: Sequence[WorkloadColumns] = ()
 ) -> tuple[EnergyAction, ...]:
-    """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
+    """Return the energies per action that unattributed board power adds or changes, at the default power mode.
 
-    `probes` contains the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
+    `probes` maps each of `PROBES` to its workload. `workloads` are those of `hardware.loads`, in order. The result is
     empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
     load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
@@ -217,9 +222,10 @@ def _find_alike(hardware: Hardware) -> tuple[str, ...]:
 
 
 def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:
-    """Return the share of the limit at which board loads draw the measured power and system loads draw no more.
+    """Return the share of the power limit at which the predicted power of the loads equals their measured power.
 
-    `least` is the share if no load covers just the board. The result is 0 if circuits alone draw the measured power.
+    Loads measured at the board determine the share, or `least` if there are none. Loads measured with the system around
+    the board can only lower it. The result is 0 if circuits alone draw the measured power.
     """
     whole = [one for one in measured if one.load.covers == "board"]
     share = _match_share(whole, solve, MOST_SHARE) if whole else least
@@ -230,7 +236,10 @@ def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], 
 
 
 def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
-    """Return the share, at most `most`, at which the loads' geometric mean power equals the measured power."""
+    """Return the share of the limit, at most `most`, at which the loads' predicted power equals their measured power.
+
+    The geometric mean over the loads counts.
+    """
 
     def excess(share: float) -> float:
         found = solve(share)
@@ -248,14 +257,17 @@ def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices],
 
 
 def _find_factor(measured: Sequence[Measured]) -> float:
-    """Return the factor on circuit energies if these alone draw more than the measured power; at most 1."""
+    """Return the factor, at most 1, that lowers circuit energies to the measured power if they exceed it."""
     whole = [one.factor for one in measured if one.load.covers == "board"]
     mean = math.exp(sum(math.log(one) for one in whole) / len(whole)) if whole else 1.0
     return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
 
 
 def _scale(hardware: Hardware, factor: float, source: str) -> tuple[EnergyAction, ...]:
-    """Return all scaled energies per action except static power and regulators; empty at the factor 1."""
+    """Return the energies per action multiplied by `factor`, except those of static power and regulators.
+
+    The result is empty if the factor is 1.
+    """
     if factor == 1.0:
         return ()
     return tuple(

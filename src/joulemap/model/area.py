@@ -69,8 +69,9 @@ MEMORY_AREA: Final[Mapping[float, float]] = {
 DIES: Final[Mapping[str, tuple[float, int]]] = {
     "l4": (294.0, 60), "t4": (545.0, 48), "a100_sxm4_80gb": (826.0, 128), "h100_sxm5": (814.0, 144),
 }  # fmt: skip
-"""Chip -> die area in mm2, and units on the die, including disabled ones. Basis: recalled. Source: NVIDIA white papers
-on AD104, TU104, GA100 and GH100."""
+"""Chip -> (die area in mm2, units on the die, including disabled ones). Basis: recalled. Source: NVIDIA white papers on
+AD104, TU104, GA100 and GH100.
+"""
 
 FITTED: Final = (
     "least squares over the ratios of the dies of DIES; areas of held-out dies are off by 1.3x in the geometric mean, "
@@ -92,7 +93,7 @@ DATAPATH: Final[Mapping[str, Quantity]] = {
 """Class -> share of multipliers and adders in the area of a unit, excluding memories and the area in `BESIDE`."""
 
 BESIDE: Final[Mapping[str, Quantity]] = {"gpu": _derived(102.0, "mm2", FITTED)}
-"""Class -> area per unit at 45 nm outside its datapath, including its portion of the rest of the die."""
+"""Class -> area per unit at 45 nm outside its datapath, including its part of the rest of the die."""
 
 WAFER_PRICE: Final[Mapping[float, float]] = {
     3.0: 19500.0, 4.0: 17000.0, 5.0: 16988.0, 7.0: 9346.0, 10.0: 5992.0, 12.0: 3984.0, 16.0: 3984.0, 20.0: 3677.0,
@@ -107,7 +108,7 @@ BYTES_PER_MB: Final = 1e6
 
 
 ARRAY: Final = ("geometry.array_rows", "geometry.array_columns")
-"""Constants that are the sides of a unit's array of processing elements."""
+"""Names of the geometry constants that are the sides of a unit's array of processing elements."""
 
 
 @frozen(kw_only=True)
@@ -121,7 +122,7 @@ class Area:
     """Area per byte of on-chip memory."""
     node_nm: float
     levels: Mapping[str, tuple[float, str]]
-    """Memory level -> bytes of one instance, and the part of the chip that each instance belongs to."""
+    """Memory level -> (bytes of one instance, part of the chip that has an instance each)."""
     sides: Mapping[str, float]
     """Constants of `ARRAY` that the chip states -> their values."""
 
@@ -142,11 +143,13 @@ class Area:
         )
 
     def array_ratio(self, values: Mapping[str, Floats]) -> Floats | float:
-        """Return the ratio of a unit's processing elements at these constants to the chip's own number."""
+        """Return the processing elements of a unit at these constants, as a ratio to the chip's own number."""
         return math.prod(values[name] / own for name, own in self.sides.items() if name in values)
 
     def find_mm2(self, values: Mapping[str, Floats]) -> Floats:
-        """Return the area with these values of constants, by name; constants not named keep the chip's own values."""
+        """Return the area of the chip at these values of constants. Constants that are not named keep the chip's own
+        values.
+        """
         units = np.asarray(values.get("unit_count", self.unit_count), dtype=np.float64)
         grown = self.array_ratio(values)
         elements = grown * math.prod(self.sides.values())
@@ -158,7 +161,9 @@ class Area:
         return found
 
     def find_usd(self, area_mm2: Floats) -> Floats:
-        """Return the cost of good dies for chips of these areas, split into equal dies within the reticle."""
+        """Return the cost of the good dies of a chip, for each area. An area beyond the reticle is split into equal
+        dies.
+        """
         price = at_node(WAFER_PRICE, self.node_nm) / WAFER_MM2.value
         die_mm2 = area_mm2 / np.maximum(np.ceil(area_mm2 / RETICLE.value), 1.0)
         found: Floats = area_mm2 * price * (1.0 + die_mm2 * DEFECTS.value / 3.0) ** 3
@@ -166,7 +171,7 @@ class Area:
 
 
 def at_node(table: Mapping[float, float], node_nm: float) -> float:
-    """Return a table's value at a node, by log-log interpolation; beyond the table, its end value."""
+    """Return a table's value at a process node by log-log interpolation. Beyond the table, its end value applies."""
     nodes = sorted(table)
     logs = [math.log(table[node]) for node in nodes]
     return float(np.exp(np.interp(math.log(node_nm), np.log(nodes), logs)))

@@ -41,7 +41,7 @@ JOINED: Final = tuple(
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
 TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
-"""Optional workload array of multiplicities -> array of equal length; if it is missing, each row counts once."""
+"""Optional workload array of multiplicities -> array of the same length. Without the former, each row counts once."""
 
 
 @frozen(kw_only=True)
@@ -52,7 +52,7 @@ class Total:
     """Reason why the hardware cannot run the workload; None if it can, and then all other fields are set."""
     latency_fs: int | None = None
     interval_fs: int | None = None
-    """Interval between batches."""
+    """Interval between batches in steady state."""
     energy_fj: int | None = None
     clock_fraction: float | None = None
     """Clock as a fraction of the full clock; below 1 if the power cap lowers it."""
@@ -63,12 +63,14 @@ class Total:
 
 @define(kw_only=True, eq=False, slots=False)
 class JoinedColumns(WorkloadColumns):
-    """Several concatenated workloads; `batch` and `weight_bytes` are placeholders."""
+    """Several workloads concatenated into one. `batch` and `weight_bytes` are placeholders; use the fields per
+    workload.
+    """
 
     workload_index: Integers
-    """Workload of each operator."""
+    """Index of each operator's workload."""
     batches: Floats
-    """Samples of each workload."""
+    """Number of samples in a batch of each workload."""
 
     @property
     def workload_count(self) -> int:
@@ -92,7 +94,7 @@ class JoinedColumns(WorkloadColumns):
 
 
 def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
-    """Return the concatenation of workloads; each must have an operator that computes."""
+    """Return workloads concatenated into one. Each must have an operator that computes."""
     shifts = {
         "call_index": [int(one.call_index[-1]) + 1 for one in works],
         "subgraph_index": [one.subgraph_count for one in works],
@@ -161,8 +163,8 @@ class Together:
     ) -> tuple[Total, ...]:
         """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
-        GEMM weights are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
-        without an energy, KeyError for a number that the hardware lacks, UsageError for weights that are no narrower.
+        GEMM weights are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action without
+        an energy, KeyError for a number that the hardware lacks, UsageError if `weight_precision` is not narrower.
         """
         if precision not in hardware.peaks:
             return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)
@@ -175,7 +177,7 @@ class Together:
         return tuple(found[number] for number in range(len(self.works)))
 
     def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
-        """Return the bytes of (weights, peak activations) of each workload, on hardware that splits no batch."""
+        """Return (weight bytes, peak activation bytes) of each workload, on hardware that splits no batch."""
         how = precision, runtime, weight_precision
         if how not in self._sizes:
             joined = self._join(tuple(range(len(self.works))))
@@ -190,7 +192,10 @@ class Together:
         return self._joined[some]
 
     def _evaluate(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
-        """Return the totals of some workloads; halve the group on overflow to find the workloads that do not fit."""
+        """Return the totals of the workloads at the indices `some`.
+
+        If a total is beyond the store's range, the group is halved until the workloads at fault are alone.
+        """
         if not some:
             return []
         try:

@@ -1,7 +1,7 @@
 """Variants of a chip with other numbers, set by a question or by one of many points.
 
-A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
-follow the units, and the other clocks follow the main one, as in a power mode. The highest clock of the die stays, so
+A number changes alone, except clock and unit count. Peaks and on-chip bandwidths follow both, and vector cores of an
+NPU follow the units. The other clocks follow the main clock, as in a power mode. The highest clock of the die stays, so
 voltage follows the clock by the power law. `follow` implements this for single numbers and for arrays of many designs.
 """
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
-    """Return a chip, as used in runs, with some numbers replaced; without changes, the hardware itself.
+    """Return a chip with some numbers replaced, and with the numbers that `follow` derives from them.
 
-    Numbers derived earlier stay as they are. `name` becomes the new id, if given. Raises ValueError if the resulting
-    numbers contradict each other.
+    Without changes and name, the result is the hardware itself. `name` becomes the new id, if given. Raises ValueError
+    if the resulting numbers contradict each other.
     """
     if not changes and not name:
         return hardware
@@ -49,7 +49,7 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
 
 
 def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int) -> Hardware:
-    """Return the record of one point; `varied` maps each address to an array with one number per point.
+    """Return the hardware of one point: the chip with the numbers at `index` of the arrays in `varied`.
 
     Raises ValueError if numbers contradict each other, KeyError if the hardware has no such number.
     """
@@ -65,10 +65,10 @@ def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int
 
 
 def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, Any]:
-    """Return the changed numbers of these constants and of the numbers derived from them.
+    """Return address -> new number, for these constants and for the numbers that follow from them.
 
-    Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The result
-    has the form that `set_numbers` expects.
+    Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The result has
+    the form that `set_numbers` expects.
     """
     following = dict(_follow_rates(hardware, values))
     found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
@@ -81,7 +81,7 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
 
 
 def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
-    """Yield the quantities that follow units and clock, and the peaks that are set.
+    """Yield (address, new number) of peaks that are set, and of all that follows the clock and the number of units.
 
     If each unit may run its own copy of a model, on-chip memory follows the number of units.
     """
@@ -119,7 +119,7 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
 
 
 def _price(action: EnergyAction, value: Any) -> Any:
-    """Return energies per action in femtojoules; each distinct one is computed once."""
+    """Return the energies of an action in femtojoules. `value` is a number of joules, or an array of them."""
     if not np.ndim(value):
         return price_fj(action, float(value))
     each, place = np.unique(value, return_inverse=True)
@@ -127,8 +127,9 @@ def _price(action: EnergyAction, value: Any) -> Any:
 
 
 def price_fj(action: EnergyAction, value_j: float) -> float:
-    """Convert an energy per action to femtojoules at 15 digits, or return the unrounded energy of the action if both
-    are equal.
+    """Return an energy per action in femtojoules, rounded to 15 digits.
+
+    If it equals the action's own energy, that energy is returned unrounded.
     """
     own = action.energy_per_action_fj
     return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")

@@ -1,4 +1,4 @@
-"""Several chips as one whose numbers are columns, so that a formula for one chip evaluates all.
+"""Several chips as one chip whose numbers are arrays, so that a formula for one chip evaluates all.
 
     hardware.coefficient("tile_rows")      one chip: a number
                                            several: points x 1 numbers, which broadcast against a workload's columns
@@ -32,7 +32,7 @@ PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")
 PEAK_NUMBERS: Final = ("rate", "operations_per_clock", "unit_count", "clock_hz")
 
 MOST_AXES: Final = 8
-"""Maximum axes of a grid of hardware."""
+"""Maximum number of axes of a grid of points."""
 
 
 def list_numbers(hardware: Hardware, precision: str) -> tuple[tuple[Address, ...], list[float]]:
@@ -71,7 +71,10 @@ def _address(
     peaks: tuple[str, ...],
     actions: tuple[tuple[str, str], ...],
 ) -> tuple[Address, ...]:
-    """Return the addresses of the numbers of parts, cached because most hardware of a class has the same parts."""
+    """Return the addresses of a chip's numbers, given the names of its parts.
+
+    The result is cached, because most hardware of a class has the same parts.
+    """
     return (
         *(Address("quantity", name) for name in quantities),
         *(Address("geometry", name) for name in geometry),
@@ -87,7 +90,9 @@ def _address(
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
-    """Return all properties on which formulas branch, for any hardware: its components, not their numbers."""
+    """Return the properties of a chip on which formulas of any class branch: the parts that it has, without their
+    numbers.
+    """
     reference = hardware.reference
     return (
         hardware.architecture,
@@ -106,7 +111,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
 
 
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return chips that differ only in numbers as one vectorized chip, cached."""
+    """Return chips that differ only in numbers as one chip, whose differing numbers are arrays."""
     if len(hardware) == 1:
         return hardware[0]
     listed = [list_numbers(one, precision) for one in hardware]
@@ -128,7 +133,7 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
 
 
 def before_points(values: Floats) -> Floats:
-    """Return a list of alternatives as an array whose first axis precedes the axes of hardware grids and operators."""
+    """Return a list of alternatives as an array whose first axis precedes the axes of points and operators."""
     return values.reshape(-1, *(1,) * (MOST_AXES + 1))
 
 
@@ -150,7 +155,7 @@ def merge_axes(column: Floats) -> Floats:
 
 
 def decide(found: Any) -> bool:
-    """Return the truth value that all hardware evaluated together share."""
+    """Return a condition's truth value, which is equal for all hardware evaluated together."""
     return bool(np.asarray(found).flat[0])
 
 

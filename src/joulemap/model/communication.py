@@ -1,7 +1,7 @@
 """Collectives between devices, over the fastest link whose domain includes all of them.
 
-With n devices, S bytes of the whole buffer, B the bandwidth of the link in one direction, l its latency, f the clock,
-and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
+n devices exchange a buffer of S bytes. The link has the bandwidth B in one direction and the latency l; f is the clock.
+w is 2 for an all-reduce, which is a scatter and a gather, else 1:
 
     library = start / f + l steps + min(moved / (low_share R), ramp / f + moved / R)      rings: NCCL and its kin
     steps   = w (n - 1);  1 + peer_steps (n - 1) of all to all;  1 of a send
@@ -11,25 +11,25 @@ and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
     two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
     experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
 
-A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
-the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
-own_share of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most
-DIRECT_MOST bytes within a host whose devices are all directly connected. Every other all-reduce uses the library. A
-word of `variant` names a specific library.
+A library has two protocols and uses the faster one. One sends flags with the data, at low latency and about half the
+rate. The other fills the link after a ramp. Links start and ramp up while the host launches. A device passes own_share
+of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most DIRECT_MOST bytes
+within a host whose devices are all directly connected. Every other all-reduce uses the library. A word of `variant`
+names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
 
 In a training step a collective may reach beyond the devices of a link. Then rings cross hosts over one network card per
-device. So does each send between stages of a pipeline whose devices no link joins. m of the n devices are in a host,
-devices outside the group excluded, and N is the rate of a card:
+device. So does each send between stages of a pipeline whose devices no link joins. A host has m of the n devices, and a
+card has the rate N:
 
     R       = min(R of the link, m N);  N of all to all
     steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  in addition, in a tree of hosts
 
 A device without such links exchanges over PCIe with others in its host. A collective is a separate kernel: its start
-and steps are the launch, its bytes the memory time; in eager the host launches it like any other. What the device sends
-is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
+and steps are the launch, its bytes the memory time. In eager the host launches it like any other. The ledger counts the
+bytes that the device sends: w (n - 1) / n S, or (n - 1) S in one stage.
 
 Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
 two stages; recalled); the numbers are fitted to measurements that docs/model.md lists.
@@ -55,17 +55,18 @@ from joulemap.system.record import define, frozen
 KIND: Final = "communication"
 
 BEHIND: Final = "behind"
-"""Variant word of an exchange that overlaps with later computation and must end by the end of the step."""
+"""Variant word of a collective that overlaps with later computation and must end by the end of the training step."""
 
 AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
-"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it, the libraries
-whose collectives aiconfigurator measured take equal times."""
+"""Maximum bytes of an all-reduce that direct kernels compute. Source: vLLM, CustomAllreduce.max_size (recalled); beyond
+it, the libraries whose collectives aiconfigurator measured take equal times.
+"""
 
 HOST_DEVICES: Final = 8
-"""Maximum devices of one host, whose processes open each other's memory; typical of servers."""
+"""Maximum devices per host, as is typical of servers. The processes of one host can open each other's memory."""
 
 RACK_HOST_DEVICES: Final = 4
 """Devices per host in a link domain larger than a host, e.g. a two-board tray in a GB200 rack. Beyond a host only
@@ -77,12 +78,12 @@ DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
 
 @frozen(kw_only=True)
 class Path:
-    """Connection between the devices of a group, on one chip."""
+    """Connection between the devices of a group: its rates, latency and hops."""
 
     ring_rate: Floats | float
-    """Bytes per second of a device in one direction, all of its links together."""
+    """Bytes per second that a device sends in one direction over all of its links."""
     peer_rate: Floats | float
-    """Bytes per second of a device to one other device."""
+    """Bytes per second that a device sends to one other device."""
     latency: float
     hops: float
     """Number of links that a byte passes between any two devices."""
@@ -90,9 +91,9 @@ class Path:
     """True if each device can read the memory of every other device at the full link rate."""
     is_in_host: bool
     near: float
-    """Number of devices in the group that the link joins."""
+    """Number of devices of the group that one link domain joins."""
     far_rate: Floats | float = 0.0
-    """Bytes per second of a device to other hosts; 0 if the link joins the whole group."""
+    """Bytes per second that a device sends to other hosts; 0 if the link joins the whole group."""
     far_latency: Floats | float = 0.0
     """Total latency of all steps between hosts, one way, in seconds."""
 
@@ -114,10 +115,10 @@ class Exchange:
 
 
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
-    """Return the path between devices of one chip; raises UnsupportedError if there is none.
+    """Return the path between this number of devices of one kind. Raise UnsupportedError if no link joins them.
 
-    `stride` is the distance in devices between neighbours of a group that may reach beyond a link; 0 for a group that
-    may not.
+    `stride` is the distance in devices between neighbours of a group that may reach beyond a link. It is 0 for a group
+    that may not.
     """
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
@@ -181,14 +182,14 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
 
 
 def _count_devices(link: Link) -> float:
-    """Return the number of devices that a link joins, including the first."""
+    """Return the number of devices that a link joins; infinite if the link states none."""
     if link.connects == "host":
         return HOST_DEVICES
     return np.inf if link.domain_size is None else link.domain_size.value
 
 
 def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
-    """Return times and bytes of collectives among the operators; None if there are none; raises like `find_path`."""
+    """Return the times and bytes of collectives, or None if the kernels contain none. Raises like `find_path`."""
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None
@@ -204,7 +205,7 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
 
 
 def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int) -> dict[str, Floats]:
-    """Return times and bytes of collectives over `devices` devices, by field of `Exchange`."""
+    """Return field of `Exchange` -> its values for the collectives at `rows`, over `devices` devices."""
     operation = kernels.work.operation[rows]
     named = np.array([one.partition(" ")[0] for one in kernels.work.variant[rows].tolist()], dtype=np.str_)
     whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[..., rows]
@@ -249,7 +250,7 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with the link times of collectives; raises like `find_path`."""
+    """Return the placement with the link times of collectives. Raises like `find_path`."""
     found = find_exchange(kernels, hardware)
     if found is None:
         return placement
@@ -282,11 +283,11 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
 
 
 def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
-    """Return the placement with exchanges overlapped with computation, as far as a training step allows.
-
-    One exchange runs at a time. A `BEHIND` exchange starts once its data exist, and the step ends with the last one. An
-    `AHEAD` exchange starts when its predecessor is read, and its reader waits for it. A kernel takes only the time that
-    is not hidden. Its memory traffic takes bandwidth from other kernels in any case.
+    """Return the placement with collectives overlapped with computation, as far as a training step allows. One
+    collective runs at a time. A `BEHIND` collective starts once its data exist, and the step ends with the last one. An
+    `AHEAD` collective starts when the data of the one before it are read. The kernel that reads its own data waits for
+    it. A kernel takes only the time that is not hidden. Its memory traffic takes bandwidth from other kernels in any
+    case.
     """
     work, leader = kernels.work, kernels.leader
     if not work.has_word(BEHIND, AHEAD).any():
@@ -327,6 +328,8 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
 
 
 def count_links(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
-    """Return the bytes that the device sends to others; empty if there are no collectives."""
+    """Return the count of the link action: bytes that each collective sends to other devices; empty without
+    collectives.
+    """
     found = find_exchange(kernels, hardware)
     return {} if found is None else {LINK_ACTION: found.sent_bytes}

@@ -5,8 +5,9 @@ merged.
 
 The chip computes the operators that its compiler supports, the host the rest. They run one after the other, so that
 latencies and intervals add up. A value that one part writes and the other reads leaves the first part and enters the
-second. It passes through the memory that both reach, at the width of each. The copy therefore counts in the bytes, time
-and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch of operators.
+second. It passes through the memory that both can access, at the width of each. The copy therefore counts in the bytes,
+time and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch, a run of
+consecutive operators on the chip.
 
 A device alone (`NO_HOST`) leaves out the host's part: its run has rows of the chip's operators only.
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
-"""Static power actions of a chip and of a counted host, charged while either computes."""
+"""Static power actions of a chip, and of a host whose energy counts; both are charged while either computes."""
 
 KEPT: Final = {
     "first": "only operators before it",
@@ -46,17 +47,17 @@ KEPT: Final = {
 """Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
 
 AROUND_PRECISION: Final = "fp32"
-"""Precision at which a host scales pictures and decodes boxes."""
+"""Precision at which a host works before and after the model: scales pictures, decodes boxes."""
 
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
-"""Columns that count only the chip."""
+"""Columns of a merged run that count only the chip's part."""
 
 
 def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
-    """Return a mask of the operators on the host: unsupported ones, and supported ones outside the compiler's cut.
+    """Return a mask of the operators that fall back: unsupported ones, and supported ones that the cut rule leaves out.
 
-    Unsupported operators that depend on no input cause no fallback, because they are computed ahead. Work around the
-    model, such as resizing a picture, is the host's and does not cut it.
+    Unsupported operators that depend on no input cause no fallback, because they are computed ahead. The host always
+    does the work around the model, such as resizing a picture; this work does not cut the model.
     """
     pairs, place = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
     named = [(KINDS[int(kind)], operation) for kind, operation in pairs.T.tolist()]
@@ -80,7 +81,7 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
 
 
 def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> str:
-    """Return the names of operations that the compiler does not support, or not at their size, in model order."""
+    """Return the names of the operations that the compiler does not support, or not at their size, in model order."""
     names = dict[str, None]()
     for at in np.flatnonzero(fallen).tolist():
         kind, operation = KINDS[int(work.kind[at])], str(work.operation[at])
@@ -116,9 +117,9 @@ def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> 
 
 
 def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
-    """Return the host that computes the operators that fall back; raises UnsupportedError if there is none.
+    """Return the host that computes the operators that fall back.
 
-    Raises like `check_parts` too.
+    Raises UnsupportedError if no host is set, and like `check_parts`.
     """
     reason = check_parts(work, hardware, fallen)
     if hardware.helper is None:
@@ -127,17 +128,27 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
 
 def configure_host(host: Hardware, configuration: Configuration, operations: Texts) -> Configuration:
-    """Return the configuration of the host's part; pre- or postprocessing alone runs at `AROUND_PRECISION`."""
-    asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else configuration.precision
-    precision, weights = choose_precision(host, asked, configuration.weight_precision)
+    """Return the configuration of the host's part, at the precisions of `choose_host_precision`."""
+    own = configuration.precision, configuration.weight_precision
+    precision, weights = choose_host_precision(host, *own, operations)
     return attrs.evolve(
         configuration, hardware=host.id, power_mode=host.power_mode, precision=precision, weight_precision=weights
     )
 
 
+def choose_host_precision(host: Hardware, precision: str, weight_precision: str, operations: Texts) -> tuple[str, str]:
+    """Return the precisions of (activations, weights) of the operations that fall back. If all of them are work around
+    the model, they run at `AROUND_PRECISION`.
+    """
+    asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else precision
+    return choose_precision(host, asked, weight_precision)
+
+
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
-    """Return the host precisions of (activations, weights): the same, or the narrowest supported precision that can
-    represent it, or the widest one if none can.
+    """Return the precisions of (activations, weights) on the host.
+
+    A precision that the host supports stays. Otherwise activations and weights have the narrowest wider precision, or
+    the host's widest if none is wider.
     """
     if precision in host.peaks:
         return precision, weight_precision
@@ -147,7 +158,7 @@ def choose_precision(host: Hardware, precision: str, weight_precision: str) -> t
 
 
 def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:
-    """Return the workload of each side, and the stretch number of each operator.
+    """Return (workload of a side, stretch number of each operator) for each side.
 
     Each workload keeps all operators, but only those of its own side compute. Sides are counted from 0. For a chip and
     its host, side 1 is the host's: the operators that fall back.
@@ -158,8 +169,8 @@ def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[
 
 
 def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
-    """Return the workload in which data exchanged between the sides is written by one kernel and read again by
-    another.
+    """Return the workload in which data between two sides passes through memory: one kernel writes it, another reads
+    it.
     """
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     is_crossing = _find_crossing(work, side, is_computed)
@@ -176,7 +187,7 @@ def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
 
 
 def find_writers(work: WorkloadColumns) -> Integers:
-    """Return the operator that last wrote the buffer of each reading access; -1 if there is none."""
+    """Return the operator that last wrote the buffer of each reading access; -1 for none, and for other accesses."""
     count = work.operator_count + 1
     key = work.access_buffer * count + work.access_operator
     is_output = (work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0)
@@ -204,7 +215,7 @@ def _find_crossing(work: WorkloadColumns, side: Integers | Booleans, is_computed
 
 
 def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
-    """Return the workload with only some operators; the others become views without accesses."""
+    """Return the workload in which only the operators in `mine` compute; the others become views without accesses."""
     kept = mine[work.access_operator]
     accesses = {
         field.name: getattr(work, field.name)[kept]
@@ -215,7 +226,7 @@ def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
 
 
 def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integers:
-    """Return the number of the stretch (of chip or host) of each operator; views and constants join the one before."""
+    """Return the stretch number of each operator. Views and constants belong to the stretch before them."""
     rows = np.flatnonzero(is_computed)
     changes = np.zeros(len(side), dtype=np.int64)
     changes[rows[1:]] = side[rows[1:]] != side[rows[:-1]]
@@ -223,7 +234,7 @@ def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integ
 
 
 def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunColumns:
-    """Return the merged run of both parts, one after the other, on the chip and its host."""
+    """Return the run that consists of the chip's part and the host's part, one after the other."""
     operators = {
         field.name: np.concatenate([getattr(chip.operators, field.name), _of_host(host.operators, field.name)])
         for field in attrs.fields(OperatorColumns)
@@ -247,7 +258,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return the static energy of a chip over these times, each line rounded as in the ledger."""
+    """Return the energy of static power actions over these times in femtojoules, each line rounded as in the ledger."""
     prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
     leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
     return leaked
@@ -280,7 +291,9 @@ def _merge_subgraphs(chip: SubgraphColumns, host: SubgraphColumns) -> SubgraphCo
 
 
 def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> LedgerColumns:
-    """Return the merged ledger: the chip's lines, the host's lines as host actions, and static power on host time."""
+    """Return the ledger of both parts: the chip's lines, the host's as host actions, and static power while the host
+    works.
+    """
     reference, own = hardware.reference, host.hardware.reference
     place = np.array([-1 if (at := reference.position(host_key(one.key))) is None else at for one in own])
     leakage = own.position(STATIC_ACTION)

@@ -2,9 +2,9 @@
 
     kernel latency = launch + max(compute, memory)
 
-A kernel is a subgraph under the runtimes `fused` and `engine`, an ATen call under `eager` and `graph`: one operator, or
-the three of a fused attention. Operators that only rename memory, and in merged kernels those that do not depend on
-the input, belong to no kernel and have no row here.
+A kernel is a subgraph under the runtimes `fused` and `engine`. Under `eager` and `graph` it is an ATen call: one
+operator, or the three of a fused attention. Operators that only rename memory belong to no kernel and have no row here.
+In merged kernels, neither do operators that do not depend on the input.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from joulemap.model.workload import (
 from joulemap.system.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
-"""Kinds that another operator's kernel can compute on data in its registers."""
+"""Operator kinds that another operator's kernel can compute on data in its registers."""
 
 NEAR: Final = 1e-6
 """Maximum distance from a whole number that counts as rounding error."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
-"""Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""
+"""Operator kinds that run in another operator's kernel only if it has no GEMMs or is a mixture of experts."""
 
 
 @define(kw_only=True, eq=False, slots=False)
@@ -61,7 +61,7 @@ class KernelColumns:
     kernel_index: Integers
     kernel_count: int
     leader: Integers
-    """Row of each kernel that carries the costs of the kernel as a whole (its launch)."""
+    """Row of the operator that leads each kernel and carries the costs of the whole kernel, such as its launch."""
     input_bytes: Floats
     """Bytes read across the kernel's boundary, without weights."""
     weight_bytes: Floats
@@ -122,7 +122,7 @@ class KernelColumns:
 
     @cached_property
     def start_count(self) -> Floats:
-        """Kernel starts per row: 1 / `repeat_count` at the leader, 0 elsewhere."""
+        """Kernel starts per row: 1 / `repeat_count` for a kernel's leading operator, 0 for its other operators."""
         return self.at_leader(np.ones(self.kernel_count)) / self.repeat_count
 
     @cached_property
@@ -156,7 +156,7 @@ class KernelColumns:
     def rides(self) -> Booleans:
         """Mask of elementwise or row-wise operators in a kernel that another operator leads.
 
-        They run in the leader's epilogue, on its tiles, or convert its weights as it loads them.
+        They run in the leading operator's epilogue, on its tiles, or convert its weights as it loads them.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
         in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
@@ -172,14 +172,18 @@ class KernelColumns:
 
     @cached_property
     def is_sibling(self) -> Booleans:
-        """Mask of GEMMs that share the input of their kernel's leader; an engine joins their columns to its own."""
+        """Mask of GEMMs that share the input of their kernel's leading operator. An engine computes all of them as one
+        GEMM.
+        """
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
         mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:
-        """Return a column in which siblings and leaders hold their sum per kernel; other operators keep their value."""
+        """Return a column in which a leading operator and its siblings have the sum of their values; others keep their
+        own.
+        """
         mine = self.is_sibling | self.leads
         return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
 
@@ -232,11 +236,11 @@ class KernelColumns:
         return values if self.is_plain else np.asarray(values[..., self.kernel_index])
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a column that gives each kernel the value of its leader."""
+        """Return a column that gives each kernel the value of its leading operator."""
         return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
-        """Return a column with one value per operator; a single number of a point is spread over all operators."""
+        """Return a column with one value per operator. A single number applies to all operators."""
         rows = self.work.operator_count
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
@@ -245,12 +249,12 @@ class KernelColumns:
         return spread
 
     def each_kernel(self, values: Floats | float) -> Floats:
-        """Return a column with one value per kernel; a single number of a point is spread over all kernels."""
+        """Return a column with one value per kernel. A single number applies to all kernels."""
         values = np.asarray(values)
         return values if values.shape[-1:] == (self.kernel_count,) else values * np.ones(self.kernel_count)
 
     def growth(self, before: Floats, after: Floats) -> Floats:
-        """Return the growth factor of each operator's kernel; 1 if the value before was 0."""
+        """Return after / before of each operator's kernel, given values per kernel; 1 if the value before was 0."""
         before, after = np.broadcast_arrays(before, after)
         return self.per_operator(np.divide(after, before, out=np.ones(before.shape), where=before > 0.0))
 
@@ -290,7 +294,7 @@ class KernelColumns:
         return np.maximum(np.maximum.reduceat(columns, starts, axis=-1), 0.0)
 
     def take(self, kernels: Integers, times: Floats) -> KernelColumns:
-        """Return only these kernels, each of which represents `times` equal ones; rows keep their order."""
+        """Return only these kernels. Each of them represents `times` equal kernels; rows keep their order."""
         number = np.full(self.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
         rows = np.flatnonzero(number[self.kernel_index] >= 0)
@@ -332,7 +336,7 @@ class KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
         A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups. A part
-        count may be a fraction, such as 5 / 3, by which counts divide to whole numbers only up to rounding.
+        count may be a fraction, such as 5 / 3. Counts that are whole except for rounding errors are then rounded.
         """
         work = self.work
         groups, rows = work.gemm_groups / part_count, work.gemm_m / part_count
@@ -358,9 +362,10 @@ class KernelColumns:
 
     @cached_property
     def one_run(self) -> KernelColumns:
-        """Kernels of one run of each operator that a pipeline repeats; the batch and the peak stay those of the whole.
+        """Kernels of one run of each operator, for pipelines that run operators several times per inference.
 
-        In `eager` the host launches each run, otherwise the whole workload once.
+        Batch and peak activations stay those of the whole workload. In `eager` the host launches each run, otherwise
+        the whole workload once.
         """
         runs = self.work.run_count
         if not (runs > 1.0).any():
@@ -381,9 +386,11 @@ class KernelColumns:
         return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
     def called_at(self, stretch: Integers) -> KernelColumns:
-        """Return the kernels with one host launch per stretch of operators, at the first kernel of the stretch.
+        """Return the kernels with one host launch per stretch of consecutive operators, at the first kernel of the
+        stretch.
 
-        `stretch` is per operator of the workload; in `eager` the host launches every kernel anyway.
+        `stretch` is the stretch number of each operator of the workload. In `eager` the host launches every kernel
+        anyway.
         """
         if self.runtime == "eager":
             return self
@@ -393,7 +400,7 @@ class KernelColumns:
         return attrs.evolve(self, host_launch_count=launches)
 
     def at_leader(self, values: Floats) -> Floats:
-        """Return a per-operator column with each kernel's value at its leader and 0 elsewhere."""
+        """Return a per-operator column: each kernel's value at its leading operator, 0 at all other operators."""
         if self.is_plain:
             return values
         placed = np.zeros((*values.shape[:-1], self.work.operator_count))
@@ -414,8 +421,8 @@ WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
-    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them
-    dequantizes them on chip. Raises UsageError for weights that are no narrower.
+    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them dequantizes
+    them on chip. Raises UsageError if `weight_precision` is not narrower.
     """
     is_fused = runtime in MERGING
     workload = build(workload, runtime)
@@ -478,7 +485,7 @@ def _is_inner(workload: WorkloadColumns) -> Booleans:
 
 
 def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
-    """Return the leader of each kernel: the member with most MACs, then most elementwise work, then the first."""
+    """Return the leading operator of each kernel: that with most MACs, then most elementwise work, then the first."""
     simple = work.elementwise_count + work.special_count
     order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
     leader = np.zeros(kernel_count, dtype=np.int64)

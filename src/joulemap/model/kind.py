@@ -24,7 +24,7 @@ TEXTS: Final = ("operation", "variant")
 
 @define(kw_only=True, eq=False)
 class Kinds:
-    """Kinds of kernels: the first kernel of each kind, and the kind of every kernel and operator.
+    """Groups of equal kernels: the first kernel of each kind, and the kind of every kernel and operator.
 
     The first kernel of a workload is its own kind, because it takes the remainder of divisions over all kernels.
     """
@@ -38,7 +38,9 @@ class Kinds:
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Kinds:
-        """Return the kinds of kernels; nothing is grouped if an exchange overlaps with the kernels around it."""
+        """Return the kinds of kernels, cached. Every kernel is its own kind if a collective overlaps with the kernels
+        around it.
+        """
         found = kernels.memo.get(("kinds",))
         if not isinstance(found, cls):
             found = kernels.memo["kinds",] = cls._find(kernels)

@@ -41,7 +41,7 @@ MAX_LINE_FJ = 2**63 - 1
 
 
 Counts = dict[int, Floats]
-"""Row of the reference table -> count per operator, in the order of the table."""
+"""Row of the hardware's reference table of energies -> count per operator, in the order of the table."""
 
 
 def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
@@ -73,7 +73,9 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts with static lines: the chip and a counted host draw static power while an operator runs."""
+    """Return the counts with static power added: of the chip, and of a host whose energy counts, while an operator
+    runs.
+    """
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
@@ -86,8 +88,8 @@ def with_unattributed(
 ) -> ActionCounts:
     """Return the counts with clock cycles of all units and of memory, if the hardware has unattributed power.
 
-    Cycles are those of busy time at the full clock of the power mode, so that the energy of a memory level whose
-    bandwidth follows the clock does not depend on a lowered clock.
+    Cycles are busy time x the full clock of the power mode. If the bandwidth of a memory level follows the clock, its
+    energy then does not depend on a lowered clock.
     """
     cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
     found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}
@@ -116,7 +118,7 @@ def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_
 
 
 def _spent_j(counts: Counts, reference: EnergyReference, voltage_factor: Floats) -> Floats:
-    """Return each operator's energy on the board in joules: of all counted actions but the host's static power."""
+    """Return the energy of each operator in joules, over all counted actions except the host's static power."""
     host = reference.position(HOST_ACTION)
     spent_j = np.zeros(1)
     for place, count in sorted(counts.items()):
@@ -186,7 +188,8 @@ def check_range(energy: Floats, hardware: Hardware, what: str) -> None:
 def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
     """Return each operator's energy (part that scales with the chip's voltage, rest) in joules at the full voltage.
 
-    Unrounded, for power: regulator losses and board actions are included at any boundary.
+    Energies are not rounded, because they serve to compute power. Regulator losses and board actions are included at
+    any boundary.
     """
     reference = hardware.reference
     chip_j, memory_j = _delivered_j(counts, reference)
@@ -200,7 +203,7 @@ def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
 
 
 def _delivered_j(counts: Counts, reference: EnergyReference) -> tuple[Floats, Floats]:
-    """Return the energy of each operator's actions (on chip, off chip) in joules at the full voltage.
+    """Return the (on-chip, off-chip) energy of each operator in joules at the full voltage, without board actions.
 
     Actions are added one by one, so that no sum depends on the number of operators evaluated together.
     """

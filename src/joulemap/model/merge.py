@@ -23,11 +23,11 @@ from joulemap.domain.workload import APPEND
 from joulemap.model.workload import IN_PLACE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
-"""Kinds whose kernels can be merged as light work, because they contain no GEMMs."""
+"""Operator kinds whose kernels can be merged as light work, because they contain no GEMMs."""
 
 
 def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
-    """Return the workload as the runtime executes it."""
+    """Return the workload as the runtime executes it; only an inference engine changes it."""
     return join_siblings(append_in_place(work)) if runtime == "engine" and work.kernel_group is None else work
 
 
@@ -89,13 +89,13 @@ def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
 
 @attrs.frozen(eq=False)
 class _Flow:
-    """Subgraphs in order, and the producers of their inputs."""
+    """Subgraphs of a workload in execution order, and the subgraphs that produce their inputs."""
 
     count: int
     computing: Integers
-    """Subgraphs that have a kernel."""
+    """Indices of the subgraphs that have a kernel."""
     multiplying: Integers
-    """Subgraphs with a kernel that multiplies."""
+    """Indices of the subgraphs whose kernel multiplies."""
     is_light: Booleans
     """Mask over all subgraphs: mergeable subgraphs of light kinds without GEMMs."""
     may_move: Booleans
@@ -135,7 +135,7 @@ class _Flow:
         )
 
     def last_needed(self, kernel: Integers) -> Integers:
-        """Return the last kernel that each light subgraph waits for; -1 for all else."""
+        """Return the last kernel that each light subgraph waits for; -1 for all other subgraphs."""
         reader, writer = self._pairs(kernel)
         found = np.full(self.count, -1)
         np.maximum.at(found, reader, writer)
@@ -194,7 +194,9 @@ class _Flow:
     def _pair_experts(
         self, work: WorkloadColumns, reader: Integers, writer: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return the first and second GEMMs of mixtures, and the last GEMM upstream of each subgraph."""
+        """Return subgraphs: (first GEMMs of mixtures of experts, their second GEMMs, last GEMM upstream of each
+        subgraph).
+        """
         rows = np.flatnonzero(work.of_operation("grouped_mm"))
         product = np.full(self.count, -1)
         product[work.subgraph_index[rows]] = rows
@@ -219,14 +221,16 @@ class _Flow:
                 return found
 
     def _pairs(self, kernel: Integers) -> tuple[Integers, Integers]:
-        """Return the (reader, writer) pairs of different kernels."""
+        """Return (reading kernels, writing kernels): one pair for each read of data that another kernel wrote."""
         reads = np.flatnonzero(self.maker >= 0)
         reader, writer = kernel[self.owner[reads]], kernel[self.maker[reads]]
         return reader[reader != writer], writer[reader != writer]
 
 
 def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
-    """Return a key for the input, rows and depth of each subgraph's only GEMM; -1 if there is none."""
+    """Return a key per subgraph, equal for GEMMs with the same input, rows and depth; -1 unless it has exactly one
+    GEMM.
+    """
     found = np.full(flow.count, -1)
     counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move
@@ -244,7 +248,10 @@ def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
 
 
 def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:
-    """Return the bytes that each access moves with these kernels; a kernel moves each value at most once."""
+    """Return the bytes that each access moves if kernels are merged; a kernel moves each value at most once.
+
+    `group` is the kernel of each operator.
+    """
     owner, tensor = group[work.access_operator], work.access_tensor
     is_output = work.access_role == ROLE_CODE["output"]
     count = int(tensor.max(initial=-1)) + 1

@@ -1,9 +1,10 @@
 """Times as whole femtoseconds, and runs built from them.
 
-Latencies are rounded to integer femtoseconds per kernel. They are split exactly over operators in proportion to the
-resource that bounds the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over
-all operators in proportion to their latencies. The cost of an operator as a separate kernel is rounded in the same way,
-so that savings are 0 without fusion. Static power is drawn for the interval, because overlapping batches share it.
+Latencies are rounded to integer femtoseconds per kernel. They are split exactly over operators, in proportion to the
+time on the resource that bounds the kernel. Operators therefore sum to subgraphs, and subgraphs to the run. The
+interval is split over all operators in proportion to their latencies. The cost of an operator as a separate kernel is
+rounded in the same way, so that savings are 0 without fusion. Static power is drawn for the interval, because
+overlapping batches share it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Asked = tuple[Hardware, Configuration]
 """Hardware and configuration on which a workload is evaluated."""
 
 ROUNDING: Final = 2.0**-50
-"""Relative reserve of the first kernel when a sum is divided, so that rounded shares never exceed the sum."""
+"""Relative reduction of shares before they are rounded, so that rounded shares never exceed the total."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -51,14 +52,16 @@ class Timed:
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:
-        """Return a column over all operators, concatenated over points, given one over the operators of each kind."""
+        """Return a column that has one value per operator of a kind, expanded to all operators and concatenated over
+        points.
+        """
         rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
         return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
     @cached_property
     def operator_fs(self) -> Integers:
-        """Exact share of each operator in its kernel's latency: its own time, and the launch at the leader.
+        """Each operator's exact share of its kernel's latency: its own time, and the launch for the leading operator.
 
         Raises UnsupportedError for a workload whose latency the store cannot hold.
         """
@@ -79,10 +82,10 @@ class Timed:
 
     @cached_property
     def interval_fs(self) -> Integers:
-        """Exact share of each operator in its workload's interval, in proportion to its latency.
+        """Each operator's exact share of the interval between batches, in proportion to its latency.
 
-        Equal to the latency if batches do not overlap. The leader of the workload's first kernel takes the rounding
-        remainder, so that equal operators have equal shares.
+        The share equals the latency if batches do not overlap. The leading operator of the workload's first kernel
+        takes the rounding remainder, so that equal operators have equal shares.
         """
         timing, kernels = self.timing, self.timing.kernels
         latency_s = kernels.sum_kernels(timing.kernel_s)
@@ -106,11 +109,11 @@ class Timed:
 
     @cached_property
     def operator_fj(self) -> Integers:
-        """Energy of each operator, femtojoules."""
+        """Energy of each operator in femtojoules."""
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
     def sum_exactly(self, values: Integers) -> Integers:
-        """Return the exact sum of integers per operator over each workload, weighted by the number of each kind."""
+        """Return the exact sum of whole numbers per operator over each workload. A kind counts once per occurrence."""
         kernels = self.timing.kernels
         times = np.asarray(kernels.row_times, dtype=np.int64)
         starts = np.searchsorted(kernels.workload_index, np.arange(kernels.workload_count))
@@ -118,7 +121,7 @@ class Timed:
         return total
 
     def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
-        """Return latency and bytes of all operators, concatenated over points, by name with the prefix `before`."""
+        """Return latency and bytes of operators by column name, concatenated by point. Names begin with `before`."""
         placement = self.timing.placement
         return {
             f"{before}latency_fs": self.expand(self.operator_fs, points),
@@ -135,9 +138,10 @@ def cut_runs(
     beside: Sequence[int],
     asked: Sequence[Asked],
 ) -> list[RunColumns]:
-    """Return the runs of kernels timed on several chips, each at its index in `places`.
+    """Return the run of each configuration in `asked`, out of kernels timed on several chips together.
 
-    `apart` contains the same with one kernel per ATen call, at the indices in `beside`.
+    `timed` and `apart` are (timed kernels, number of chips); in `apart`, every ATen call is a kernel. `places` has the
+    index in `timed` of each configuration's chip, `beside` the index in `apart`.
     """
     own, points = timed
     alone, others = apart
@@ -183,7 +187,10 @@ def cut_runs(
 
 
 def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Return the columns of `RunFacts` for each configuration, read at its index in the timed hardware."""
+    """Return the fields of `RunFacts` by name, for each configuration in `asked`.
+
+    `places` has the index in `own` of each configuration's chip.
+    """
     timing, kernels = own.timing, own.kernels
     macs = int(kernels.work.mac_count.sum())
     numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
@@ -214,9 +221,9 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
 
 
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the rows of the subgraphs that run, by column name, and the row boundaries of each chip.
+    """Return (column name -> values, first row of each chip) of the subgraphs that run.
 
-    If an engine joins several subgraphs, the kernel's launch belongs to its leader's subgraph.
+    If an engine joins several subgraphs, the kernel's launch belongs to the subgraph of its leading operator.
     """
     timing, kernels, placement = own.timing, own.kernels, own.timing.placement
     kinds, work = timing.kernels, kernels.work
@@ -257,12 +264,12 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
-    """Return a per-operator column with kernel values at leaders; a single number applies to all kernels of a point."""
+    """Return a per-operator column with kernel values at leading operators; a single number applies to all kernels."""
     return kernels.at_leader(kernels.each_kernel(values))
 
 
 def split_launch(placement: Placement, kernels: KernelColumns) -> tuple[Floats, Floats]:
-    """Return the fixed cost of each kernel without extra passes, and the memory time of these passes, at leaders."""
+    """Return (fixed cost without extra passes, memory time of these passes) of each kernel, at its leading operator."""
     passes = np.minimum(placement.pass_s, placement.launch_s)
     return at_leaders(kernels, placement.launch_s - passes), at_leaders(kernels, passes)
 

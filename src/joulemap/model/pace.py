@@ -29,7 +29,7 @@ from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import frozen
 
 SAME: Final = 1e-9
-"""Relative tolerance at which two times are equal."""
+"""Relative difference up to which two times count as equal."""
 
 
 @frozen(eq=False)
@@ -44,7 +44,11 @@ class Pace:
     """Cache of the last times, clock and result, because a clock that was found is queried again."""
 
     def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
-        """Return the clock of each workload under the cap, and the energy factor of its on-chip actions."""
+        """Return (clock, energy factor of on-chip actions) of each workload under the power cap.
+
+        `seconds_at` maps one clock per workload to one time per workload. The only kernel of a workload is timed before
+        the cap takes effect.
+        """
         steady = self.law.clock_under_cap(seconds_at, chip_j, memory_j)
         factor = self.law.energy_factor(steady)
         is_lone = self.kernels.sum_kernels(np.ones(self.kernels.kernel_count)) == 1.0
@@ -73,15 +77,15 @@ class Pace:
         )
 
     def kernel_s(self, clock: Floats) -> Floats:
-        """Return the time of each kernel."""
+        """Return the time of each kernel at these clocks."""
         return self._busy_s(self.placement, clock)
 
     def latency_s(self, clock: Floats) -> Floats:
-        """Return the latency of a batch of each workload that runs alone on the chip."""
+        """Return the latency of a batch of each workload that runs alone on the chip, at these clocks."""
         return self.kernels.sum_kernels(self.kernel_s(clock))
 
     def interval_s(self, clock: Floats) -> Floats:
-        """Return the interval between batches of each workload."""
+        """Return the interval between batches of each workload at these clocks."""
         latency = self.latency_s(clock)
         if self.placement.overlap is None:
             return latency
@@ -101,14 +105,14 @@ class Pace:
         return np.where(np.maximum(units, shared) < latency * (1.0 - SAME), bound, ONE_BY_ONE)
 
     def _bounds(self, overlap: Overlap, clock: Floats) -> tuple[Floats, Floats]:
-        """Return a batch's time on the units and on the shared memory, both at least the datasheet's minimum."""
+        """Return the times of a batch on (units, shared memory), each at least the datasheet's minimum."""
         least_units, least_shared = self.placement.least_interval_s(self.kernels, self.hardware)
         units = self.kernels.sum_kernels(self._busy_s(overlap, clock))
         shared = self.kernels.sum_workload(overlap.shared_s) * self.law.stretch(clock)
         return np.maximum(units, least_units / clock), np.maximum(shared, least_shared)
 
     def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
-        """Return launch + max(compute, memory) of each kernel."""
+        """Return launch + max(compute, memory) of each kernel at these clocks."""
         stretch = self.kernels.kernel_workload(self.law.stretch(clock))
         seconds: Floats = times.launch_s * stretch + np.maximum(*self._times_at(times, clock))
         return seconds
@@ -127,6 +131,6 @@ class Pace:
         return self._times_of(self.placement)
 
     def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
-        """Return the compute and memory time of each kernel at the full clock, separately."""
+        """Return the compute and memory time of each kernel at the full clock, as if they did not overlap."""
         compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
         return unbalance(compute, memory, self.placement.sharpness)

@@ -39,7 +39,7 @@ SEPARATE: Final = "graph"
 """Runtime used for the cost of each ATen call as a separate kernel."""
 
 Place = tuple[Timed, int, int]
-"""Timed kernels, the index of one chip in them, and the number of chips in them."""
+"""(timed kernels of several chips, index of one chip, number of chips)."""
 
 Result = TypeVar("Result", bound=RunFacts)
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
@@ -53,7 +53,7 @@ TOGETHER: Final = 8192
 
 @define(eq=False)
 class Gathering:
-    """Cache of hardware skeletons and of gathered hardware, shared by workloads.
+    """Cache of `column.skeleton` and `column.gather`, shared by workloads.
 
     Keys are hardware identities; values hold the hardware, so that no other object can get its identity.
     """
@@ -62,14 +62,14 @@ class Gathering:
     _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
 
     def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
-        """Return the skeleton of a chip, cached."""
+        """Return the properties of a chip on which formulas branch (`column.skeleton`), cached."""
         key = id(hardware), precision
         if key not in self._skeletons:
             self._skeletons[key] = hardware, skeleton(hardware, precision)
         return self._skeletons[key][1]
 
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
-        """Return several chips of one skeleton as one, cached."""
+        """Return chips that differ only in numbers as one chip (`column.gather`), cached."""
         key: tuple[str | int, ...] = precision, *map(id, hardware)
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
@@ -85,20 +85,23 @@ class Evaluator:
 
     work: WorkloadColumns
     stretch: Integers | None = None
-    """Stretch number of each operator, if the host calls stretches separately; None if it calls the whole once."""
+    """Number of the stretch of consecutive operators that each operator belongs to, if the host calls each stretch;
+    else None.
+    """
     gathering: Gathering = attrs.field(factory=Gathering, kw_only=True)
     """Hardware cache, shared by the workloads of one question."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
-    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; without
-    evaluators if none fall back."""
+    """Compiler -> mask of the operators that fall back, and evaluators of the chip's and the host's part. There are no
+    evaluators if no operator falls back.
+    """
 
     def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
         """Pickle only the workload and its stretches; the caches hold functions and are rebuilt."""
         return Evaluator, (self.work, self.stretch)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the run of the workload on a chip; raises like `evaluate`."""
+        """Return the run of the workload on a chip. Raises like the function `evaluate`."""
         (found,) = self.evaluate_all([(hardware, configuration)])
         if isinstance(found, Exception):
             raise found
@@ -107,7 +110,8 @@ class Evaluator:
     def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
         """Return the run of each configuration, or the exception that `evaluate` raises because of its hardware.
 
-        Configurations of alike hardware are evaluated together, so that many cost little more than a few.
+        Hardware on which formulas branch alike is evaluated together, so that many configurations cost little more than
+        a few.
         """
         return self._evaluate_all(asked, self._cut)
 
@@ -192,7 +196,9 @@ class Evaluator:
         return [run for one in asked for run in self._evaluate_alike([one], make)]
 
     def _time(self, asked: Sequence[Asked], chips: Iterable[int], runtime: str) -> dict[int, Place]:
-        """Return chip -> its place in the timed kernels; chips with equal batch parts are timed together."""
+        """Return id of a chip -> its place in the timed kernels. Chips that cut a batch into equally many parts are
+        timed together.
+        """
         kernels = self.form(asked[0][1], runtime)
         by_id = {id(hardware): hardware for hardware, _ in asked}
         names = list(dict.fromkeys(chips))
@@ -213,7 +219,7 @@ class Evaluator:
         return timed
 
     def _time_all(self, asked: Sequence[Asked]) -> dict[tuple[str, int], Place]:
-        """Return (runtime, chip) -> its place in the timed kernels, for configurations at one precision."""
+        """Return (runtime, id of a chip) -> its place in the timed kernels, for configurations at one precision."""
         timed: dict[tuple[str, int], Place] = {}
         for runtime in dict.fromkeys(configuration.runtime for _, configuration in asked):
             chips = [id(chip) for chip, one in asked if one.runtime == runtime]
@@ -269,7 +275,7 @@ class Evaluator:
             raise UnsupportedError(shortage)
 
     def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
-        """Return the kernels of a runtime, formed once for all hardware."""
+        """Return the kernels that a runtime launches at the configuration's precisions, cached."""
         key = configuration.precision, runtime, configuration.weight_precision
         formed = self._kernels.get(key)
         if formed is None:
@@ -290,7 +296,9 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
 
 
 def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
-    """Return the values that formulas branch on besides the skeleton: numbers, or arrays for several chips."""
+    """Return the values on which formulas branch besides those of `column.skeleton`: numbers, or arrays for several
+    chips.
+    """
     return (
         *find_architecture(hardware.architecture).decides(hardware, work, precision),
         np.greater(hardware.reference.loss_j, 0.0),

@@ -32,7 +32,7 @@ from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 HOST_RESULT: Final = "host_result"
-"""Coefficient: host seconds per byte of results, for chips whose measurements include the host."""
+"""Name of a coefficient: host seconds per byte of results, for chips whose measurements include the host."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
@@ -53,9 +53,9 @@ class Overlap:
     """Time of the memory that all units share."""
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return the overlap with its times multiplied: those of units and memory by `device`, of launches by `launch`.
+        """Return the overlap with times of units and memory multiplied by `device`, and times of launches by `launch`.
 
-        A factor of several numbers has one for each point, operator or kernel.
+        A factor may be an array with one value per point, operator or kernel.
         """
         return attrs.evolve(
             self,
@@ -88,7 +88,7 @@ class Placement:
     dram_read_bytes: Floats
     dram_write_bytes: Floats
     pass_bytes: Floats | float = 0.0
-    """Bytes that passes added by the runtime to the operator's kernel read and write again, at any level.
+    """Bytes that passes added by the runtime read and write again, at any memory level.
 
     Bytes that cross the kernel's boundary exclude them; DRAM bytes include them if the last level does not hold them.
     """
@@ -97,7 +97,7 @@ class Placement:
     units_used: Floats
     """Number of units with work in the fullest wave."""
     units_total: int
-    """Number of units that support this precision; a column if there are several versions of the hardware."""
+    """Number of units that support this precision; an array if there are several versions of the hardware."""
     executed_macs: Floats
     """MAC slots of the tiles, including padding to the tile shape; excludes units without a tile, fill and drain.
 
@@ -115,9 +115,9 @@ class Placement:
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Busy times of units and memory for one batch in steady state, (compute, memory), at the full clock.
+        """(compute, memory) busy times of one batch in steady state, at the full clock.
 
-        If batches overlap, the time that a batch waits for others counts for those others.
+        If batches overlap, the time that a batch waits for other batches is not included.
         """
         overlap = self.overlap
         if overlap is None:
@@ -144,9 +144,10 @@ class Placement:
         )
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return the placement with its times multiplied: of units and memory by `device`, of launches by `launch`.
+        """Return the placement with times of units and memory multiplied by `device`, and times of launches by
+        `launch`.
 
-        A factor of several numbers has one for each point, operator or kernel.
+        A factor may be an array with one value per point, operator or kernel.
         """
         return attrs.evolve(
             self,
@@ -158,7 +159,7 @@ class Placement:
         )
 
     def hiding(self, hidden: Booleans) -> Self:
-        """Return the placement with zero compute time for operators that overlap with others."""
+        """Return the placement with zero compute time for the operators in `hidden`, which overlap with others."""
         if not hidden.any():
             return self
         kept = np.where(hidden, 0.0, 1.0)
@@ -187,7 +188,9 @@ class Placement:
         )
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return the minimum times of each workload: its MACs at the peak, and its off-chip bytes at the bandwidth."""
+        """Return the minimum (compute, memory) times of each workload: MACs at the peak, off-chip bytes at the
+        bandwidth.
+        """
         peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
@@ -207,7 +210,7 @@ class Placement:
 
 
 def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
-    """Raise operator times until each kernel, with its fixed cost, takes at least the sum of `least`.
+    """Return operator times, increased until each kernel, with its fixed cost, takes at least the sum of `least`.
 
     The missing time is shared in proportion to `least`.
     """
@@ -227,7 +230,7 @@ class Indifferent:
     """Architecture class whose formulas branch only on the features that `column.skeleton` lists."""
 
     def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
-        """Return an empty tuple: the class has no branch conditions."""
+        """Return an empty tuple: the class has no branch conditions of its own."""
         return ()
 
 
@@ -271,7 +274,7 @@ def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floa
 
 
 def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
-    """Return the two times that `balance` maps to these: its inverse."""
+    """Return the two times for which `balance` returns these times."""
     if sharpness == math.inf:
         return compute_s, memory_s
     whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s

@@ -1,4 +1,4 @@
-"""Points under evaluation: numbers of a chip as arrays, evaluated in blocks, and the totals of each block."""
+"""Evaluation of many points, variants of one chip with other numbers: in blocks, to totals only."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J
 
 TOGETHER: Final = 262144
-"""Maximum rows of kinds over all points evaluated at once; fewer add call overhead, more spill the CPU caches."""
+"""Maximum points x operators of distinct kernels evaluated at once. Fewer add call overhead, more spill the CPU caches.
+"""
 
 WIDE: Final = ("bound_fs", "share_fs")
-"""Columns with a number for each bottleneck."""
+"""Names of the columns with one number per bottleneck."""
 
 MOST_BLOCKS: Final = 8
 LEAST_POINTS: Final = 512
@@ -63,8 +64,8 @@ class Spent(NamedTuple):
 class Points:
     """Grid of points under evaluation: the refused points, and the results of the others.
 
-    Its numbers are arrays that broadcast. A number has length 1 along an axis that it does not depend on, and so do the
-    values that formulas derive from it.
+    The varied numbers are arrays that broadcast. A number has length 1 along an axis that it does not depend on, and so
+    do the values that formulas derive from it.
     """
 
     kernels: KernelColumns
@@ -81,7 +82,7 @@ class Points:
 
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Address, Floats]) -> Self:
-        """Return the points of a chip; contradictory numbers and insufficient memory are refused."""
+        """Return the points of a chip with varied numbers. Contradictory numbers and too little memory are refused."""
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
         numbers = {
             address: column.reshape((1,) * (len(shape) - column.ndim) + column.shape)
@@ -127,7 +128,7 @@ class Points:
                     self._evaluate_block(part, 0.0)
 
     def _as_row(self) -> Self:
-        """Return the same points as one row that shares its results, for points that differ too much for a grid."""
+        """Return the same points as one row that writes to the same results, for points too different for a grid."""
         numbers = {address: np.broadcast_to(column, self.shape).ravel() for address, column in self.numbers.items()}
         return attrs.evolve(
             self,
@@ -140,7 +141,7 @@ class Points:
 
     @cached_property
     def set_prices(self) -> dict[Address, Booleans]:
-        """Mask per varied energy of the points that differ from the hardware's value; the others keep its basis."""
+        """Varied energy per action -> mask of the points that change the hardware's value; others keep its basis."""
         return {
             address: column != read_number(self.hardware, address)
             for address, column in self.numbers.items()
@@ -148,7 +149,7 @@ class Points:
         }
 
     def _evaluate_block(self, block: Block, parts: float) -> None:
-        """Write the results of a block; on overflow, halve it to find the points that the store cannot hold.
+        """Write the results of a block. If the store cannot hold one, the block is halved to find the points at fault.
 
         An engine runs the batch in `parts` parts; 0 selects the fastest number of parts.
         """
@@ -195,13 +196,13 @@ def _set_arrays(hardware: Hardware, numbers: Mapping[Address, Floats]) -> Hardwa
 
 
 def of_points(values: Floats | float, shape: tuple[int, ...]) -> Floats:
-    """Return a column of points from a formula's column, without its axis of operators."""
+    """Return a formula's array as one value per point: without its axis of operators, broadcast to `shape`."""
     column = np.asarray(values)
     return np.broadcast_to(column[..., 0] if column.ndim else column, shape)
 
 
 def _take(columns: Mapping[Address, Any], block: Block) -> dict[Address, Any]:
-    """Return the columns of a block of points; an axis of length 1 keeps its only index."""
+    """Return the varied numbers of a block of points; an axis of length 1 keeps its only index."""
     return {
         address: column[np.ix_(*(one if count > 1 else [0] for one, count in zip(block, column.shape, strict=True)))]
         for address, column in columns.items()
@@ -231,7 +232,7 @@ def _cut(block: Block, most: int) -> Iterator[Block]:
 
 
 def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[Any]], dict[Spent, Integers]]:
-    """Return the columns of timed points, and their energies by `Spent` key.
+    """Return (column name -> values, energies by `Spent` key) of timed points.
 
     Raises UnsupportedError for energies that the store cannot hold.
     """

@@ -42,7 +42,7 @@ STEPS: Final = 100
 
 @frozen(kw_only=True)
 class PowerLaw:
-    """Parameters of voltage and power cap of a chip at its power mode; for several chips, a column each."""
+    """Parameters of voltage and power cap of a chip at its power mode; arrays for several chips."""
 
     floor: Floats | float
     """Lowest voltage, as a share of the highest."""
@@ -58,9 +58,9 @@ class PowerLaw:
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:
-        """Return the law of a chip; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
+        """Return the power law of a chip; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
 
-        `static_w`, if given, replaces its static power.
+        `static_w`, if given, replaces the chip's static power.
         """
         static = hardware.static_power.value if static_w is None else static_w
         full = hardware.full_clock
@@ -92,13 +92,14 @@ class PowerLaw:
     def at_first(
         self, steady: Floats, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats
     ) -> tuple[Floats, Floats]:
-        """Return a single kernel's clock, given the steady-state clock, and the energy factor of its on-chip actions.
+        """Return (clock, energy factor of on-chip actions) of single kernels, given their clock in steady state.
 
         The cap takes effect over a delay, so a short kernel ends before its clock has fallen. Single operators are
-        timed this way. The mean power over the kernel's surroundings stays at the limit. An action therefore costs less
-        than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the clock
-        lies between the two. Source: bf16 GEMMs on H200 and B200, each timed alone and repeated for a second
-        (aiconfigurator, vLLM 0.24 and 0.22): alone, those of 0.3 ms are 15 % faster, those of 3 ms 4 %.
+        timed this way. Averaged over the time around the kernel, power stays at the limit. An action therefore costs
+        less than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the
+        clock is lower, at least the clock in steady state. Source: bf16 GEMMs on H200 and B200, each timed alone and
+        repeated for a second (aiconfigurator, vLLM 0.24 and 0.22): alone, those of 0.3 ms are 15 % faster, those of 3
+        ms 4 %.
         """
         factor = self.energy_factor(steady)
         if not np.any(self.delay_s):
@@ -120,12 +121,14 @@ class PowerLaw:
         return clock, np.minimum(allowed, factor)
 
     def stretch(self, clock: Floats) -> Floats:
-        """Return the factor on the times of memory and launches at these clocks; computing takes 1 / clock."""
+        """Return the factor on memory and launch times at these clocks. The factor on compute times is 1 / clock."""
         factor: Floats = np.maximum(clock, self.turning) / clock
         return factor
 
     def power(self, clock: Floats, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
-        """Return the power of work that takes `seconds` at these clocks; energies are given at the full voltage."""
+        """Return the power in watts of work that takes `seconds` at these clocks; energies are given at the full
+        voltage.
+        """
         dynamic_j = memory_j + self.energy_factor(clock) * chip_j
         is_long = seconds > 0.0
         watts = np.where(is_long, dynamic_j / np.where(is_long, seconds, 1.0), 0.0)

@@ -25,12 +25,12 @@ _ENDS: Final = (
 def solve(
     function: Callable[[Sequence[tuple[Key, float]]], Sequence[float | None]], keys: Iterable[Key]
 ) -> dict[Key, tuple[float, float] | None]:
-    """Return for each key the factors (just before, at or just beyond) around the sign change nearest to 1.
+    """Return key -> factors (just before, at or just beyond) the sign change nearest to 1.
 
-    None if there is no sign change between 1/100 and 100, as far as the function is defined. Two sign changes between 1
-    and the last defined factor are not found. `function` receives a key and factor of each active search, and returns
-    their values, None if it is not defined. Source: regula falsi, the Illinois rule, on logarithms, with a bisection
-    at every fourth step.
+    The factors are None if there is no sign change between 1/100 and 100, as far as the function is defined. Two sign
+    changes between 1 and the last defined factor are not found. `function` receives a key and factor of each active
+    search, and returns their values, None if it is not defined. Source: regula falsi, the Illinois rule, on logarithms,
+    with a bisection at every fourth step.
     """
     asked = list(keys)
     at_one = zip(asked, function([(key, 1.0) for key in asked]), strict=True)

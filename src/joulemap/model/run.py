@@ -13,7 +13,7 @@ from joulemap.system.record import define
 from joulemap.system.units import FS_PER_S
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
-"""Bottlenecks of a subgraph; the position is the code."""
+"""Bottlenecks of a subgraph; results store the index."""
 
 BOUNDS: Final = ("compute", "operands", "memory", "launch", "communication")
 """Limits of a pass's latency: the bottlenecks, with waiting for operands and communication listed separately."""
@@ -34,7 +34,7 @@ BANDWIDTH: Final = "memory bandwidth"
 POWER_CAP: Final = "power cap"
 """Throughput limit: the power cap lowers the clock."""
 THROUGHPUT_LIMITS: Final = (ONE_BY_ONE, CORES, DEVICES, STAGE, BANDWIDTH, POWER_CAP)
-"""All limits of throughput."""
+"""All values that `throughput_limit` can have."""
 
 
 @define(kw_only=True, eq=False)
@@ -43,19 +43,19 @@ class LedgerColumns:
 
     operator_index: Integers
     action_index: Integers
-    """Row of the hardware's reference table."""
+    """Row of each line's action in the hardware's reference table."""
     action_count: Floats
     energy_fj: Integers
 
     @property
     def total_fj(self) -> int:
-        """Exact energy of the run."""
+        """Exact energy of the run in femtojoules."""
         return sum(int(value) for value in self.energy_fj)
 
 
 @define(kw_only=True, eq=False)
 class SubgraphColumns:
-    """One row per subgraph that runs."""
+    """Results of a run, one row per subgraph that runs."""
 
     subgraph_index: Integers
     latency_fs: Integers
@@ -64,7 +64,9 @@ class SubgraphColumns:
     launch_s: Floats
     """Fixed cost of kernels, without extra passes."""
     pass_s: Floats
-    """Memory time of passes added by the runtime; the latency is the fixed cost, these, and the longer other time."""
+    """Memory time of passes that the runtime adds. The latency is launch_s + pass_s + the longer of compute_s and
+    memory_s.
+    """
     dram_bytes: Floats
     moved_bytes: Floats
     """Bytes that cross kernel boundaries at any memory level."""
@@ -79,12 +81,12 @@ class SubgraphColumns:
     units_used_count: Integers
     kernel_count: Integers
     bottleneck: Integers
-    """Code in `BOTTLENECKS`."""
+    """Index of the bottleneck in `BOTTLENECKS`."""
 
 
 @define(kw_only=True, eq=False)
 class OperatorColumns:
-    """Executed operators, one row each: share of the run, and of a run in which every ATen call is a kernel.
+    """Results of a run, one row per executed operator. In the `separate` columns, every ATen call is a kernel.
 
     Bytes are whole numbers (or halves at four bits), so that their sums do not depend on the order.
     """
@@ -123,11 +125,11 @@ class RunFacts:
     clock_fraction: float
     """Clock as a fraction of the full clock; below 1 if the power cap lowers it."""
     clock_hz: float
-    """Clock under the power cap."""
+    """Clock of the chip under the power cap."""
     voltage_factor: float
     """Energy of an on-chip action at `clock_hz`, relative to its energy at the highest voltage of the die."""
     uncapped_power_w: float
-    """Power at the full clock of the power mode, repeated without a pause."""
+    """Power without the cap, at the full clock of the power mode, if the run repeats without a pause."""
     throughput_limit: str
     """Throughput limit, one of `THROUGHPUT_LIMITS`."""
 
@@ -148,7 +150,7 @@ class RunTotals(RunFacts):
     bound_fs: tuple[int, ...]
     """Latency of the subgraphs that each of `BOUNDS` bounds."""
     unit_fs: int
-    """Sum of units used x latency over subgraphs."""
+    """Sum over subgraphs of units used x latency."""
     dram_bytes: float
     moved_bytes: float
     """Bytes that cross kernel boundaries at any memory level."""
@@ -161,18 +163,18 @@ class RunTotals(RunFacts):
 
     @property
     def energy_fj(self) -> int:
-        """Energy of the run, femtojoules, exact."""
+        """Exact energy of the run in femtojoules."""
         return sum(self.action_fj.tolist())
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         return self.compute_fs, self.memory_fs, self.launch_fs
 
 
 @define(kw_only=True, eq=False)
 class RunColumns(RunFacts):
-    """A run with its ledger."""
+    """Results of a run by subgraph and by operator, with its ledger."""
 
     separate_clock_fraction: float
     """Clock as a fraction of the full clock if every ATen call is a separate kernel."""
@@ -182,17 +184,17 @@ class RunColumns(RunFacts):
 
     @property
     def latency_fs(self) -> int:
-        """Latency of the run, femtoseconds, exact."""
+        """Exact latency of the run in femtoseconds."""
         return sum(int(value) for value in self.subgraphs.latency_fs)
 
     @property
     def interval_fs(self) -> int:
-        """Time from one batch to the next in steady state, femtoseconds, exact."""
+        """Exact time from one batch to the next in steady state, in femtoseconds."""
         return sum(int(value) for value in self.operators.interval_fs)
 
     @property
     def energy_fj(self) -> int:
-        """Energy of the run, femtojoules, exact."""
+        """Exact energy of the run in femtojoules."""
         return self.ledger.total_fj
 
     @property
@@ -203,7 +205,7 @@ class RunColumns(RunFacts):
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         parts = self.subgraphs
         launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
         pass_fs = np.minimum(np.rint(parts.pass_s * FS_PER_S).astype(np.int64), parts.latency_fs - launch_fs)
@@ -232,7 +234,7 @@ class RunColumns(RunFacts):
 
     @property
     def action_fj(self) -> Integers:
-        """Energy of each action in `action_index`, femtojoules."""
+        """Energy of each action in `action_index`, in femtojoules."""
         spent = np.zeros(len(self.hardware.reference), dtype=np.int64)
         np.add.at(spent, self.ledger.action_index, self.ledger.energy_fj)
         return spent[self.action_index]

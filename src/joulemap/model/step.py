@@ -37,10 +37,10 @@ from joulemap.model.placement import Overlap, Placed
 from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 
 STEP_COST: Final = "step_cost"
-"""Coefficient for the overhead of a step, in seconds."""
+"""Name of a coefficient: overhead of a step in seconds."""
 
 BLOCK: Final = 256.0
-"""Maximum elements of a reduction within one unit."""
+"""Maximum elements of a reduction that one unit computes alone."""
 
 
 def has_steps(kernels: KernelColumns) -> bool:
@@ -49,7 +49,9 @@ def has_steps(kernels: KernelColumns) -> bool:
 
 
 def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
-    """Return the kernels with each recurrence reduced to one step, including the weights that steps read again."""
+    """Return the kernels with each recurrence reduced to one step, whose weight bytes are its share of what all steps
+    read.
+    """
     if not has_steps(kernels):
         return kernels
     steps = kernels.work.step_count
@@ -119,7 +121,7 @@ def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
 
 
 def all_weight_bytes(step: KernelColumns) -> Floats:
-    """Return the weight bytes that all steps read."""
+    """Return the weight bytes that all steps read, given the kernels of one step."""
     return step.weight_bytes * step.repeat_count
 
 
@@ -133,7 +135,7 @@ def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _exchanges(kernels: KernelColumns) -> Booleans:
-    """Return a mask of the operators for which every unit needs the whole state."""
+    """Return a mask of the operators after which every unit needs the state of all other units."""
     work = kernels.work
     outputs = np.maximum(work.output_element_count, 1.0)
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
@@ -150,7 +152,9 @@ def _share(overlap: Overlap, launch_s: Floats) -> Floats:
 
 
 def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the time to read a recurrence's weights from the chip's level in all steps; 0 if the units hold them."""
+    """Return the seconds to read a recurrence's weights from the chip's shared level in all steps; 0 if the units hold
+    them.
+    """
     own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
     fits = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
     return np.where(fits, 0.0, own * step.repeat_count / _shared_rate(hardware))
@@ -172,7 +176,7 @@ def _largest(capacities: Iterable[Floats | float]) -> Floats | float:
 
 
 def _shared_rate(hardware: Hardware) -> Floats | float:
-    """Return the bandwidth of the chip's last level, or of its off-chip memory if that is higher."""
+    """Return the bandwidth of the last level that all units share, or of off-chip memory if that is higher."""
     shared = [level for level in hardware.memory_levels if level.per == "chip"]
     rate = hardware.memory_bandwidth.value
     if not shared or shared[-1].bandwidth is None:
@@ -182,7 +186,7 @@ def _shared_rate(hardware: Hardware) -> Floats | float:
 
 
 def _capacity(level: MemoryLevel, hardware: Hardware) -> Floats | float:
-    """Return the capacity of a level in bytes, summed over units or cores; 0 for levels of smaller parts."""
+    """Return the capacity of a level in bytes over all units or cores; 0 for levels of parts smaller than a unit."""
     count = {"chip": 1.0, "unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
     if level.per == "core" and "core_count" in hardware.geometry:
         count = hardware.geometry["core_count"].value

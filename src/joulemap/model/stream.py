@@ -1,4 +1,4 @@
-"""Streams: an engine that serves many batches at once, each on some of the units; and transfers to the host.
+"""Streams, in which an engine processes many batches at once, each on some of the units; and transfers to the host.
 
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, at least the memory time of its bytes off chip and the
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 
 def leave_out_transfers(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
-    """Return the kernels of a device alone: without the inputs and outputs that cross the link of a chip without
-    memory.
-    """
+    """Return the kernels without transfers over the host link, if the device is evaluated alone and has no memory."""
     if hardware.host != NO_HOST or LINK_LANES not in hardware.geometry:
         return kernels
     nothing = np.zeros_like(kernels.entering_bytes)
@@ -58,7 +56,7 @@ def leave_out_transfers(kernels: KernelColumns, hardware: Hardware) -> KernelCol
 
 
 def stay_on_device(hardware: Hardware) -> Hardware:
-    """Return hardware whose own memory holds inputs and outputs, for probes of its power."""
+    """Return the hardware with inputs and outputs in its own memory, so that power probes include no transfers."""
     own = hardware.coefficients.get(HOST_TRANSFER)
     if own is None or own.value == 0.0:
         return hardware
@@ -66,7 +64,7 @@ def stay_on_device(hardware: Hardware) -> Hardware:
 
 
 def time_transfers(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-    """Return the seconds of each operator's inputs and outputs on the host link of a chip with its own memory."""
+    """Return the seconds per operator that a model's inputs and outputs take on the host link of a chip with memory."""
     if HOST_TRANSFER not in hardware.coefficients:
         return 0.0
     return (kernels.entering_bytes + kernels.leaving_bytes) * hardware.coefficient(HOST_TRANSFER)
@@ -81,26 +79,25 @@ def add_transfers(placement: Placed, kernels: KernelColumns, hardware: Hardware)
 
 
 def find_shares(hardware: Hardware) -> tuple[float, Floats | float]:
-    """Return the shares of a model's inputs and outputs that (off-chip bytes include, cross the host link): 0 or 1."""
+    """Return (share in off-chip bytes, share over the host link) of a model's inputs and outputs; each is 0 or 1."""
     if LINK_LANES in hardware.geometry:
         return 1.0, 1.0
     return 0.0, np.where(np.greater(hardware.coefficient(HOST_TRANSFER), 0.0), 1.0, 0.0)
 
 
 STREAM_UNITS: Final = "stream_units"
-"""Geometry constant: units per stream, for hardware whose engine runs several streams."""
+"""Name of a geometry constant: units per stream, for hardware whose engine runs several streams."""
 DIVIDED: Final = "divided_batches"
-"""Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
-"""
+"""Name of a geometry constant: each stream has a copy of the model, and a batch is divided among the copies."""
 SHARED: Final = "shared_weights"
-"""Geometry constant of chips whose streams read one copy of the weights from a memory that all of them share."""
+"""Name of a geometry constant: all streams read one copy of the weights from a memory that they share."""
 
 
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
-    """Return the number of batches that are served at once.
+    """Return the number of batches that the hardware processes at once.
 
-    Only an engine serves several, unless the units of a chip take their own requests (`DIVIDED`); a framework that
-    launches every kernel serves one.
+    An engine may process several. Other runtimes process one, unless the units of a chip take their own requests
+    (`DIVIDED`) and the host does not launch every kernel.
     """
     units = hardware.geometry.get(STREAM_UNITS)
     if units is None or (runtime != "engine" and (DIVIDED not in hardware.geometry or runtime == "eager")):
@@ -110,7 +107,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the part of a chip that one stream uses, as hardware."""
+    """Return the hardware that one stream sees: its part of the chip."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
     is_shared = SHARED in hardware.geometry
 
@@ -175,13 +172,13 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
 
 START: Final = "program_start"
 WHOLE: Final = "whole_batches"
-"""Geometry constant of hardware whose programs are compiled for one stream: a batch stays there, as one request."""
+"""Name of a geometry constant: programs are compiled for one stream, so a batch stays there as one request."""
 
 
 def take_fullest(
     kernels: KernelColumns, hardware: Hardware, divisor: float = 1.0
 ) -> tuple[KernelColumns, Floats | float]:
-    """Return the kernels of the copy with the most samples of a batch, and the number of its units.
+    """Return (kernels, units) of the copy of the model that gets the most samples of a batch.
 
     Of n streams, a batch uses n / `divisor`, rounded up.
     """
@@ -205,8 +202,9 @@ def count_copies(kernels: KernelColumns, hardware: Hardware, divisor: float = 1.
 
 
 def join_units(hardware: Hardware) -> Hardware:
-    """Return the hardware with one model over all units, and without the program start, which is charged to the
-    host.
+    """Return the hardware with one copy of the model on all units, and without the program start.
+
+    The host is charged for the program start instead.
     """
     if DIVIDED not in hardware.geometry:
         return hardware

@@ -25,7 +25,7 @@ from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 EXACT: Final = 2.0**53
-"""Bound below which sums of whole numbers as doubles are exact."""
+"""Bound below which sums of whole numbers are exact in fp64."""
 
 MOST: Final = 2.0**60
 """Femtoseconds or femtojoules above which sums need more than 64 bits, so that a run is stored with its ledger."""
@@ -39,11 +39,11 @@ class Patterns:
     """Patterns of subgraphs; subgraphs with the same kinds of operators in the same order share one pattern."""
 
     row: Integers
-    """Row of each operator's kind, concatenated over patterns."""
+    """Row of the kind of each operator in a pattern, concatenated over patterns."""
     owner: Integers
-    """Pattern of each row."""
+    """Index of the pattern that each element of `row` belongs to."""
     starts: Integers
-    """First row of each pattern."""
+    """Index of the first element of each pattern in `row`."""
     times: Integers
     """Number of subgraphs of each pattern."""
 
@@ -69,7 +69,7 @@ class Patterns:
 
 @frozen(kw_only=True, eq=False)
 class Sums:
-    """Sums over timed kernels, with the axes of the numbers of their hardware.
+    """Sums over timed kernels, by workload or by pattern of subgraphs; arrays have the axes of the hardware's numbers.
 
     If `rounded`, times and energies are whole femtoseconds and femtojoules, as in a ledger. Otherwise they are seconds
     and joules, from which slopes can be computed. Sums per workload have workloads as the last axis; sums over
@@ -139,7 +139,7 @@ class Sums:
 
     @cached_property
     def most_fj(self) -> float:
-        """Approximate maximum energy of any workload, femtojoules."""
+        """Approximate maximum energy of any workload in femtojoules."""
         return float(np.max(sum(self._rough_fj.values(), np.zeros(1)), initial=0.0))
 
     def check_range(self) -> None:
@@ -164,7 +164,7 @@ class Sums:
 
     @cached_property
     def pattern_fs(self) -> Integers:
-        """Latency of each pattern of subgraphs."""
+        """Latency of one subgraph of each pattern."""
         each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
         starts = self.patterns.starts
         found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
@@ -172,7 +172,7 @@ class Sums:
 
     @cached_property
     def bounds_s(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Compute, memory, launch and pass time of each pattern, with the axes of all four."""
+        """(compute, memory, launch, pass) times of one subgraph of each pattern, broadcast to one shape."""
         placement = self.timed.timing.placement
         launch, passes = split_launch(placement, self._kinds)
         each = [self._of_pattern(one) for one in (placement.compute_s, placement.memory_s, launch)]
@@ -183,7 +183,7 @@ class Sums:
 
     @cached_property
     def share_fs(self) -> Integers:
-        """Latency due to compute, to memory and to launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         compute, memory, launch, again = self.bounds_s
         launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
         pass_fs = np.minimum(np.rint(again * FS_PER_S), self.pattern_fs - launch_fs)
@@ -218,7 +218,7 @@ class Sums:
 
     @cached_property
     def unit_parts(self) -> tuple[Integers, Integers]:
-        """Sum of units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
+        """Sum of units used x latency over subgraphs, as (multiples of 2^`HALF` fs, remaining fs)."""
         used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
         units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
         units = units.astype(np.int64)
@@ -226,12 +226,12 @@ class Sums:
 
     @cached_property
     def computed_mac_count(self) -> Integers:
-        """MACs that the chip computes, whole in each subgraph."""
+        """MACs that the chip computes, rounded down to a whole number in each subgraph."""
         return self._over(np.floor(self._of_pattern(self.timed.timing.placement.real_macs(self._kinds))))
 
     @cached_property
     def _rough_fj(self) -> dict[int, Floats]:
-        """Row of the reference table -> its energy as doubles, exact if their sum is below `EXACT`."""
+        """Row of the reference table -> its energy in fp64, exact if the sum of all is below `EXACT`."""
         return {place: self._over_operators(energy) for place, energy in self._energies()}
 
     def _energies(self) -> Iterator[tuple[int, Floats]]:
@@ -239,7 +239,7 @@ class Sums:
         return energies_fj(timed.closed_counts, timed.hardware, timed.timing.row_factor)
 
     def _price(self, place: int, count: Floats) -> Floats:
-        """Return the joules of an action with this count."""
+        """Return the energy in joules of the action at row `place` of the reference table, for this count."""
         reference, factor = self.timed.hardware.reference, self.timed.timing.voltage_factor
         joules: Floats = count * reference.prices_fj[place] / FJ_PER_J * (factor if reference.on_chip[place] else 1.0)
         return joules
@@ -253,7 +253,7 @@ class Sums:
         return sum_by(self.patterns.owner, each, len(self.patterns.times))
 
     def _over(self, per_pattern: Floats | Integers) -> Integers:
-        """Return the exact sum over subgraphs of whole numbers per pattern."""
+        """Return the exact sum over all subgraphs, given whole numbers per pattern."""
         total: Integers = per_pattern.astype(np.int64) @ self.patterns.times
         return total
 
@@ -275,8 +275,9 @@ class Sums:
 
 
 def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
-    """Return the totals of kernels timed on several chips, each at its index in `places`; None beyond 64 bits.
+    """Return the totals of each configuration in `asked`, or None if a total exceeds 64 bits.
 
+    `timed` is (kernels timed on several chips, number of chips). `places` has the index of each configuration's chip.
     Raises UnsupportedError as the ledger does.
     """
     own, points = timed

@@ -4,9 +4,10 @@
 
 A chip whose runtime accepts at most `samples_at_once` samples runs a larger batch in equal sequential parts, each of
 which reads the weights again. Its memory holds the samples of one part; the others wait in the host. An engine whose
-class states `engine_part` runs a batch at once, in parts of 1, 2, 4 … times that many samples, or in equal parts of 3,
-6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a small part's data in
-the last cache. A last part with fewer samples takes their share of a whole one. Passes of language models are not cut.
+class states `engine_part` runs a batch as a whole or in parts. It tries parts of 1, 2, 4 … times that many samples, and
+equal parts of 3, 6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a
+small part's data in the last cache. A last part with fewer samples takes their share of a whole one. Passes of language
+models are not cut.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from joulemap.model.workload import IN_PLACE, Floats, Texts
 from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
-"""Coefficient of classes whose engines run a batch in parts: minimum samples per part."""
+"""Name of a coefficient: minimum samples per part, for classes whose engines run a batch in parts."""
 
 
 @define(kw_only=True, eq=False)
 class Timing:
-    """Kernels placed, timed and counted."""
+    """Times and action counts of placed kernels, with the clock under the power cap."""
 
     kernels: KernelColumns
     placement: Placement
@@ -121,7 +122,8 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
 
     A trial gives, per operator, the number of parts that the batch is cut into.
 
-    All trials are timed together, as workloads of their own, except exchanges, whose overlap depends on their position.
+    All trials are timed together, as workloads of their own. With collectives, trials are timed one by one, because
+    overlap depends on position.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     if kernels.work.of_kind(COLLECTIVE).any():
@@ -208,7 +210,8 @@ def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
     """Return the kernels of one part of the batch that the runtime passes to the chip, and the number of parts.
 
-    The number of parts is per operator; 1 everywhere if the batch is not split. A part is one run of each operator.
+    The number of parts is per operator; 1 everywhere if the batch is not split. If a pipeline runs operators several
+    times, a part has one run of each.
     """
     each = count_parts(kernels.batch, hardware)
     each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
@@ -218,7 +221,10 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return one part of the kernels. The host launches all parts at once, or each part if their number is `times`."""
+    """Return the kernels of one part of a batch.
+
+    The host launches each part if there are `times` parts, otherwise all parts at once.
+    """
     part = kernels.one_run.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
@@ -235,7 +241,7 @@ def _count(
     hardware: Hardware,
     architecture: Architecture[Placement],
 ) -> tuple[KernelColumns, Placement, Counts]:
-    """Return the kernels with the weights that all parts of the batch read, their placement and their counts."""
+    """Return (kernels, placement, action counts) of all parts of a batch; all parts' reads of weights are included."""
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
     compute_s, memory_s = one.busy_s
@@ -256,11 +262,11 @@ def _count(
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, including the host's part, at the `device_time_scale` and `launch_time_scale` of a fit.
+    """Return the placement, including the host's part, scaled by `device_time_scale` and `launch_time_scale` of a
+    calibration.
 
-    Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster
-    than the roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time
-    of its own.
+    Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster than the
+    roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time of its own.
     """
     return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]
 
@@ -268,7 +274,7 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
 def _place(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> tuple[Placed, Placed]:
-    """Return two placements: one step of each recurrence, used for action counts, and all steps."""
+    """Return (placement of one step of each recurrence, placement of all steps); actions are counted on the first."""
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
@@ -286,8 +292,9 @@ def _place(
 def _overlap_streams(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> Overlap:
-    """Return the times of a batch in streams that take whole batches; where each unit takes its own requests, in
-    streams of parts of 1, 2, 4 … samples if that is faster.
+    """Return the times of a batch in streams that each take whole batches.
+
+    If each unit takes its own requests, streams take parts of 1, 2, 4 … samples where that is faster.
     """
     share = find_share(hardware)
 

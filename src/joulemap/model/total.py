@@ -40,7 +40,7 @@ class PointColumns:
     interval_fs: Integers
     energy_fj: Integers
     spent_fj: Mapping[Spent, Integers]
-    """Energy by category, and by basis and origin of the energy per action."""
+    """Energy by `Spent` key: category, basis of the energies per action, and whether they are the hardware's own."""
     clock_fraction: Floats
     voltage_factor: Floats
     uncapped_power_w: Floats
@@ -56,11 +56,11 @@ class PointColumns:
     weight_bytes: Integers
     activation_bytes: Integers
     bottleneck: Integers
-    """Code in `run.BOTTLENECKS` of the bottleneck with the largest total latency of its subgraphs."""
+    """Index in `run.BOTTLENECKS` of the bottleneck with the largest total latency of its subgraphs."""
     bound_fs: Integers
-    """Latency of the subgraphs that each bottleneck bounds; point x code in `run.BOTTLENECKS`."""
+    """Latency of the subgraphs that each bottleneck bounds; point x index in `run.BOTTLENECKS`."""
     share_fs: Integers
-    """Part of the latency due to each bottleneck, kernel starts under launch; point x code in `run.BOTTLENECKS`."""
+    """Latency divided into compute, memory and launch time; point x index in `run.BOTTLENECKS`."""
     throughput_limit: Texts
     """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
     refusal: Texts
@@ -128,7 +128,7 @@ def _divide(share: Floats, whole: Floats) -> Floats:
 def evaluate_points(
     evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Address, Floats]
 ) -> PointColumns:
-    """Return the totals of hardware versions that differ in numbers; `varied` maps each address to an array.
+    """Return the totals of variants of a chip, one row each; `varied` maps each address to an array of numbers.
 
     Arrays of different shapes are broadcast by numpy and form a grid, whose points are returned in its order. Values
     that depend on one axis are then computed once for all others. Raises KeyError for a number that the hardware lacks,
@@ -170,13 +170,13 @@ def evaluate_points(
 
 
 def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
-    """Return a column of empty values for `count` points."""
+    """Return a column of zeros or empty texts for `count` points."""
     kind = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}[str(field.type)]
     return np.zeros((count, len(BOTTLENECKS)) if field.name in WIDE else count, dtype=kind)
 
 
 def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumns:
-    """Return the totals of each configuration."""
+    """Return the totals of each configuration in `asked`, one row each."""
     return _stack(evaluator.evaluate_totals(asked))
 
 

@@ -1,4 +1,4 @@
-"""Bytes that cross each memory level, in closed form from tiling. Nothing here is below the compulsory bytes.
+"""Bytes that cross each memory level, in closed form from tiling; never fewer than the compulsory bytes.
 
 With C the capacity of the last on-chip level, an operator fits if R + out is at most C:
 
@@ -8,8 +8,9 @@ With C the capacity of the last on-chip level, an operator fits if R + out is at
     memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
 
 `entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
-before. kept is the share of the weights that stays on chip: in a cache all or nothing; where the compiler pins weights,
-what fits beside the live activations. Bytes that a GEMM reads from beyond a level with one instance in each of u units:
+before. kept is the share of the weights that stays on chip. It is 0 or 1 in a cache. Where the compiler pins weights,
+it is the share that fits beside the live activations. Bytes that a GEMM reads from beyond a level with one instance in
+each of u units:
 
     edges(m, n, S)  the sides of a block of S outputs in m x n, as square as it can be
     m, n     = edges(M, N, M N / max(1, u / G))         the part of one unit
@@ -80,12 +81,12 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
 def level_bytes(
     kernels: KernelColumns, capacity_bytes: Floats | float, item_bytes: float, unit_count: float = 1.0
 ) -> Floats:
-    """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
+    """Return the bytes that each GEMM reads from beyond a memory level with one instance of this capacity per unit.
 
     The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
     larger past every piece, or use square blocks, three of which fit. The smaller traffic counts. A unit whose smaller
-    operand fits reads each operand once, which is the minimum at any capacity.
-    Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    operand fits reads each operand once, which is the minimum at any capacity. Source: Goto and van de Geijn, ACM TOMS
+    34(3), 2008.
     """
     work = kernels.work
     per_group = np.maximum(unit_count / np.maximum(work.gemm_groups, 1.0), 1.0)

@@ -20,7 +20,7 @@ from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED
 from joulemap.model.column import gather, skeleton
-from joulemap.model.fallback import choose_precision, find_fallen, split_work
+from joulemap.model.fallback import choose_host_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.outcome import Asked, Timed, cut_runs
@@ -49,11 +49,11 @@ class Totals:
 
     latency_s: float
     interval_s: float
-    """Interval between batches."""
+    """Interval between batches in steady state."""
     energy_j: float
     action_j: Mapping[str, float]
-    """Energy-per-action constant -> joules proportional to it, at this clock, including regulator losses and, at the
-    boundary `system`, the growth outside the board.
+    """Energy-per-action constant -> joules that are proportional to it, at this clock. They include regulator losses
+    and, at the boundary `system`, what is consumed around the board for them.
 
     Losses are also listed under their own constants, so the parts exceed the total by that amount.
     """
@@ -62,7 +62,7 @@ class Totals:
     spare_w: float
     """Power limit minus power at the full clock; negative if the cap is active."""
     cap_fraction: float
-    """Increase of the power limit per watt of static power."""
+    """Watts by which the power limit rises per watt of static power."""
 
 
 class _Watched(dict[str, Value]):
@@ -87,7 +87,7 @@ class _Watched(dict[str, Value]):
 
 
 def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[str]]]:
-    """Return a chip that records reads of constants in its mappings, and a function that returns their names."""
+    """Return a chip that records which of its constants are read, and a function that returns their names."""
     kept = {"coefficient": _Watched(hardware.coefficients), "geometry": _Watched(hardware.geometry)}
     peaks = _Watched(hardware.peaks)
     watched = attrs.evolve(hardware, coefficients=kept["coefficient"], geometry=kept["geometry"], peaks=peaks)
@@ -106,7 +106,7 @@ class Varied:
 
     @classmethod
     def of(cls, work: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> Varied:
-        """Return the kernels that a runtime launches for a workload."""
+        """Return an instance with the kernels that a runtime launches for a workload."""
         return cls(form_kernels(work, precision, runtime, weight_precision), work, weight_precision)
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
@@ -116,7 +116,7 @@ class Varied:
         return asked()
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the totals of the workload on a chip; raises like `pipeline.evaluate`."""
+        """Return the totals of the workload on a chip. Raises like `pipeline.evaluate`."""
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
             totals = chip.evaluate(attrs.evolve(hardware, compiler=None))
@@ -125,7 +125,7 @@ class Varied:
         return found
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return the result of `evaluate` for each chip, None if it raises; equivalent chips are evaluated once."""
+        """Return the result of `evaluate` for each chip, or None if it raises. Equivalent chips are evaluated once."""
         own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
         found: list[Totals | None] = [None] * len(hardware)
         for chip in dict.fromkeys(chip for chip, _ in own):
@@ -139,10 +139,10 @@ class Varied:
         return found
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the workload's run on a chip that computes all of it; its columns of separate kernels repeat the
-        others.
+        """Return the workload's run on a chip that computes all of it. Columns of separate kernels repeat the run's
+        own.
 
-        Raises UnsupportedError if it does not fit the memory, else as `evaluate`.
+        Raises UnsupportedError if the workload does not fit the memory, otherwise like `evaluate`.
         """
         (run,) = _cut([(hardware, configuration)], Timed.of(self.kernels, hardware))
         shortage = describe_shortage(
@@ -153,7 +153,9 @@ class Varied:
         return run
 
     def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
-        """Return hardware digest -> result of `run`, without failures; equivalent hardware is evaluated together."""
+        """Return hardware digest -> result of `run`. Runs that fail are left out; equivalent hardware is evaluated
+        together.
+        """
         runs = self._each(
             [hardware for hardware, _ in asked], lambda mine, timed: _cut([asked[number] for number in mine], timed)
         )
@@ -166,7 +168,7 @@ class Varied:
     def _each(
         self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
     ) -> list[Value | None]:
-        """Return the result of `make` for each chip, with equivalent hardware timed once; None if it raises.
+        """Return the result of `make` for each chip, or None if it raises. Equivalent hardware is timed once.
 
         `make` receives the indices of the timed hardware and their timing.
         """
@@ -192,7 +194,7 @@ class Varied:
         return found
 
     def _key(self, hardware: Hardware, number: int) -> Hashable:
-        """Return all properties of a chip on which formulas branch; a unique number if that raises."""
+        """Return all properties of a chip on which formulas branch, or a unique number if formulas raise an error."""
         precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
         try:
             decided = decides(hardware, self.work, precision, batch)
@@ -201,7 +203,7 @@ class Varied:
         return skeleton(hardware, precision), decided, tuple(hardware.links)
 
     def _time(self, hardware: Sequence[Hardware]) -> Iterator[tuple[list[int], Timed]]:
-        """Yield groups of equivalent hardware with equal batch parts: their indices, and the group to time."""
+        """Yield (indices, timed kernels) of equivalent hardware whose engines cut a batch into equally many parts."""
         whole = gather(hardware, self.kernels.precision)
         parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole), len(hardware))
         for count in np.unique(parts).tolist():
@@ -210,9 +212,9 @@ class Varied:
             yield mine, Timed.of(self.kernels, cut, count)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals | None] | None:
-        """Return the chip's part and the totals of the host's part, which a device alone leaves out.
+        """Return (chip's part, totals of the host's part), or None if the compiler runs all operators.
 
-        None if the compiler runs all operators.
+        The totals are None for a device alone, which leaves out the host's part.
         """
         compiler, helper = hardware.compiler, hardware.helper
         if compiler is None or (helper is None and hardware.host != NO_HOST):
@@ -225,7 +227,7 @@ class Varied:
 
     def _make_parts(self, helper: Hardware | None, fallen: Booleans) -> tuple[Varied, Totals | None]:
         own = self.kernels.precision, self.weight_precision
-        theirs = own if helper is None else choose_precision(helper, *own)
+        theirs = own if helper is None else choose_host_precision(helper, *own, self.work.operation[fallen])
         chip, host = (
             Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
             for (work, stretch), (precision, weights) in zip(split_work(self.work, fallen), (own, theirs), strict=True)
@@ -234,13 +236,13 @@ class Varied:
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the runs of chips that were timed together."""
+    """Return the run of each configuration in `asked`, whose chips were timed together."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
 
 
 def _list_totals(timed: Timed, points: int) -> list[Totals]:
-    """Return the totals of each of several chips timed as one; raises ArithmeticError if one is not finite."""
+    """Return the totals of each of several chips timed together. Raises ArithmeticError if one is not finite."""
 
     def each(column: Floats | float) -> Floats:
         return np.broadcast_to(np.ravel(column), points)
@@ -283,7 +285,8 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:
-    """Return the totals of both parts, one after the other, with static power of the chip and of a counted host.
+    """Return the totals of both parts, one after the other. The chip, and a host whose energy counts, draw static power
+    in both.
 
     The host's own energy is in the total, but is not attributed to any constant of the chip.
     """

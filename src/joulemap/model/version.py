@@ -2,7 +2,7 @@
 
     pipeline, anchor, change and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
-Hardware of a kind that a wing adds uses the formulas of all classes and of the modules that the kind names.
+If a wing adds a kind of hardware, its formulas are those of all classes and of the modules that the kind names.
 
 Comments, docstrings, layout and the wording of errors are not formulas and do not count (`system/code.py`). No class
 imports another, so a changed formula of one class leaves the runs of all others valid.

@@ -41,13 +41,13 @@ KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KI
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
 
 IN_PLACE: Final = "in_place"
-"""Variant word for an append to a given past, of which an engine writes only the new rows."""
+"""Variant word of an append to a cache for which an engine writes only the new rows."""
 
 STREAMED: Final = "streamed"
 """Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
 UNPACKED: Final = "unpacked"
-"""Variant word of a GEMM whose weights a separate kernel dequantizes to memory for several rows."""
+"""Variant word of a GEMM whose weights a separate kernel dequantizes to memory if the GEMM has several rows."""
 
 MARLIN: Final = "packed_marlin"
 """Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
@@ -75,7 +75,7 @@ class Work:
     """Operators of a workload and their counts, one row each. Arrays are read-only by convention."""
 
     kind: Integers
-    """Code in `KINDS`."""
+    """Index of each operator's kind in `KINDS`."""
     mac_count: Floats
     elementwise_count: Floats
     special_count: Floats
@@ -102,11 +102,13 @@ class Work:
     """
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
-    """Source of these rows and their indices in it; masks are computed on the source once and shared."""
+    """(operators from which these rows were taken, their indices there); masks are computed on the source once and
+    shared.
+    """
 
     @property
     def operator_count(self) -> int:
-        """Number of rows."""
+        """Number of operators."""
         return len(self.kind)
 
     @cached_property
@@ -247,7 +249,7 @@ class Work:
         return {}
 
     def take(self, rows: Integers) -> Work:
-        """Return only these rows."""
+        """Return the operators at these rows."""
         columns = {name: getattr(self, name)[rows] for name in WORK_COLUMNS}
         return Work(**columns, origin=(self, rows))
 
@@ -262,14 +264,14 @@ class WorkloadColumns(Work):
 
     batch: int
     inner_batch: int = 1
-    """Samples per batch element: the batch that a single operator states itself."""
+    """Samples per batch element, if a workload is a single operator with a batch of its own."""
     weight_bytes: int
     """Weight bytes of the whole model, at the traced dtype."""
     call_index: Integers
     """Index of each operator's ATen call; operators split from one call share it."""
     is_foldable: Booleans
     kernel: Integers
-    """Longest side of each operator's window; 1 without one."""
+    """Longest side of each operator's convolution or pooling window; 1 without a window."""
     stride: Integers
     """Longest step of each operator's window; 1 without one, and for a window that gives one output per channel."""
     rank: Integers
@@ -330,8 +332,9 @@ class WorkloadColumns(Work):
         return float((self.access_tensor_bytes * scale)[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of quantized weight copies in addition to wide ones; 0 unless the precision is in
-        `OPERAND_ONLY`.
+        """Return the bytes of quantized weight copies that a run keeps in addition to wide weights.
+
+        The result is 0 unless the precision is in `OPERAND_ONLY`.
         """
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
         copied = self.access_tensor_bytes[each] * (self.access_scale(precision) * self.access_times)[each]
@@ -351,7 +354,9 @@ class WorkloadColumns(Work):
         return found
 
     def access_scale(self, precision: str) -> Floats:
-        """Return each access's factor from traced bytes to bytes of a run whose weights have the run's precision."""
+        """Return each access's factor from traced bytes to bytes of a run at `precision`, with weights at that
+        precision too.
+        """
         scale = precision_scale(self.access_item_bytes, precision)
         if precision in OPERAND_ONLY:
             carried = precision_scale(self.access_item_bytes, carried_precision(precision))
@@ -374,7 +379,7 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _takes(self) -> Booleans:
-        """Mask of accesses that read activations for GEMMs with weights, or write storage that only these read."""
+        """Mask of accesses that read activations for GEMMs with weights, or write storage that only such GEMMs read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
         is_operand = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
@@ -383,7 +388,7 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _is_operand(self) -> Booleans:
-        """Mask of storage that only GEMMs with weights read."""
+        """Mask of buffers that only GEMMs with weights read."""
         product = self._takes_narrow
         reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
         reads &= ~self.is_view[self.access_operator]
@@ -417,7 +422,7 @@ class WorkloadColumns(Work):
         return self._scale_apart(scale, weights.name)
 
     def _scale_apart(self, scale: Floats, main: str) -> Floats:
-        """Return access factors, corrected for weights that a checkpoint stores outside its main format."""
+        """Return access factors, corrected for weights that a checkpoint stores in another format than `main`."""
         stored = self.stored_as(main)
         for name in set(stored.tolist()) - {main, ""}:
             own = self._quantized & (stored[self.access_operator] == name) & (self.access_item_bytes > 0.0)
@@ -511,9 +516,9 @@ def put(column: Floats, places: Integers, values: Floats) -> Floats:
 
 
 def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:
-    """Return the bytes per weight for sums of this length, at most the bytes of the run's precision.
+    """Return the bytes per weight, with group scales, for GEMMs that sum over `length` elements.
 
-    The limit does not apply if the format has the run's precision.
+    They are at most the bytes of the run's precision, unless the format has that precision.
     """
     groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
     width: Floats = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
@@ -534,8 +539,9 @@ LEAST_SOLVER: Final = "fp32"
 """Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
 
 OPERANDS: Final = "operands"
-"""Variant word of the weight gradient: a GEMM of two activations that reads both as narrow as a GEMM with weights
-does. Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow)."""
+"""Variant word of the weight gradient: a GEMM of two activations, both read at the precision of GEMMs with weights.
+Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow).
+"""
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,
@@ -560,7 +566,7 @@ def number_calls(aten: Sequence[str]) -> Integers:
 
 
 def columns_of(workload: Workload) -> WorkloadColumns:
-    """Return the columns of a fused workload."""
+    """Return a fused workload as arrays."""
     return WorkloadColumns(
         batch=workload.batch,
         inner_batch=workload.inner_batch,

@@ -1,1 +1,1 @@
-"""Planning of runs: from settings to stored runs, which are found, or traced, evaluated and written."""
+"""Planning of runs: settings become a list of runs, which are found in the database or evaluated and stored."""

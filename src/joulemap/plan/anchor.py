@@ -1,4 +1,4 @@
-"""Unattributed board energies of a chip, found by evaluating probe workloads."""
+"""Anchor of a chip: board energies that no circuit explains, found by evaluating probe workloads."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
-"""(digest as described, formula version) -> rows that the anchor adds or changes; probed once per process."""
+"""(digest before modifiers, formula version) -> energies per action that the anchor adds or changes. Probes run once
+per process.
+"""
 
 
 def anchor_hardware(hardware: Hardware) -> Hardware:
-    """Return a described hardware at its default mode, with the energies per action that its anchor adds or changes.
+    """Return hardware at its default mode, with the energies per action that its anchor adds or changes.
 
-    Raises CatalogueError for a chip that cannot be mapped.
+    The anchor is the board power that no circuit explains. Raises CatalogueError for a chip that cannot be mapped.
     """
     if hardware.priced_at == BOARD:
         return hardware
@@ -50,7 +52,7 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
 
 @cache
 def describe_probes() -> Mapping[str, WorkloadColumns]:
-    """Return the workloads that an anchor probes, by operator name."""
+    """Return operator name -> single-operator workload that an anchor evaluates."""
     from joulemap.domain.operator.name import find_operator
     from joulemap.model.anchor import PROBES
     from joulemap.model.workload import columns_of
@@ -84,8 +86,8 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
 def default_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
     """Return the default target of a chip: its default mode and the boundary of its board.
 
-    A calibration entry is enough for the digest. `bind` raises CatalogueError for a chip that cannot be mapped,
-    ValueError for a calibration that does not fit.
+    A calibration entry suffices for the digest; `bind` needs the calibration itself. `bind` raises CatalogueError for a
+    chip that cannot be mapped, ValueError for a calibration that does not fit.
     """
 
     def fit(hardware: Hardware) -> Hardware:
@@ -97,7 +99,7 @@ def default_target(described: Hardware, calibration: CalibrationEntry | Calibrat
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
-    """Return the shipped workloads of the loads under which a chip was measured.
+    """Return the built-in workload of each load under which the power of a chip was measured.
 
     Raises CatalogueError for a load whose model has no built-in workload.
     """
@@ -109,7 +111,7 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
 
 @cache
 def _read_load(model: str, batch: int) -> WorkloadColumns:
-    """Return a built-in workload, read once per process because several chips were measured under the same load."""
+    """Return a built-in workload; cached because several chips were measured under the same load."""
     from joulemap.store.connection import open_in_memory, using
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped

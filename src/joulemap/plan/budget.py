@@ -36,16 +36,16 @@ class InHost:
     is_counted: bool
     """True if the host's static power is part of every run's energy."""
     around: Surrounding | None = None
-    """Surroundings of a counted host at the boundary `system`."""
+    """Surroundings of a counted host (chassis, power supply) at the boundary `system`; None otherwise."""
 
     @property
     def word(self) -> str:
-        """Word by which the host extends the digest of a chip."""
+        """Word for the host that extends the digest of a chip."""
         around = "" if self.around is None else self.around.digest
         return host_word(self.host.digest, is_counted=self.is_counted, around=around)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware in its host; raises like `Target.bind`."""
+        """Return the hardware with its host; raises like `Target.bind`."""
         digest = self.host.described.digest
         host = self.host.bind(read_known([digest])[digest])
         return hardware.with_host(host, is_counted=self.is_counted, around=self.around)
@@ -61,10 +61,10 @@ class Hosting:
     """True if the host's static power is part of every run's energy; its computation always counts."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
-        """Return the modifier that adds a host; the host has its own calibration at the same boundary.
+        """Return the modifier that adds this host to a chip, with the host's own calibration at the same boundary.
 
-        At `system`, a counted host draws its static power within its own surroundings, and the actions that it computes
-        have their energies at its board. UsageError if nothing is known of these surroundings.
+        At `system`, the static power of a counted host includes its surroundings, such as the power supply. The actions
+        that the host computes have their energies at its board. UsageError if its surroundings are unknown.
         """
         is_at_wall = boundary == SYSTEM
         host = calibration.target(self.entry, self.power_mode, BOARD if is_at_wall else boundary)
@@ -103,7 +103,7 @@ def find_hosts(
 
 
 def find_rest_w(chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]) -> dict[str, float]:
-    """Return id -> static power of the rest of its module or SoC in W, for each chip that is a part of one."""
+    """Return chip id -> static power in watts of the rest of its module or SoC; other chips are omitted."""
     hosts = {entry.id: suggest_host(entry.needs_host) for entry in chosen if is_part(entry.needs_host)}
     rests = {name: known.get(host) or known_hardware((host,)).get(host) for name, host in hosts.items()}
     return {name: rest.static_w for name, rest in rests.items() if rest is not None}
@@ -118,7 +118,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
-    """Return a chip with default settings: calibrated, at its board, with its host.
+    """Return a chip with default settings: calibrated, at the boundary of its board, with its host.
 
     Raises CatalogueError for a chip that cannot be mapped or a calibration that does not fit.
     """
@@ -133,12 +133,12 @@ def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
 
 
 Pair = tuple[HardwareEntry, str]
-"""Hardware at a power mode."""
+"""(hardware, power mode)."""
 
 
 @frozen(kw_only=True)
 class Budget:
-    """Maximum power of a chip."""
+    """Maximum power of a chip, with the origin of this limit."""
 
     power_w: float
     reason: str
@@ -146,11 +146,11 @@ class Budget:
     is_asked: bool
     """True if the budget was requested, not only implied by a deployment."""
     is_mean: bool = False
-    """True if it limits the average power at a fixed rate, not the cap of a power mode."""
+    """True if the budget limits the average power at a fixed rate, not the cap of a power mode."""
 
     @property
     def limit(self) -> str:
-        """Limit to five significant digits: a given number is not rounded like a prediction."""
+        """Budget as text with five significant digits, because a given number is not rounded like a prediction."""
         return format_si(self.power_w, "W", digits=5)
 
     def __str__(self) -> str:
@@ -188,10 +188,11 @@ def find_budget(settings: Settings) -> Budget | None:
 def keep_within(
     pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return the hardware at modes within a budget, and name -> reason for each that is omitted.
+    """Return the hardware at modes within a budget, and name -> reason for omitted hardware.
 
-    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. An explicitly named mode
-    is checked against a requested budget only. `beside_w` is hardware -> power of its host in watts.
+    Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
+    explicitly named mode is checked against a requested budget only. `beside_w` is hardware -> power of its host in
+    watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
@@ -216,5 +217,5 @@ def keep_within(
 
 
 def _largest(entry: HardwareEntry, modes: Sequence[str]) -> str:
-    """Return the mode with the highest cap; of equal ones the default, then the last listed."""
+    """Return the mode with the highest cap; of equal caps the default mode, else the last one listed."""
     return max(reversed(modes), key=lambda mode: (entry.cap_w(mode), mode == DEFAULT_MODE))

@@ -1,6 +1,7 @@
 """Calibration of each chip in a question, and the calibrated hardware.
 
-A user's own calibration applies to its hardware only. A shipped one is inherited by hardware of the same generation.
+A user's own calibration applies to its hardware only. A shipped calibration is inherited by hardware of the same
+generation.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ AUTO: Final = "auto"
 """Default choice: the user's own calibration, else the shipped one, else the generation's, else none."""
 
 OWN: Final = "own"
-"""Choice as `auto`, without inheritance."""
+"""Choice like `auto`, but no calibration is inherited from the generation."""
 
 GIVEN: Final = "given"
 
 
 @define(slots=False)
 class CalibrationUse:
-    """Choice of calibration: `auto`, `own`, `none`, or one calibration for its hardware with `auto` for all others.
+    """Choice of calibration: `auto`, `own`, `none`, or a named calibration for its hardware and `auto` for other
+    hardware.
 
-    With `auto`, hardware without a calibration inherits a shipped one of its generation.
+    With `auto`, hardware without a calibration inherits a shipped calibration of its generation.
     """
 
     named: str | Calibration = AUTO
@@ -58,7 +60,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return a chip's own or inherited calibration, or None."""
+        """Return a chip's own or inherited calibration; None if it has neither."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id
@@ -72,7 +74,7 @@ class CalibrationUse:
         return self._found[name]
 
     def named_for(self, hardware: str) -> str | Calibration:
-        """Return the choice for this hardware alone; a named calibration applies to its own hardware only."""
+        """Return the choice for one chip: `auto` if the named calibration is for other hardware."""
         return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
@@ -85,9 +87,9 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError if a chip's calibration is for other formulas or another description.
+        """Raise CatalogueError if a chip's calibration was fitted with other formulas or to another description.
 
-        The description is that of the hardware that was fitted, also for an inherited calibration.
+        An inherited calibration is checked against the chip that it was fitted to.
         """
         entry = self.find(hardware)
         if entry is not None:
@@ -103,7 +105,7 @@ class CalibrationUse:
         return calibration
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
-        """Return a calibration; CatalogueError if its file is invalid or its formulas are outdated."""
+        """Return the calibration of an entry; CatalogueError if its file is invalid or its formulas are outdated."""
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -123,20 +125,20 @@ class CalibrationUse:
         return calibration
 
     def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: Boundary) -> Target:
-        """Return a chip calibrated, at a power mode and a boundary, without further changes."""
+        """Return the target of a chip with its calibration, at a power mode and a boundary."""
         entry = self.find(hardware)
         fitted = Calibrated(digest=entry.digest if entry else "", fit=partial(self.apply, entry=entry))
         return Target(hardware, (fitted, AtMode(mode), AtBoundary.of(hardware, boundary)))
 
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware with its anchor and under a calibration, at the default mode.
+        """Return the hardware at its default mode, with the energies of its anchor and a calibration.
 
         Raises CatalogueError if the calibration does not fit, or the hardware cannot be mapped.
         """
         return self.adjust(anchor_hardware(hardware), entry)
 
     def adjust(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware under a calibration, otherwise unchanged; CatalogueError if it does not fit."""
+        """Return the hardware with a calibration and no other change; CatalogueError if the two do not fit."""
         if entry is None:
             return hardware
         calibration = self._check(entry, hardware)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""Patience of opening a database: no wait for a writer, because the template has the catalogue too."""
+"""Setting that opens a database without waiting for a writer, because the template has the catalogue too."""
 
 
 def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
-    """Return the current catalogue by id, with the members of families that the `asked` names mean.
+    """Return id -> entry of the current catalogue, and of the members of hardware families that `asked` names.
 
     Families are read only if a name is not in the catalogue.
     """
@@ -51,7 +51,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 
 
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Return whether every name of a text is in the catalogue or is known otherwise.
+    """Return True if every name in a text is in the catalogue, or is a class or a path.
 
     Names are separated by commas. A text of ids separated by spaces is recognized first, without comparing names.
     """
@@ -70,7 +70,7 @@ def _find_member_entries(texts: Iterable[str]) -> dict[str, HardwareEntry]:
 
 
 def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
-    """Return digest -> described hardware, from the current catalogue or the user's own."""
+    """Return digest -> hardware before modifiers, from the current catalogue or the user's own hardware."""
     found = {hardware.digest: hardware for hardware in own}
     wanted = [digest for digest in dict.fromkeys(digests) if digest not in found]
     ready = _template(catalogue_digest()) if wanted else None
@@ -92,7 +92,7 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError if hardware in a file reuses a name of the catalogue."""
+    """Raise CatalogueError if hardware in a file reuses a name of the catalogue or of a class."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
         if find_class(name):
@@ -108,7 +108,8 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
 def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Connection]:
     """Yield a read-only connection that holds the current catalogue.
 
-    It is the results database where readable and up to date, else the template, else a temporary database in memory.
+    It is the results database where readable and up to date, else the template of new databases, else a temporary
+    database in memory.
     """
     with contextlib.ExitStack() as stack:
         yield _open(source, catalogue_digest(), stack, kind)
@@ -168,7 +169,7 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a read-only database with the current catalogue and no runs; None if none can be stored."""
+    """Return the path of a read-only database with the current catalogue and no runs; None if it cannot be stored."""
     ready = _template(catalogue_digest())
     return ready.path if ready else None
 
@@ -185,7 +186,7 @@ def ensure_catalogue(connection: Connection) -> None:
 
 
 def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
-    """Store the catalogue, and its hardware under the shipped calibrations; return id -> entry."""
+    """Store the catalogue, and its hardware with the shipped calibrations; return id -> entry."""
     entries = _store_catalogue(connection)
     if not own_files():
         _store_defaults(connection)

@@ -1,4 +1,4 @@
-"""Constants that a question sets on its hardware: texts as written, parsed for each bound hardware."""
+"""Constants that a question sets on its hardware: texts as written, parsed for each chip."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
     Pair = tuple[HardwareEntry, str]
-    """Hardware at a power mode."""
+    """(hardware, power mode)."""
 
 MOST_UNITS: Final = 2**31 - 1
 """Maximum units of one chip that the store can hold."""
@@ -40,22 +40,22 @@ ROUNDING: Final = 1.0 + 1e-9
 
 @frozen(kw_only=True)
 class Demand:
-    """Constant to set, as written."""
+    """Constant that the user sets, as written after `--set`."""
 
     hardware: str
-    """Hardware as written, with or without a power mode; empty for all that have the constant."""
+    """Hardware as written, with or without a power mode; empty for all hardware that has the constant."""
     name: str
     written: str | float
 
     @property
     def label(self) -> str:
-        """Text of the option in an error."""
+        """Option with its value, as errors quote it."""
         at = f"{self.hardware}:" if self.hardware else ""
         return f"--set {at}{self.name}={self.written}"
 
 
 def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tuple[Demand, ...]:
-    """Return the demands of settings or of a variant; UsageError for one without a name or value."""
+    """Return the constants that settings or a variant set; UsageError for a constant without a name or value."""
     found = []
     for key, written in changes.items():
         asked, _, name = key.strip().rpartition(":")
@@ -70,8 +70,8 @@ def find_changes(
 ) -> tuple[Selection, dict[Pair, tuple[Change, ...]]]:
     """Return the selection with its variants, and the changes of each chip at its power mode.
 
-    A constant with several values makes as many variants, each with a label. Values are read against the bound
-    hardware: calibrated, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
+    A constant with several values makes as many variants, each with a label. Values such as x1.5 refer to the chip
+    after calibration, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
     value; UnknownNameError for an unknown hardware.
     """
     demands = read_demands(settings.changes)
@@ -124,15 +124,15 @@ class Changed:
 
     changes: tuple[Change, ...]
     name: str = ""
-    """Name of the variant; empty for the hardware's own."""
+    """Name of the variant; empty to keep the name of the hardware."""
 
     @property
     def word(self) -> str:
-        """Word by which the changes and the name extend the digest of a chip."""
+        """Word for the changes and the name that extends the digest of a chip."""
         return word_changes(self.changes, self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware with these numbers; raises CatalogueError if they contradict each other."""
+        """Return the hardware with the changed constants; raises CatalogueError if they contradict each other."""
         try:
             return change_numbers(hardware, self.changes, self.name)
         except ValueError as error:
@@ -140,7 +140,7 @@ class Changed:
 
 
 def split_changes(target: Target) -> tuple[Target, Changed]:
-    """Return the target of a run before constants are set, and the set constants, which are its last modifier."""
+    """Return the target of a run without its last modifier, and that modifier, which sets the constants."""
     *before, last = target.modifiers
     assert isinstance(last, Changed), f"{target.described.id}: its last modifier sets no constants"
     return Target(target.described, tuple(before)), last
@@ -149,7 +149,7 @@ def split_changes(target: Target) -> tuple[Target, Changed]:
 def spread_variants(
     entry: HardwareEntry, values: Mapping[str, tuple[Change, ...]]
 ) -> Iterator[tuple[HardwareEntry, tuple[Change, ...]]]:
-    """Yield a chip with each combination of values, as variants if there are several."""
+    """Yield a chip with each combination of values; if there are several, each becomes a variant with its own id."""
     several = [name for name, changes in values.items() if len(changes) > 1]
     for changes in itertools.product(*values.values()):
         if not several:
@@ -165,7 +165,7 @@ def spread_variants(
 
 
 def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEntry]) -> frozenset[Pair]:
-    """Return the hardware of a selection to which a demand applies."""
+    """Return the (chip, power mode) pairs of a selection to which a demand applies."""
     if not demand.hardware:
         return frozenset(selection.pairs)
     ref = HardwareRef.read(demand.hardware)

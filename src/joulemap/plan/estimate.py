@@ -1,4 +1,4 @@
-"""Bulk evaluation of measured single operators to totals, stored without a ledger."""
+"""Bulk evaluation of single operators, of which only totals are stored."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source, Talk
 
 Place = tuple[str, int]
-"""(operator, batch)."""
+"""(operator name, batch size)."""
 
 
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
-    """Evaluate and store the totals of single operators at the settings' one configuration, if they are missing.
+    """Evaluate and store the totals of single operators at the only configuration of settings, if they are missing.
 
-    An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError
-    for a chip that cannot be mapped.
+    An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError for a
+    chip that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))
     plan = plan_runs((places[0][0],), settings)

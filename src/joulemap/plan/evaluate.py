@@ -31,10 +31,10 @@ Targets = Mapping[str, Hardware]
 
 
 AHEAD: Final = 50_000
-"""Maximum operators of runs evaluated before they are queued; more costs memory without a gain."""
+"""Maximum operators evaluated before their runs are queued; a larger number costs memory without a gain."""
 
 NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so it takes neither time nor energy"
-"""Refusal of a model that consists of views only, on any hardware."""
+"""Reason for refusing a model that consists of views only, on any hardware."""
 
 
 @define
@@ -105,9 +105,9 @@ class Queue:
         return False
 
     def _keep(self, target: Hardware, hardware: Hardware) -> str:
-        """Return the digest of the hardware that a run used, stored if missing.
+        """Return the digest of the hardware that a run used; store the hardware if it is missing.
 
-        A box may have run at other voltages than its stored energies.
+        A run may change the voltages of the chips in a box, so its hardware can differ from the target.
         """
         if hardware.digest != target.digest:
             self.wait()
@@ -165,7 +165,7 @@ def _evaluate_one(
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
-    """Return the hardware of runs, each calibrated, at its mode and boundary, stored if it was not.
+    """Return target digest -> hardware of the runs, calibrated and at its mode and boundary; store what is missing.
 
     Raises CatalogueError for a calibration that does not fit, or a chip that cannot be mapped.
     """
@@ -205,9 +205,9 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
 
 
 def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
-    """Return the stored hardware of runs that the current formulas would produce unchanged.
+    """Return target digest -> stored hardware of the runs, where the current formulas would produce the same record.
 
-    Boundary and calibration are part of its digest. Hardware with set constants is always rebuilt.
+    Hardware with set constants is omitted, so that it is always rebuilt.
     """
     entries = {entry.id: entry for entry, _ in plan.selection.pairs}
     fitted = find_calibrations(connection)

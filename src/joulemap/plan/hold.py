@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
-"""Memory limit of the engine while many runs are written; appends gain nothing from more."""
+"""Memory limit of the database engine while many runs are written; more memory does not speed up appends."""
 
 MANY_RUNS: Final = 64
 """Number of runs from which the memory limit applies, regardless of the file's size."""
@@ -83,10 +83,10 @@ def holding_runs(
 ) -> Iterator[StoredRuns]:
     """Yield the runs of a plan and an open connection to them, with the current catalogue if needed.
 
-    Runs have their ledgers; if the question reads none and its settings ask for none, missing runs are evaluated to
-    totals. Opens for reading if everything is stored; otherwise missing runs are traced, evaluated and written first. A
-    long evaluation pauses to let other processes use the database. Raises CatalogueError for a calibration that does
-    not fit, ModelError for a model that cannot be traced, DatabaseError; completed runs stay stored.
+    Without `has_ledger`, and if the settings ask for no ledgers, missing runs are stored as totals. The connection is
+    for reading if everything is stored; otherwise missing runs are traced, evaluated and written first. A long
+    evaluation pauses to let other processes use the database. Raises CatalogueError for a calibration that does not
+    fit, ModelError for a model that cannot be traced, DatabaseError; completed runs stay stored.
     """
     has_ledger = has_ledger or plan.settings.ledger
     with reading_if_there(source) as connection:
@@ -123,7 +123,7 @@ Held = tuple[Model, PlannedRun, int]
 def holding_plans(
     source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[tuple[Connection, list[Held]]]:
-    """Yield a connection and all runs of several plans at one boundary; as `holding_runs`."""
+    """Yield a connection and all runs of several plans at one boundary, as `holding_runs` does for one plan."""
     if len(plans) > 1:
         ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
     ids: list[int] = []
@@ -148,7 +148,7 @@ def prepare(plan: Plan) -> None:
 
 
 def find_targets(source: Source, plan: Plan) -> Targets:
-    """Return the hardware of a plan as bound for its runs, stored if it was not; raises like `holding_runs`."""
+    """Return target digest -> hardware of a plan's runs; store what is missing. Raises like `holding_runs`."""
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
     plan.selection.check_chips("this question")
@@ -207,7 +207,7 @@ def ensure_all(
 
 
 def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bool) -> tuple[int, ...] | None:
-    """Return the ids of plans' runs; None if one is not stored."""
+    """Return the ids of all runs of the plans; None if a run is not stored."""
     keys = {key for plan in plans for model in plan.models for key in model.workload_keys}
     workloads = find_workloads(connection, keys)
     planned: list[str] = []
@@ -248,7 +248,7 @@ class _Work:
 
     @cached_property
     def _models(self) -> tuple[tuple[Model, tuple[Plan, ...]], ...]:
-        """Each model with the plans that contain it."""
+        """(model, plans that contain it) for each model."""
         if len(self.plans) == 1:
             return tuple((model, self.plans) for model in self.plans[0].models)
         found: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
@@ -263,7 +263,7 @@ class _Work:
 
     @property
     def tally(self) -> RunTally:
-        """Counts of runs so far."""
+        """Number of runs by outcome so far."""
         return RunTally(
             stored_count=self._stored_count, evaluated_count=self._evaluated_count, refused_count=self._refused_count
         )

@@ -26,14 +26,16 @@ PORT: Final = "hardware"
 
 
 class VariedRun(Protocol):
-    """Workload at one configuration as a function of the numbers of its hardware, as `model.variation.Varied` is."""
+    """Interface of a workload at one configuration that is evaluated on changed hardware, such as
+    `model.variation.Varied`.
+    """
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the workload's totals; raises as a run does."""
+        """Return the workload's totals on hardware; raises the errors of a run."""
         ...
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return `evaluate` of each chip, None if it raises."""
+        """Return the workload's totals on each hardware; None where `evaluate` raises."""
         ...
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
@@ -42,12 +44,12 @@ class VariedRun(Protocol):
 
 
 class HardwareKind(Protocol):
-    """Kind of hardware other than a chip, such as a box of several devices; wings register one at `hardware`."""
+    """Kind of hardware other than a chip, such as a box of several devices; wings register kinds at `hardware`."""
 
     architecture: str
-    """Class of the kind's hardware."""
+    """Architecture class that hardware of this kind has."""
     formulas: tuple[str, ...]
-    """Modules that compute a run of this kind, with everything that they import."""
+    """Names of the modules that compute a run of this kind; the modules that they import count too."""
 
     def is_name(self, name: str) -> bool:
         """Return True if a name that is not a chip belongs to this kind."""
@@ -58,7 +60,7 @@ class HardwareKind(Protocol):
         ...
 
     def list_near(self, name: str) -> list[str]:
-        """Return the names of this kind that are nearest to a misspelled one."""
+        """Return the names of this kind that are nearest to a misspelled name."""
         ...
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
@@ -78,18 +80,18 @@ class HardwareKind(Protocol):
         ...
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Modifier:
-        """Return the modifier that binds described hardware: its chips calibrated, at a mode and boundary."""
+        """Return the modifier that calibrates the chips of hardware and sets its mode and boundary."""
         ...
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
-        """Return name -> constant of bound hardware."""
+        """Return name -> constant of hardware with all modifiers applied."""
         ...
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
-        """Return hardware with changed constants, renamed if a name is given; ValueError if they contradict each
-        other.
+        """Return hardware with changed constants, renamed if a name is given.
 
-        With `is_varied` the hardware is evaluated once and needs no sums over its chips.
+        ValueError if the constants contradict each other. With `is_varied` the hardware is evaluated once and needs no
+        sums over its chips.
         """
         ...
 
@@ -102,12 +104,12 @@ class HardwareKind(Protocol):
         ...
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
-        """Return prefix of a chip's constants -> the chip."""
+        """Return the chips of hardware, by the prefix that their constants' names have."""
         ...
 
 
 def list_kinds() -> list[HardwareKind]:
-    """Return the kinds of all wings."""
+    """Return the kinds of hardware that all wings register."""
     return list(find_parts(PORT))
 
 

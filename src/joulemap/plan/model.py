@@ -24,7 +24,7 @@ class Describer(Protocol):
     """Interface for workloads that are determined by their names."""
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a model; UsageError for one too large."""
+        """Return the workload of a model; UsageError for a workload that is too large."""
         ...
 
 
@@ -36,11 +36,11 @@ class Model:
     retrace: bool
     """True to trace with the installed torch even where the package ships the workload."""
     may_run: bool = True
-    """True if a file of code may be run to trace it."""
+    """True if the code of a file may run, so that the model can be traced."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
-    """Traced workload of a module in this program."""
+    """Workload that is already traced, such as the workload of a PyTorch module in this program; None otherwise."""
     base: Model | None = None
-    """Model from whose workload this one's is derived, as for a training step; None otherwise."""
+    """Model whose workload this model's is derived from, as for a training step; None otherwise."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """Dimension that a wing declares -> value for this model; defaults are omitted."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
@@ -48,7 +48,7 @@ class Model:
 
     @property
     def shipped(self) -> ShippedWorkload | None:
-        """Shipped form of exactly this workload; None if there is none or `retrace` is set."""
+        """Shipped entry of exactly this workload; None if there is none or `retrace` is set."""
         entry = load_shipped().get(self.request.model)
         if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None

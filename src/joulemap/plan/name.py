@@ -22,11 +22,11 @@ PORT: Final = "models"
 class ModelNames:
     """Model names of one wing, which registers an instance of a subclass at `models`.
 
-    A check of a word reads and imports nothing, because shells check while a user types.
+    `is_name` reads no file and imports no module, because shells call it while a user types.
     """
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True if the form of a name identifies it as one of this wing, before other meanings are tried."""
+        """Return True if a name has a form that only this wing uses, before other meanings are tried."""
         del name, settings
         return False
 
@@ -58,7 +58,7 @@ class ModelNames:
         return {}
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload that a model's name defines; UsageError for one too large."""
+        """Return the workload that a model's name defines; UsageError for a workload that is too large."""
         raise NotImplementedError(model.request.model)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
@@ -71,7 +71,8 @@ class ModelNames:
     ) -> tuple[tuple[str, ...], Settings]:
         """Return models and settings; values that the question does not state come from the models' files.
 
-        `shared` are the precisions that all hardware of the question has. Raise UsageError for files that differ.
+        `shared` are the precisions that all hardware of the question has. Raise UsageError if the files state different
+        values.
         """
         del shared
         return models, settings
@@ -92,7 +93,7 @@ class ModelNames:
         return ""
 
     def find_batch(self, model: str) -> int | None:
-        """Return the only batch size of a model; None for one that takes any. Raises ModelError for a broken file."""
+        """Return the only batch size of a model; None if it takes any. Raises ModelError for a broken file."""
         del model
         return None
 
@@ -102,12 +103,16 @@ class ModelNames:
         return ""
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-        """Return ((model, meaning of one evaluation), suggested question) for the first unclear model."""
+        """Return ((model, meaning of one evaluation), suggested question) for the first model whose evaluation needs
+        explaining.
+
+        Return (None, "") if there is no such model.
+        """
         del models, hardware
         return None, ""
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
-        """Return the parts of models' checkpoints that are not counted."""
+        """Return a note for each part of the models' checkpoints that predictions ignore."""
         del models
         return []
 
@@ -118,7 +123,7 @@ class ModelNames:
 
 
 def list_names() -> list[ModelNames]:
-    """Return the names of all wings."""
+    """Return the `ModelNames` of each wing."""
     return list(find_parts(PORT))
 
 
@@ -128,7 +133,7 @@ def is_name(word: str) -> bool:
 
 
 def find_rate(model: str) -> float:
-    """Return the rate in 1/s that a model's name states; 0 for none."""
+    """Return the arrival rate in 1/s that a model's name states; 0 for none."""
     return next(filter(None, (names.find_rate(model) for names in list_names())), 0.0)
 
 
@@ -138,7 +143,7 @@ def find_batch(model: str) -> int | None:
 
 
 def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch sizes of a question, by default those that the models' files fix, or else `usual`."""
+    """Return the batch sizes of settings; without any, the sizes that the models' files fix, or else `usual`."""
     fixed = () if settings.batch else {find_batch(model) for model in models} - {None}
     return settings.batch or tuple(sorted(filter(None, fixed))) or usual
 

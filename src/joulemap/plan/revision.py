@@ -67,12 +67,12 @@ class _Commit:
 
     @property
     def label(self) -> str:
-        """Name of the version, independent of the revision as typed."""
+        """Name of the version in answers: the commit's digest and the path, however the revision was typed."""
         return f"{self.digest[:12]}:{self.path}"
 
 
 def find_revision(name: str, settings: Settings, talk: Talk) -> Model:
-    """Return a model at the one batch of settings, traced for code of a file or a commit.
+    """Return a model at the batch size of the settings. Code of a file or a commit is traced.
 
     Raises like `find_model`, ModelError for a missing commit or file, UsageError without git.
     """
@@ -91,7 +91,7 @@ def find_revision(name: str, settings: Settings, talk: Talk) -> Model:
 
 
 def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) -> Model:
-    """Return a model of a file in a tree, with its trace as identity."""
+    """Return the model of a file in a source tree, identified by the digest of its trace."""
     model = find_model(path, settings, next(iter(settings.batch), None))
     need_torch(f"tracing {label}")
     from joulemap.hub.held import digest_workload
@@ -130,7 +130,7 @@ def _find_commit(name: str) -> _Commit | None:
 
 
 def _is_there(path: str) -> bool:
-    """Return True if a file exists; a text too long for a file name does not."""
+    """Return True if a file exists; False for a text that is too long for a file name."""
     try:
         return os.path.lexists(path)
     except ValueError:
@@ -139,7 +139,7 @@ def _is_there(path: str) -> bool:
 
 @contextlib.contextmanager
 def _checked_out(commit: _Commit) -> Iterator[Path]:
-    """Yield a folder with all files of a commit."""
+    """Yield a temporary folder with all files of a commit."""
     folder = cache_folder().resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with drafting(folder) as draft:

@@ -35,15 +35,15 @@ class PlannedRun:
     hardware: str
     power_mode: str
     point: Mapping[str, str]
-    """Dimension of the run, other than hardware and mode -> value."""
+    """Dimension of the run other than hardware and mode, such as the precision -> value."""
     calibration: CalibrationEntry | None
     target: Target
-    """Hardware as bound for the run."""
+    """Hardware with the modifiers of this run."""
     run_key: str
 
     @property
     def hardware_digest(self) -> str:
-        """Digest of the hardware as described."""
+        """Digest of the hardware before any modifier."""
         return self.target.described.digest
 
 
@@ -56,7 +56,7 @@ class Plan:
     settings: Settings
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> set constants."""
+    """(hardware, power mode) -> constants that the question sets."""
     _targets: dict[tuple[HardwareEntry, str, bool], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
@@ -69,7 +69,7 @@ class Plan:
         return len(self.models) * each
 
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
-        """Return the runs of one workload: point by point, in the order of hardware."""
+        """Return the runs of one workload, sorted by the settings' points, then by hardware in the requested order."""
         planned = []
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
@@ -116,7 +116,7 @@ class RunTally:
     """Number of requested runs, by outcome."""
 
     stored_count: int
-    """Runs stored before, evaluated or refused."""
+    """Runs that were already in the database, evaluated or refused."""
     evaluated_count: int
     refused_count: int
     """Configurations that their hardware cannot run, stored with the reason."""
@@ -128,7 +128,10 @@ class RunTally:
 
 
 def plan_runs(models: Sequence[str], settings: Settings) -> Plan:
-    """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for invalid requests."""
+    """Return the checked plan of models on the hardware of settings.
+
+    Raises UsageError, UnknownNameError, CatalogueError or ModelError for invalid requests.
+    """
     return plan_selected(models, settings, select_hardware(settings))
 
 

@@ -1,4 +1,4 @@
-"""Hardware of a question, each at its power modes."""
+"""Hardware that a question selects, each chip at its power modes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BOXED: Final = "it is a box of several devices: name one of them"
 """Reason why a box has no boundary `system`."""
 
 FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
-"""Words of an id that state the memory or the form of a board."""
+"""Words in a hardware id that state the memory or the form of a board."""
 
 Default = Literal["four", "catalogue", "every mode"]
 """Default selection: one chip per requested class, else one of each of four classes; the whole catalogue; or the
@@ -63,7 +63,7 @@ class Selection:
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """Requested name, file or id -> hardware of a file or record."""
+    """Name, file or id as requested -> hardware that is not a chip of the catalogue."""
     budget: Budget | None = None
     """Power budget that no mode exceeds."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -75,7 +75,7 @@ class Selection:
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias as written that omits memory or form -> the hardware that it means, then the others."""
+    """Alias that omits memory or form, as written -> the hardware that it means, then other versions."""
     members: frozenset[str] = frozenset()
     """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -85,7 +85,7 @@ class Selection:
 
     @property
     def ids(self) -> frozenset[str]:
-        """Ids of all hardware."""
+        """Ids of all selected hardware, without variants."""
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
@@ -116,7 +116,7 @@ class Selection:
         return {name: list_parts(box) for name, box in self.boxes.items()}
 
     def check_chips(self, question: str) -> None:
-        """Raise UsageError, for a question about single chips, if one of them is a box."""
+        """Raise UsageError if the selection has a box, because the `question` takes single chips."""
         for box, parts in self.parts.items():
             counts = Counter(one.id for one in parts)
             counted = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -124,7 +124,7 @@ class Selection:
             raise UsageError(f"{question} takes chips, but {box} is a box of {counted}: {name}")
 
     def check_alike(self, question: str) -> None:
-        """Raise UsageError, for a question that divides work evenly, if a box has different devices."""
+        """Raise UsageError if a box has different devices, because the `question` divides work evenly."""
         for box, parts in self.parts.items():
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
@@ -133,7 +133,7 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """Hardware named by file: name in answers -> text that selects the file again.
+        """Name in answers -> text that selects the hardware again, for hardware of files and variants.
 
         Boxes of the catalogue and members of families are in `own` under their ids and need no file. A record that the
         caller made is there under its id too.
@@ -152,7 +152,7 @@ class Selection:
 
 
 def make_entry(hardware: Hardware) -> HardwareEntry:
-    """Return the catalogue entry of hardware, extended with the fields of its kind (such as a wing's kind)."""
+    """Return the catalogue entry of hardware, with the fields that a wing's kind adds."""
     entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
     return entry if kind is None else kind.extend_entry(entry)
 
@@ -164,17 +164,17 @@ def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
 
 
 def is_choice(settings: Settings) -> bool:
-    """Return True if settings choose hardware."""
+    """Return True if settings name hardware or filter it."""
     chosen = (settings.hardware, settings.architecture, settings.deployment, settings.kind, settings.scenario)
     return any(chosen)
 
 
 def select_hardware(settings: Settings, default: Default = "four", *, is_capped: bool = True) -> Selection:
-    """Return the hardware of settings, each pair once.
+    """Return the hardware that settings select; each chip at a power mode appears once.
 
-    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself.
-    Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
-    catalogue, UsageError if nothing is left.
+    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself. Raises
+    UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the catalogue,
+    UsageError if nothing is left.
     """
     settings = apply_scenario(settings)
     is_device_only = settings.host == NO_HOST
@@ -235,10 +235,10 @@ def keep_with_boundary(
     known: Mapping[str, HardwareEntry],
     settings: Settings,
 ) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
-    it.
+    """Return the hardware that has the boundary of the settings, and name -> reason for hardware without it.
 
-    Raises UsageError if explicitly named hardware is omitted, or nothing is left.
+    With a fallback boundary in the settings, all hardware is kept. Raises UsageError if explicitly named hardware is
+    omitted, or nothing is left.
     """
     missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
     if not missing or settings.fallback_boundary:
@@ -257,8 +257,9 @@ def keep_with_boundary(
 
 
 def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
-    """Return name -> reason for hardware that lacks a boundary; only `system` may be lacking, if the power at the
-    wall is unknown.
+    """Return name -> reason for hardware that lacks a boundary.
+
+    Only `system` can be missing: it needs the power at the wall.
     """
     if boundary != SYSTEM:
         return {}
@@ -271,7 +272,10 @@ def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the single named hardware, whatever else the settings name; UsageError if it is several."""
+    """Return the selection of one named chip or box; other hardware in the settings is ignored.
+
+    UsageError if the name means several.
+    """
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
@@ -281,7 +285,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the result of `select_one`; UsageError for a class of hardware, which is not one chip."""
+    """Return the result of `select_one`; UsageError for a box or the name of a class."""
     selection = select_one(hardware, settings)
     selection.check_chips("this question")
     for name, meant in selection.meanings.items():
@@ -295,7 +299,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name that answers use for a requested text."""
+    """Return the name that answers use for hardware, from the text that requests it."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -303,7 +307,7 @@ def name_configuration(name: str, settings: Settings | None = None) -> str:
 
 
 def resolve_name(name: str) -> str:
-    """Return a name with the default hardware in place of a class; any other name unchanged."""
+    """Return a name in which a class is replaced by its default hardware; other names stay unchanged."""
     meant = find_default_chip(name)
     return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
@@ -318,10 +322,9 @@ def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
 
 
 def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str, ...]:
-    """Return the hardware of an alias, then others whose names differ only in memory and form; empty if there are no
-    others.
+    """Return the hardware that an alias means, then the versions that differ only in memory and form.
 
-    `A100` means one of four: with 40 or 80 GB, on a card or a module.
+    `A100` means one of four: with 40 or 80 GB, on a card or a module. Empty if there are no other versions.
     """
     if name in known or find_class(name):
         return ()
@@ -383,7 +386,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
-    """Return the parts between commas, or an existing path as a whole; the word itself if there is no comma."""
+    """Return the parts of a word between commas; an existing path, or a word without commas, stays whole."""
     plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)
@@ -393,7 +396,10 @@ def _split_commas(word: str) -> tuple[str, ...]:
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
 ) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
-    """Return (names, texts -> own hardware, designs by id); names represent records, files and folders too."""
+    """Return (names, text -> hardware outside the catalogue, id -> entry of a design file) of requested hardware.
+
+    Records, files and folders are replaced by the names of their hardware.
+    """
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}
@@ -434,7 +440,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file. If the base chip is a file too, add its path to `own`."""
+    """Return the entry of the design that a file describes. If the base chip is a file too, add its path to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)
@@ -454,7 +460,10 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that is not in the catalogue. Raise CatalogueError if it cannot be built."""
+    """Return the box that a name outside the catalogue means; None if it means no box.
+
+    Raise CatalogueError if the box cannot be built.
+    """
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())
@@ -462,7 +471,7 @@ def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
 
 
 def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
-    """Return the hardware of files, some of which may be of a wing's kind."""
+    """Return the hardware that files describe, both chips and hardware of a wing's kind."""
     from joulemap.catalog.load import load_files
 
     kinds = {path: kind for path in files for kind in list_kinds() if kind.is_file(path)}
@@ -472,7 +481,7 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
-    """Yield each chip of a list of texts and records, in order."""
+    """Yield each hardware name in texts, and each record, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
         found = list(group)
         yield from split_hardware(cast("list[str]", found), known) if is_text else found
@@ -501,7 +510,7 @@ def _pairs(
 
 
 def _list_default_classes(settings: Settings, default: Default) -> tuple[str, ...]:
-    """Return the classes that are requested without another filter; their default chips are selected."""
+    """Return the requested classes whose default chips are selected; empty if another filter is set."""
     is_narrowed = settings.deployment or settings.kind or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture
 
@@ -539,7 +548,7 @@ def _find(
 
 
 def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
-    """Return the variant whose numbers a reference sets; UsageError for one that cannot be read."""
+    """Return the variant whose numbers a reference sets; UsageError for a reference that cannot be read."""
     changes = ref.changes
     name = name_variant(entry.id, changes)
     variant = Variant(base=entry.described, changes=changes, place=name, memory=ref.memory)
@@ -547,7 +556,7 @@ def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
 
 
 def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
-    """Return the entry of a name; UnknownNameError offers the nearest hardware and boxes."""
+    """Return the hardware entry of a name; UnknownNameError suggests the nearest hardware and boxes."""
     try:
         return find_entry(known, name)
     except UnknownNameError as error:

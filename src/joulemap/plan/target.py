@@ -2,8 +2,8 @@
 
     described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
 
-A modifier has a word, which extends the digest, and a change of the numbers. The digest of a target and its record are
-folded over the same modifiers, so a stored run is found without reading the record.
+A modifier has a word, which extends the digest, and a change of the numbers. The same modifiers determine the digest
+and the record of a target, so a stored run is found without reading the record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joulemap.domain.surrounding import Surrounding
 
     Described = HardwareEntry | Hardware
-    """Hardware as described, or its entry."""
+    """Hardware before any modifier: its record or its catalogue entry."""
 
 
 class Modifier(Protocol):
@@ -34,11 +34,11 @@ class Modifier(Protocol):
 
     @property
     def word(self) -> str:
-        """Word that extends the digest; empty if the digest stays."""
+        """Word that extends the digest; empty if the digest stays the same."""
         ...
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware with the numbers of this modifier."""
+        """Return the hardware with this change."""
         ...
 
 
@@ -49,7 +49,7 @@ class Calibrated:
     digest: str
     """Digest of the calibration; empty for the class's own coefficients."""
     fit: Callable[[Hardware], Hardware] = attrs.field(eq=False)
-    """Function that anchors a described hardware and applies the calibration."""
+    """Function that adds the anchor's energies to hardware and applies the calibration."""
 
     @property
     def word(self) -> str:
@@ -57,7 +57,7 @@ class Calibrated:
         return calibration_word(self.digest)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware anchored and calibrated; raises CatalogueError if that fails."""
+        """Return the hardware with the anchor's energies and the calibration; raises CatalogueError if that fails."""
         return self.fit(hardware)
 
 
@@ -91,7 +91,9 @@ class AtBoundary:
 
     @classmethod
     def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
-        """Return the boundary of a described hardware; UsageError if its power at the wall is unknown."""
+        """Return the modifier that sets the boundary of a chip; UsageError if `system` needs an unknown power at the
+        wall.
+        """
         version = formula_version(described.architecture)
         around = None
         if boundary == SYSTEM:
@@ -121,7 +123,7 @@ class WithoutHost:
         return DEVICE_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware as a device alone."""
+        """Return the hardware without any work of a host."""
         return hardware.without_host()
 
 
@@ -141,7 +143,7 @@ class AllowingTf32:
 
 @frozen
 class Target:
-    """Hardware as bound for runs."""
+    """Hardware description and the modifiers that a run applies to it."""
 
     described: Described = attrs.field(eq=False)
     modifiers: tuple[Modifier, ...] = attrs.field(eq=False)
@@ -154,7 +156,7 @@ class Target:
         return reduce(lambda digest, one: extend_digest(digest, one.word), self.modifiers, self.described.digest)
 
     def bind(self, record: Hardware) -> Hardware:
-        """Return the described record with all modifiers applied.
+        """Return the record of the hardware with all modifiers applied.
 
         Raises CatalogueError for a chip that cannot be mapped, a calibration that does not fit or changes that
         contradict each other; KeyError or UnknownNameError for a mode that it lacks.

@@ -44,13 +44,15 @@ STEP: Final = 1.01
 """Factor on a constant for its elasticity; rounding to whole cycles can outweigh the effect of a smaller step."""
 
 WHOLE_STEP: Final = 2.0
-"""Factor in both directions for a count; the next integer may leave most of a tile empty."""
+"""Factor by which a count is divided and multiplied for its elasticity; the next integer may leave most of a tile
+empty.
+"""
 
 BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
 """Constants that affect the cost of a chip, not the times and energies of its runs."""
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC)
-"""Further constants of every run; the highest clock of a board moves with its clock."""
+"""Constants of every run, in addition to the constants that formulas read; `clock` also moves the highest clock."""
 
 BILLED: Final = ("cost", "carbon")
 
@@ -62,13 +64,15 @@ class Variation:
     name: str
     """Hardware id with its power mode."""
     hardware: Hardware
-    """Hardware bound for the run: calibrated, at its mode and boundary, with set constants."""
+    """Hardware of the run: calibrated, at its mode and boundary, with set constants."""
     batch: int
     varied: VariedRun
     use: Mapping[str, Constant]
     """Constants of usage; empty if no cost is requested."""
     fitted: Mapping[str, float]
-    """Coefficient, after its device in a box -> spread of its logarithm in the fit of its class."""
+    """Name of a coefficient -> spread of its logarithm in the fit of its class; in a box, the name begins with the
+    device.
+    """
     base: Totals = attrs.field(init=False)
     _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
 
@@ -111,7 +115,7 @@ class Variation:
         return value
 
     def metric(self, metric: VariedMetricName, name: str = "", factor: float = 1.0) -> float | None:
-        """Return a metric with a constant scaled by a factor; None for an invalid value, or without a price."""
+        """Return a metric with a constant scaled by a factor; None if the value is invalid or the price unknown."""
         found = self.totals(name, factor)
         if found is None:
             return None
@@ -130,7 +134,7 @@ class Variation:
         }[metric]
 
     def totals(self, name: str, factor: float) -> tuple[Totals, bool] | None:
-        """Return the totals with a constant scaled by a factor, and True if they are exact."""
+        """Return (totals with a constant scaled by a factor, True if they are exact); None for an invalid value."""
         if self._is_base(name, factor):
             return self.base, True
         value = self.value_at(name, factor)
@@ -141,7 +145,7 @@ class Variation:
         return self._found[name, value]
 
     def prepare(self, asked: Iterable[tuple[str, float]]) -> None:
-        """Evaluate the totals with each of these constants, one at a time, scaled by its factor; all in one batch."""
+        """Evaluate the totals for each (constant, factor) with only that constant scaled, all in one batch."""
         changed: dict[tuple[str, float], Hardware] = {}
         for name, factor in asked:
             if self._is_base(name, factor) or (value := self.value_at(name, factor)) is None:
@@ -164,7 +168,7 @@ class Variation:
         self.prepare((name, one) for name, ends in near.items() for one in (*ends, *self._steps(name), *factors))
 
     def _steps(self, name: str) -> tuple[float, ...]:
-        """Return the factors on a constant for its slope."""
+        """Return the factors at which a constant is evaluated for its slope."""
         constant = self.constants[name]
         if constant.is_whole:
             found = (self.value_at(name, WHOLE_STEP**sign) for sign in (-1.0, 1.0))
@@ -183,8 +187,9 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another energy per action; None without a closed form, for example if the power cap
-        binds.
+        """Return the totals at a scaled energy per action, without a new evaluation.
+
+        None without a closed form, for example if the power cap binds.
         """
         if not self._is_ledger(constant):
             return None
@@ -266,9 +271,9 @@ class Variation:
 
 
 def _find_module_w(hardware: Hardware) -> float:
-    """Return the static power of the rest of the module or SoC.
+    """Return the static power in watts of the rest of the module or SoC.
 
-    0 if the hardware is not a part of one, or if its energy already includes the rest.
+    0 if the hardware is not a part of a module or SoC, or if its energy already includes the rest.
     """
     if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
         return 0.0

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 MOST_OPERATORS: Final = 10_000
-"""Operators of workloads above which they are stored before others are described; more save little time."""
+"""Operators of gathered workloads above which they are stored; a larger number saves little time."""
 
 PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a traced model's pass, which distinguish its name from a factory with arguments."""
@@ -86,7 +86,10 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
 
 
 def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
-    """Return inputs at a batch, if several batches are requested or the inputs have the unspecific batch 1."""
+    """Return inputs with the given batch size, if several batches are requested or the inputs have batch size 1.
+
+    Other inputs stay unchanged.
+    """
     sizes = {spec.shape[0] for spec in inputs[:1] if spec.shape}
     if batch is None or not sizes or (len(batches) == 1 and sizes != {1}):
         return list(inputs)
@@ -96,7 +99,7 @@ def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: in
 
 
 def hold_module(module: object, example_inputs: object) -> Model:
-    """Return the model of a module in this program; raises UsageError or ModelError."""
+    """Trace a PyTorch module of this program and return its model; raises UsageError or ModelError."""
     need_torch("tracing a module")
     from joulemap.fuse import fuse
     from joulemap.hub.held import request_module
@@ -106,7 +109,7 @@ def hold_module(module: object, example_inputs: object) -> Model:
 
 
 def _batch_module(model: Model, settings: Settings, batch: int | None) -> Model:
-    """Return the model of a module in this program at a batch."""
+    """Return the model of a PyTorch module at another batch size; None keeps its batch size."""
     from joulemap.fuse import fuse
     from joulemap.hub.held import request_batch
 
@@ -130,7 +133,7 @@ def name_model(request: ModelRequest) -> str:
 def split_measured(name: str) -> tuple[str, dict[str, str], tuple[str, ...]] | None:
     """Return (model, arguments, inputs) of a name that `name_model` extended; None for any other name.
 
-    A pass of a model has sizes in its brackets, and no inputs.
+    The name of a model's pass is not split: its brackets contain sizes and no inputs.
     """
     found = _MEASURED.fullmatch(name)
     if found is None:
@@ -157,7 +160,7 @@ def stored_key(connection: Connection, model: Model) -> str | None:
 
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:
-    """Return the id of a stored workload."""
+    """Return the id of a workload, which must be stored."""
     found = find_workload(connection, workload_key)
     assert found is not None
     return found
@@ -193,7 +196,7 @@ def find_workload_of(model: Model, talk: Talk) -> Workload:
 
 
 def describe_closed(model: Model, talk: Talk) -> Workload:
-    """Return the workload that a model's name defines; UsageError for one too large to be added up."""
+    """Return the workload that a model's name defines; UsageError for a workload that is too large."""
     request = model.request
     if model.names is not None:
         return model.names.describe(model, talk)
@@ -209,7 +212,10 @@ def _ignore_message(_text: str) -> None:
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
-    """Store a model's workload if it is missing, as traced or as it is known without a trace, and return its key."""
+    """Store a model's workload if it is missing, and return its key.
+
+    `workload` is the traced workload; None if the workload is shipped or follows from the model's name.
+    """
     key = stored_key(connection, model)
     if key is not None:
         return key
@@ -224,10 +230,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
 
 
 def ensure_known(connection: Connection, models: Sequence[Model]) -> None:
-    """Store the missing workloads of models that are shipped or follow from a name, many in one batch.
-
-    That is faster than one by one.
-    """
+    """Store the missing workloads of models that are shipped or follow from a name, together, which is faster."""
     known = [model for model in models if model.traced is None and not model.is_traced]
     stored = find_workloads(connection, [key for model in known for key in model.workload_keys])
     missing = {model.workload_keys[-1]: model for model in known if stored.keys().isdisjoint(model.workload_keys)}
@@ -257,7 +260,7 @@ def ensure_known(connection: Connection, models: Sequence[Model]) -> None:
 
 @contextlib.contextmanager
 def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
-    """Yield the id of a model's workload, stored if it was not, and an open connection to it."""
+    """Yield the id of a model's workload and an open connection to it; store the workload if it is missing."""
     with reading_if_there(source) as connection:
         key = stored_key(connection, model) if connection is not None else None
         if connection is not None and key is not None:

@@ -29,7 +29,7 @@ MOST_TEXTS: Final = 50_000
 """Maximum cached texts per column."""
 
 REPEATED: Final = ("VARCHAR", "DECIMAL", "ENUM", "DATE", "TIME", "DOUBLE", "FLOAT", "BOOLEAN", "UUID")
-"""Type prefixes of columns whose texts are cached; integer types are recognized by their ending."""
+"""Prefixes of the types of columns whose texts are cached; integer types are recognized by `COUNTED`."""
 
 COUNTED: Final = "INT"
 """Substring of every integer type."""
@@ -38,7 +38,7 @@ COUNTED: Final = "INT"
 def write_cells(
     columns: Sequence[Column], batch: Sequence[tuple[Any, ...]], texts: Sequence[Texts]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each row of a batch as texts, each column formatted by its own cache."""
+    """Yield the cells of each row of a batch as texts; `texts` holds one cache per column."""
     made = [
         map(text.__getitem__ if _repeats(column.type) else text.make, values)
         for column, text, values in zip(columns, texts, zip(*batch, strict=True), strict=True)
@@ -70,9 +70,9 @@ class Texts(dict[Any, str]):
 
 
 def heading(column: Column) -> str:
-    """Return a column's heading: its name without the unit, which each value shows.
+    """Return the heading of a column: its name without the unit, because each value shows the unit.
 
-    A column of a user's SQL statement has no meaning and keeps its name.
+    A column of a user's SQL statement keeps its name.
     """
     return _name_words(column.name) if column.meaning else column.name
 
@@ -90,7 +90,7 @@ def _name_words(name: str) -> str:
 
 
 def show_in(column: Column, value: Any) -> str:
-    """Format a column's value for display; in a column of a user's SQL statement, without units."""
+    """Format a value of a column for display; values of a user's SQL statement have no units."""
     if column.meaning or value is None:
         return show(value, column.name, column.unit)
     if isinstance(value, float | Decimal):
@@ -101,7 +101,7 @@ def show_in(column: Column, value: Any) -> str:
 
 
 def show(value: Any, name: str, unit: str = "") -> str:
-    """Format a value for display."""
+    """Format a value of any type for display; `name` and `unit` are those of its column. Empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -117,10 +117,10 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
 
 QUANTITY: Final = "quantity"
-"""Column whose values name numbers of hardware, or columns of measurements."""
+"""Name of a column whose values are names of hardware numbers or of measured quantities."""
 
 MEASURED: Final = ("_s", "_j", "_w", "_bytes")
-"""Endings of measured quantities; numbers of hardware have none of them and keep the names that `--set` takes."""
+"""Endings of the names of measured quantities, which are shown in words; hardware numbers keep their names."""
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
@@ -143,14 +143,14 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
 
 
 def separate_alike(cells: list[str]) -> list[str]:
-    """Return the cells of a column; integers of four digits get a separator if longer ones have separators."""
+    """Add a thousands separator to four-digit integers of a column if longer integers in it have one."""
     if not any("," in one and one.replace(",", "").isdecimal() for one in cells):
         return cells
     return [f"{int(one):,}" if len(one) == 4 and one.isdecimal() else one for one in cells]
 
 
 def _show_fraction(value: float) -> str:
-    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` if it only rounds to 100 %."""
+    """Format a fraction in percent to one decimal. Values that only round to 100 % are shown as `over 99.9 %`."""
     percent = round(value * 100.0, 1) + 0.0
     if percent == 100.0:
         return "100 %" if value >= WHOLE else "over 99.9 %"
@@ -158,14 +158,15 @@ def _show_fraction(value: float) -> str:
 
 
 WHOLE: Final = 1.0 - 1e-9
-"""Fraction that counts as 1: sums of floating-point parts may miss 1 by less."""
+"""Minimum fraction that counts as 1; sums of floating-point parts may be smaller than 1 by rounding."""
 
 WHOLE_USD: Final = 100.0
 """Amount from which money is shown without cents."""
 
 LEAST_CENTS_USD: Final = 1.0
-"""Amount from which money is shown in cents; smaller amounts have three significant digits, so that ratios of shown
-amounts match shown ratios.
+"""Amount from which money is shown in cents.
+
+Smaller amounts have three significant digits, so that their ratios match the displayed ratios.
 """
 
 
@@ -177,26 +178,27 @@ def _show_plain_unit(value: float, unit: str) -> str:
 
 
 def show_amount(count: float, per: str) -> str:
-    """Format the count of an action; seconds, joules and bytes are shown as amounts."""
+    """Format the count of an action; counts of seconds, joules and bytes have their unit."""
     return show_quantity(count, per if per in _AMOUNTS else "")
 
 
 def name_unit(per: str) -> str:
-    """Return the unit of a count for people: `warp instruction` for warp_instruction."""
+    """Return the unit of a count in words, such as `warp instruction` for `warp_instruction`."""
     return per.replace("_", " ")
 
 
 def show_price(energy_j: float | None, per: str) -> str:
-    """Format the energy of one action: in W if it is counted in seconds, as a share if in joules, in J/B if in
-    bytes.
-    """
+    """Format the energy of one action: per second in W, per joule as a share, per byte in J/B, otherwise in J."""
     if per == "J":
         return show_share(energy_j)
     return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))
 
 
 def show_within(value: float | None, unit: str, half_width: float | None) -> str:
-    """Format a number to the digits that the half-width of its logarithm supports; three digits if that is unknown."""
+    """Format a number with the digits that its uncertainty supports; three digits if the uncertainty is unknown.
+
+    `half_width` is the half-width of the interval in natural logarithms.
+    """
     has_cents = unit in _PLAIN_UNITS and not (unit == "USD" and abs(value or 0.0) < LEAST_CENTS_USD)
     if value is None or not value or not half_width or has_cents:
         return show_quantity(value, unit)
@@ -208,11 +210,11 @@ DASH: Final = "\N{EN DASH}"
 """Separator of the ends of a range."""
 
 _DIGITS: Final = "-+.,0123456789"
-"""Characters of the number that begins a shown value; its prefix and unit follow."""
+"""Characters of the number at the beginning of a formatted value; prefix and unit follow the number."""
 
 
 def show_span(*ends: str) -> str:
-    """Format a range of two shown values: a common unit once, equal values once."""
+    """Format a range of two formatted values: a common unit appears once, and equal values become one."""
     if len(set(ends)) < 2:
         return "".join(ends[:1])
     first, last = ends[0], ends[-1]
@@ -221,7 +223,10 @@ def show_span(*ends: str) -> str:
 
 
 def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
-    """Format a number with its interval, from the half-width of its logarithm: value, then both ends in brackets."""
+    """Format a number with its interval: the value, then both ends in brackets.
+
+    `half_width` is the half-width of the interval in natural logarithms.
+    """
     if value is None or not half_width:
         return show_quantity(value, unit)
     whole = show_quantity(value, unit)
@@ -233,15 +238,14 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
 
 
 LEAST_RATE: Final = 1e-3
-"""Lower end of the range, up to 1, in which unitless numbers and rates per second get no prefix: `m` reads as a unit.
-"""
+"""Minimum unitless number or rate per second shown without an SI prefix, because `m` reads as a unit."""
 
 
 LEAST_MINUTES_S: Final = 300.0
-"""Time from which values are shown in minutes."""
+"""Seconds from which a time is shown in minutes."""
 
 LEAST_HOURS_S: Final = 7200.0
-"""Time from which values are shown in hours."""
+"""Seconds from which a time is shown in hours."""
 
 
 def _show_long_time(seconds: float) -> str:
@@ -251,7 +255,7 @@ def _show_long_time(seconds: float) -> str:
 
 
 TONNE_G: Final = 1e6
-"""Grams of a tonne; larger masses are shown in tonnes, because `Mg` reads as milligrams."""
+"""Grams per tonne. Larger masses are shown in tonnes, because `Mg` reads as milligrams."""
 
 
 def show_quantity(value: float | None, unit: str) -> str:
@@ -311,7 +315,7 @@ def show_chance(probability: float | None) -> str:
 
 
 def is_tied(probability: float | None) -> bool:
-    """Return True for a confidence too low to call one option better than another."""
+    """Return True if a confidence is too low to call one option better than another."""
     return probability is not None and probability < TOLD_APART
 
 
@@ -333,12 +337,14 @@ def show_odds(probability: float | None) -> str:
 
 
 WIDE: Final = 0.25
-"""Half-width of a logarithm above which two digits of a factor suffice; the factors of a narrower one would round to 1.
-"""
+"""Half-width (natural logarithm) from which factors need only two digits; smaller factors would round to 1."""
 
 
 def show_doubt(half_width: float | None) -> str:
-    """Format an uncertainty from the half-width of its logarithm as factors, such as `0.59-1.7x`; empty for None."""
+    """Format an interval as factors of the prediction, such as `0.59-1.7x`; empty for None.
+
+    `half_width` is the half-width of the interval in natural logarithms.
+    """
     if half_width is None:
         return ""
     digits = 3 if half_width < WIDE else 2
@@ -351,7 +357,7 @@ def show_count(count: int, noun: str, plural: str = "") -> str:
 
 
 def show_units(used: int | None, total: int | None, name: str) -> str:
-    """Format busy units out of all units; empty if unknown."""
+    """Format how many of all compute units are busy; empty if unknown."""
     return "" if used is None else f"{used}/{total} {name}s"
 
 
@@ -371,7 +377,7 @@ def join_names(names: Sequence[str], word: str = "and") -> str:
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
-    """Return a chip's name, or a text that begins with it, marked if the hardware is projected."""
+    """Put the projection mark before a text that begins with the name of projected hardware."""
     name = HardwareRef.read(hardware.partition(" ")[0]).label
     return f"{PROJECTED}{hardware}" if name in projected else hardware
 

@@ -1,7 +1,6 @@
 """Documents: the content of an answer, independent of its output format.
 
-Texts for people are made visible (control characters escaped) when they enter a document; data and tables stay
-unchanged.
+Control characters are escaped in texts for people when they enter a document; data and tables stay unchanged.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 Shown = tuple[str, "str | Callable[[Row], str]"]
-"""Heading of a column, with the field that it shows or a function that formats a row's cell."""
+"""Heading of a column, and the field that it shows or a function that formats the cell from a row."""
 
 
 @frozen
 class FieldCell:
-    """Function that formats a row's cell, with the name of the field that it shows."""
+    """Function that formats a cell from a row, and the field that the cell shows."""
 
     field: str
     make: Callable[[Any], str]
     find_run: Callable[[Any], int | None] | None = None
-    """Function that returns the run whose energy the cell shows, for rows without such a column."""
+    """Function that returns the id of the run whose energy the cell shows; None if the row has a column with the id."""
 
     def __call__(self, row: Any) -> str:
-        """Return the cell of a row."""
+        """Return the formatted cell of a row."""
         return self.make(row)
 
 
 STAR: Final = "★"
-"""Mark of the best cell of a column; terminals without colour get a word."""
+"""Mark of the best cell of a column; terminals without colour show a word instead."""
 
 BEST: Final = "best"
 
@@ -61,7 +60,7 @@ TIED: Final = "tied"
 """Mark of a cell that is statistically tied with the best of its column."""
 
 SHORT_TEXT: Final = 24
-"""Maximum characters of a cell that stays on one line and that can name its row."""
+"""Maximum characters of a short cell, which stays on one line and can identify its row."""
 
 MOST_INSIGHTS: Final = 3
 """Maximum insights shown in a terminal."""
@@ -90,41 +89,43 @@ ENERGY_RUNS: Final[Mapping[str, str]] = {
     "output_token_j": "decode_run_id",
     "prompt_token_j": "prefill_run_id",
 }
-"""Field with the energy of a run, or a value derived from it -> field of the row with the run's number."""
+"""Field with the energy of a run, or with a value derived from it -> field of the same row with the run id."""
 
 
 @frozen
 class EnergyCell:
-    """Energy of a run in a cell."""
+    """Energy of a run that a cell shows."""
 
     field: str
     run_id: int
     value: float | None
-    """Value of the field in its row."""
+    """Unformatted value of the cell."""
 
 
 @frozen(kw_only=True)
 class Grid:
-    """Formatted cells under headings."""
+    """Table for display: formatted cells under headings."""
 
     headings: tuple[str, ...] = attrs.field(converter=make_all_visible)
     rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_make_rows_visible)
     keep: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings kept longest in a narrow terminal, most important first; the other columns fold from the right."""
+    """Headings of the columns that a narrow terminal hides last, most important first; other columns fold from the
+    right.
+    """
     distinguishing: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings of the columns that distinguish rows. These and the first column are never folded."""
+    """Headings of the columns that distinguish rows. These columns and the first column are never folded."""
     ranked: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings of the columns that rank the rows. They are never folded."""
+    """Headings of the columns that rank the rows. These columns are never folded."""
     cut: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Number of rows of the table that are not in `rows`."""
+    """Number of rows that the grid omits."""
     cut_of: int = 0
-    """Number of rows of the whole table, if some are cut."""
+    """Number of rows of the whole table; unused unless rows are omitted."""
     noun: str = "rows"
-    """Noun for rows in the sentence that counts the cut ones."""
+    """Noun for rows in the sentence that counts omitted rows."""
     in_all: str = ""
-    """Summary of the cut rows."""
+    """Total over the omitted rows, as text after their count."""
     way: str = ""
-    """Option that shows all rows; empty for `--limit` with their count."""
+    """Option that shows all rows; empty for `--limit` with the number of rows."""
     keeps_headings: bool = False
     """True if headings are shown even without rows."""
     is_tree: bool = False
@@ -134,7 +135,7 @@ class Grid:
     tied: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each cell that is statistically tied with the best of its column."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
-    """(row, column) of each cell with the energy of a run -> that energy."""
+    """(row, column) of a cell -> energy of a run that the cell shows."""
 
     def marked(self, mark: str = STAR) -> Grid:
         """Return the grid with a mark before each best cell and a word before each tied cell."""
@@ -145,9 +146,10 @@ class Grid:
         return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
-        """Return the grid with the assumed share of each energy, formatted by a function, next to its cell.
+        """Return the grid with the assumed share of each energy, as formatted by `show_share_of`.
 
-        Energies in several rows get a column, which folds with theirs. For a single row, the share is in the cell.
+        The shares of a column get their own column next to it. If only one of several rows has an energy, the share is
+        added to the cell instead.
         """
         shares = {place: text for place, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
@@ -160,14 +162,14 @@ class Grid:
         return bare
 
     def _with_words(self, column: int, texts: Sequence[str]) -> Grid:
-        """Return the grid with shares after the cells of a column."""
+        """Return the grid with a share in brackets added to each cell of a column."""
         rows = [list(cells) for cells in self.rows]
         for cells, text in zip(rows, texts, strict=True):
             cells[column] += f" ({text} {SHARE_HEADING})" if text else ""
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
-        """Return the grid with a new column after another one; the two fold together."""
+        """Return the grid with a new column after an existing one; narrow terminals fold both together."""
         after = column + 1
         beside = self.headings[column]
 
@@ -186,7 +188,7 @@ class Grid:
         )
 
     def column(self, index: int) -> list[str]:
-        """Return the cells under a heading."""
+        """Return the cells of a column."""
         return [cells[index] for cells in self.rows]
 
     @cached_property
@@ -202,7 +204,7 @@ class Grid:
 
     @property
     def cut_text(self) -> str:
-        """Sentence that counts the cut rows; empty if none are cut."""
+        """Sentence that counts the omitted rows; empty if none are omitted."""
         if not self.cut:
             return ""
         amount = f", {self.in_all}" if self.in_all else ""
@@ -210,9 +212,7 @@ class Grid:
         return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {way} shows all"
 
     def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
-        """Return the grid as part of a table with `count` rows, of which `shown` are shown; the option `way` shows
-        all.
-        """
+        """Return the grid as the first `shown` rows of a table with `count` rows; the option `way` shows all rows."""
         return attrs.evolve(self, cut=max(0, count - shown), cut_of=count, noun=noun, way=way)
 
     @property
@@ -246,7 +246,7 @@ class Steps:
 
 @frozen
 class Text:
-    """Sentence that belongs to the block above it."""
+    """Sentence that comments on the block above it."""
 
     text: str = attrs.field(converter=make_visible)
 
@@ -272,7 +272,7 @@ class Section:
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
     is_brief: bool = False
-    """True if a section of the details repeats all of it, so that a terminal shows one of the two."""
+    """True if a section of the details contains all of this section; a terminal then shows only one of them."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ class Section:
 
 @frozen(kw_only=True)
 class Document:
-    """Answer as passed to a writer, equal for every format.
+    """Content of an answer, independent of the output format.
 
     A terminal shows the decisive parts on one screen; options show the rest.
     """
@@ -305,7 +305,7 @@ class Document:
     sure: str = attrs.field(default="", converter=make_visible)
     """Confidence in the answer, as a sentence."""
     details: tuple[Section, ...] = ()
-    """Further sections of detail."""
+    """Sections that a terminal shows only on request."""
     notes: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Definitions, assumptions and omissions."""
     steps: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
@@ -360,7 +360,7 @@ class Document:
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
-        """Return the document with other sections first."""
+        """Return the document with `sections` inserted before its own sections."""
         return attrs.evolve(self, sections=(*sections, *self.sections))
 
 
@@ -384,11 +384,11 @@ def grid(
     stays: Callable[[Row], bool] | None = None,
     is_plain: bool = False,
 ) -> Grid:
-    """Format rows of a table as a grid; numbers get the unit of their column, hardware its mark.
+    """Format rows of a table as a grid; numbers get the unit of their column, projected hardware its mark.
 
-    `first` are rows above these, and `projected` is the hardware to mark. At most `limit` rows are shown, plus those
-    that `stays` selects; the rest are counted as `noun`. `ranked` are the headings that rank the rows. If the cells do
-    not distinguish rows, each dimension that does gets a column, unless the table `is_plain`.
+    `first` holds formatted rows that precede the others. At most `limit` rows are shown, plus those that `stays`
+    selects; the rest are counted as `noun`. `ranked` are the headings that rank the rows. If the cells do not
+    distinguish rows, each dimension that does gets a column, unless the table `is_plain`.
     """
     places = {column.name: index for index, column in enumerate(rows.columns)}
     has_units = {"value", "unit"} <= places.keys()
@@ -436,14 +436,14 @@ def grid(
 
 
 def choose_rows(rows: Sequence[Row], limit: int | None, stays: Callable[[Row], bool] | None = None) -> tuple[Row, ...]:
-    """Return the first `limit` rows and those after them that `stays` selects, in order; all rows without a limit."""
+    """Return the first `limit` rows, and later rows that `stays` selects, in order; None means all rows."""
     if limit is None:
         return tuple(rows)
     return (*rows[:limit], *(row for row in rows[limit:] if stays is not None and stays(row)))
 
 
 def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCell | None:
-    """Return the energy that a cell shows, with its run; None for a row without a run."""
+    """Return the energy that a cell shows, with its run; None if the cell shows no energy of a run."""
     field = _field(what)
 
     def read(name: str) -> Any:
@@ -456,12 +456,12 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
 
 
 def _field(what: object) -> str:
-    """Return the field that a column shows; empty for a column derived from several."""
+    """Return the name of the field that a column shows; empty for a column derived from several fields."""
     return what if isinstance(what, str) else getattr(what, "field", "")
 
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
-    """Group the rows that agree in all of these columns; only groups of several rows."""
+    """Return groups of rows that have equal values in all of these columns; rows without an equal are omitted."""
     found: dict[tuple[str, ...], list[int]] = {}
     for index in range(count):
         found.setdefault(tuple(column[index] for column in columns), []).append(index)
@@ -471,7 +471,7 @@ def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
 def _find_lacking(
     chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]], values: Mapping[str, Sequence[Any]]
 ) -> list[str]:
-    """Return the dimensions that distinguish rows beyond the shown columns, each needed in addition to earlier ones."""
+    """Return the fewest further dimensions, such as batch, that are needed to distinguish the rows."""
     shown = {_field(what) for _, what in chosen}
     count = len(cells[0]) if cells else 0
     known = [
@@ -490,7 +490,7 @@ def _find_lacking(
 
 
 def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
-    """Return the columns that distinguish rows: dimensions that differ, and further ones that are needed.
+    """Return the columns that distinguish rows: dimensions that differ, and further columns if these do not suffice.
 
     Short texts are tried before numbers, and at most one column of numbers is used; long texts come last.
     """
@@ -533,8 +533,8 @@ def draw_columns(
 ) -> Grid:
     """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are the shown ones, each as `name` or `heading name`, all by default, and `keep` those kept longest.
-    Headings are shown without rows unless the table is bare.
+    `columns` are the columns to show, each as `name` or `heading name`; empty means all. `keep` names the columns that
+    a narrow terminal hides last. An empty table shows its headings unless `is_bare`.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
@@ -559,7 +559,7 @@ def draw_columns(
 def table_document(
     table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
 ) -> Document:
-    """Return a table as a document; `columns` are shown, and `keep` are the shown columns that are folded last.
+    """Return a table as a document that shows `columns`; narrow terminals fold the columns in `keep` last.
 
     `rest` describes what is not shown, `answer` the content of the table.
     """

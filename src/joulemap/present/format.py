@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joulemap.present.document import Document
 
 TABLE: Final = "table"
-"""Default format, for display."""
+"""Name of the default format, for display."""
 
 SCHEMA_VERSION: Final = 1
 """Version of the JSON Schema of documents; `docs/json.md` states when it changes."""
@@ -30,7 +30,7 @@ SCHEMA_VERSION: Final = 1
 LEAST_WIDTH: Final = 20
 LEAST_HEIGHT: Final = 5
 MOST_PAGE: Final = 10_000
-"""Maximum columns and lines of a page."""
+"""Maximum width and height of a page, in columns and lines."""
 
 
 def _fit_width(columns: int | None) -> int | None:
@@ -43,7 +43,7 @@ def _fit_height(lines: int | None) -> int | None:
 
 @frozen
 class Page:
-    """Properties of the output medium."""
+    """Properties of the page that a document is written for."""
 
     width: int | None = attrs.field(default=None, converter=_fit_width)
     """Terminal width in columns; None without a terminal."""
@@ -78,9 +78,10 @@ def write_rows(
     *,
     is_raw: bool = False,
 ) -> Iterator[str]:
-    """Yield in pieces the text that `write` returns for a table with the columns of `head` and the rows of all batches.
+    """Yield the text of a table in pieces, from the columns of `head` and the rows of all batches.
 
-    An error in a batch is raised before any of its text is yielded; for the first batch, before any text at all.
+    Joined, the pieces equal the text that `write` returns. An error in a batch is raised before any of its text is
+    yielded; for the first batch, before any text at all.
     """
     pieces: Iterator[str] = import_module(f"joulemap.present.writer.{form}").write_rows(
         head, batches, Page(width, is_raw)

@@ -19,7 +19,7 @@ class Bar:
     """Progress bar that appears with the first update and disappears when closed."""
 
     noun: str
-    """Counted noun; empty if the total is unknown."""
+    """Noun of the counted items; empty if the total is unknown."""
     _drawn: tuple[Progress, TaskID] | None = None
 
     def say(self, text: str) -> None:
@@ -28,7 +28,7 @@ class Bar:
         bar.update(task, description=make_visible(text, keep=""))
 
     def move(self, done: int, total: int) -> None:
-        """Show the progress."""
+        """Show `done` of `total` items."""
         bar, task = self._draw()
         bar.update(task, completed=done, total=total)
 
@@ -57,7 +57,10 @@ class Bar:
 
 @contextlib.contextmanager
 def watching(noun: str = "runs") -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
-    """Provide functions that report a text and (done, total); the bar counts `noun` and disappears at the end."""
+    """Yield two functions: one shows a text, the other shows progress as (done, total) in a bar that counts `noun`.
+
+    Without a terminal, the first does nothing and the second is None. The bar disappears at the end.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _text: None, None
         return

@@ -31,7 +31,7 @@ class Axis:
 
     @property
     def text(self) -> str:
-        """Label with the unit."""
+        """Label of the axis with its unit."""
         return self.label if self.unit in ("", "1", "x") else f"{self.label} ({self.unit})"
 
 
@@ -44,9 +44,9 @@ class Bar:
     low: float | None = attrs.field(default=None, converter=_finite)
     high: float | None = attrs.field(default=None, converter=_finite)
     parts: tuple[float, ...] = ()
-    """Parts of the value, in the order of the sketch's part names; empty to draw it whole."""
+    """Parts of the value, in the order of the sketch's part names; empty for a bar without parts."""
     text: str = attrs.field(default="", converter=make_visible)
-    """Text before the bar that replaces its value."""
+    """Text to the left of the bar; it replaces the formatted value."""
 
 
 @frozen(kw_only=True)
@@ -86,19 +86,19 @@ class Point:
 
 @frozen(kw_only=True)
 class Curve:
-    """Group of points. A named group gets a letter, explained in the key."""
+    """Group of points in a chart. A named group gets a letter, which the key explains."""
 
     name: str = attrs.field(default="", converter=make_visible)
     points: tuple[Point, ...]
     is_line: bool = False
     has_points: bool = True
-    """True if each point is marked."""
+    """True if each point has a mark."""
     roof: tuple[Point, ...] = ()
     """End points of a line above the points."""
 
     @property
     def places(self) -> tuple[Point, ...]:
-        """All drawn points."""
+        """All points to draw, including the ends of the roof."""
         return (*self.points, *self.roof)
 
 
@@ -126,7 +126,7 @@ class HeatRow:
 
     label: str = attrs.field(converter=make_visible)
     ratios: tuple[float | None, ...]
-    """Ratio to the best of the row, 1 for the best; None without a value."""
+    """Ratio of each cell to the best cell of the row, 1 for the best; None for a cell without a value."""
     note: str = attrs.field(default="", converter=make_visible)
     """Text at the end of the row."""
 
@@ -150,7 +150,7 @@ Sketch = Bars | Chart | Heat
 
 
 def cut_bars(bars: Iterable[Bar], most: int, noun: str) -> tuple[tuple[Bar, ...], tuple[str, ...]]:
-    """Return the first bars, and a note that counts the rest."""
+    """Return the first `most` bars, and a note that counts the rest as `noun`."""
     listed = tuple(bars)
     rest = len(listed) - most
     return listed[:most], (f"{rest:,} more {noun}",) if rest > 0 else ()

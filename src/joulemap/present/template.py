@@ -52,19 +52,21 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "range": lambda ends: show_span(*ends),
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and` or `or`, the first few of them and a count of the others, texts
-joined by commas, range of two texts, number with SI prefix and no unit.
+"""Name of a format -> function that formats a value.
+
+In order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain number, integer with
+separators, texts joined by `and` or `or`, the first few texts with a count of the others, texts joined by commas, range
+of two texts, number with SI prefix and no unit.
 """
 
 FEW: Final = 3
 """Maximum texts that `few` joins before it counts the others."""
 
 INTERVAL: Final = "interval "
-"""Beginning of the format of a pair, value and half-width of its logarithm, such as `interval J`."""
+"""Prefix of a format for a pair of value and half-width (natural logarithm), such as `interval J`."""
 
 COUNT: Final = "n "
-"""Beginning of the format of a count with its noun, such as `n subgraph` or `n query|queries`."""
+"""Prefix of a format for a count with its noun, such as `n subgraph` or `n query|queries`."""
 
 _UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
 """Format of a quantity: its unit; a `+` before it shows the sign of a difference."""
@@ -78,7 +80,7 @@ def _join_few(texts: list[str]) -> str:
 
 
 def format_value(value: Any, form: str) -> str:
-    """Return a value in a format of templates; ValueError for an unknown format."""
+    """Format a value in one of the formats of templates; ValueError for an unknown format."""
     if form in FORMATS:
         return FORMATS[form](value)
     if form.startswith(COUNT):
@@ -102,7 +104,7 @@ _WRITER: Final = _Writer()
 
 
 class _Values(dict[str, Any]):
-    """Values by name; a name that was not given is a field of the row."""
+    """Values for the places of a template, by name; a name that was not given is looked up in the row."""
 
     def __init__(self, row: object, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -119,7 +121,7 @@ class Template:
     text: str
 
     def __call__(self, row: object = None, /, **values: Any) -> str:
-        """Return the text with its values; AttributeError for a place that neither they nor the row fill."""
+        """Return the text, filled with `values` and the fields of `row`; AttributeError if a place has no value."""
         given = _Values(row, values)
         return "".join(
             _WRITER.vformat(text, (), given)
@@ -128,9 +130,9 @@ class Template:
         )
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
-        """Return the words of a command, each filled by itself, so that a value with spaces stays one word.
+        """Return the words of a command. Each word is filled separately, so that a value with spaces stays one word.
 
-        A place that is a word by itself and whose value is a list becomes its items; an optional part may have several
+        If a word is a single place and its value is a list, each item becomes a word. An optional part may have several
         words.
         """
         given = _Values(row, values)
@@ -144,12 +146,12 @@ class Template:
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:
-        """Parts of the text, and whether each is optional."""
+        """Parts of the text, each with True if it is optional."""
         return tuple((text, bool(index % 2)) for index, text in enumerate(_PARTS.split(self.text)) if text)
 
     @property
     def places(self) -> tuple[tuple[str, str], ...]:
-        """Name and format of each place."""
+        """Name and format of each place in the text."""
         return tuple((name, form or "") for _, name, form, _ in _WRITER.parse(self.text) if name is not None)
 
 

@@ -13,31 +13,31 @@ STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that are escaped: control, format, surrogate, line separator and paragraph separator."""
 
 _SUSPECT: Final = r"[^\n -~\xa0-\xac\xae-\u05ff]"
-"""Pattern of characters that may be in these categories."""
+"""Pattern of characters that may belong to `STEERING`; all others are safe without a look-up."""
 
 FIRST_LOST_BYTE: Final = 0xDC80
-"""Code point by which Python represents the undecodable byte 0x80 of a file name; others follow."""
+"""Code point by which Python represents the undecodable byte 0x80 of a file name; 0x81 and higher follow in order."""
 
 
 def make_visible(text: str, keep: str = "\n") -> str:
-    """Replace every control character except those to keep by its escape code."""
+    """Replace every control character by its escape code, except the characters in `keep`."""
     if text.isprintable():
         return text
     return re.sub(_SUSPECT, lambda found: found[0] if found[0] in keep else _name(found[0]), text)
 
 
 def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each text as `make_visible` does."""
+    """Apply `make_visible` to each text."""
     return tuple(map(make_visible, texts))
 
 
 def escape_json(text: str) -> str:
-    """Escape control characters in JSON text by JSON escapes."""
+    """Replace control characters in JSON text by JSON escapes."""
     return text if text.isascii() and "\x7f" not in text else re.sub(_SUSPECT, lambda found: _escape(found[0]), text)
 
 
 def one_line(text: str, most: int) -> str:
-    """Return a text as one visible line of about `most` characters; the middle of a longer text is cut."""
+    """Return a text as one line with visible control characters; a text longer than `most` is cut in the middle."""
     line = make_visible(re.sub(r"[ \t\n]+", " ", text.strip(" \t\n")))
     if len(line) <= most:
         return line

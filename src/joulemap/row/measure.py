@@ -19,12 +19,15 @@ class Score(Row, query="measure.score"):
     scope: str
     measured_latency_s: float | None
     predicted_latency_s: float | None
+    latency_half_width: float | None
     latency_ratio: float | None
     measured_energy_j: float | None
     predicted_energy_j: float | None
+    energy_half_width: float | None
     energy_ratio: float | None
     measured_power_w: float | None
     predicted_power_w: float | None
+    power_half_width: float | None
     power_ratio: float | None
     measured_peak_memory_bytes: int | None
     predicted_peak_memory_bytes: int | None

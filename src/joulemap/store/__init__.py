@@ -1,1 +1,1 @@
-"""DuckDB storage: open, migrate, write and read databases. Only this package depends on the engine."""
+"""DuckDB storage: open, migrate, write and read databases. Only this package depends on the database engine."""

@@ -1,6 +1,6 @@
-"""Write stored runs to a folder of files, and read them back.
+"""Export of stored runs to a folder of files (an archive), and import of such folders.
 
-An archive is first read into its own database, at the archive's schema version; new runs are then merged into
+An archive is first read into a temporary database at the archive's schema version. New runs are then merged into
 another database.
 """
 
@@ -27,10 +27,10 @@ from joulemap.store.workload import SHIPPED
 from joulemap.system.errors import CatalogueError
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
-"""Columns that identify an action."""
+"""Columns that identify an energy action."""
 
 HUBS: Final = ("timm", "hf")
-"""Prefixes of the names of models from hubs."""
+"""Prefixes of the names of models from model hubs."""
 
 VIEW_KEYS: Final[Mapping[str, str]] = {
     "runs": "run_id",
@@ -44,10 +44,10 @@ VIEW_KEYS: Final[Mapping[str, str]] = {
     "hardware_facts": "hardware_digest",
     "energy_reference": "hardware_digest",
 }
-"""View -> column that selects the rows of given runs."""
+"""View -> column by which the rows of exported runs are selected."""
 
 PARTS: Final = ("run_subgraph", "run_operator", "ledger_line")
-"""Tables of the ledger of a run."""
+"""Tables with the energy ledger of a run."""
 
 SUMMED: Final = ("latency_fs", "interval_fs", "energy_fj", "mac_count")
 """Totals of a run that must equal the sums of its ledger."""
@@ -84,7 +84,10 @@ CREATE TEMP TABLE chosen_action_id AS
 
 
 def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, Entry]:
-    """Write all stored data of these runs: one Parquet file per table, rows in stored order."""
+    """Write all stored data of these runs to Parquet files, one per table, with rows in stored order.
+
+    Returns table -> manifest entry.
+    """
     _choose(connection, run_ids)
     return {
         table: _copy(
@@ -100,7 +103,7 @@ def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -
 
 
 def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], form: str) -> dict[str, Entry]:
-    """Write the rows of the stable views that belong to these runs, as `json` or `csv`.
+    """Write the rows of the stable views that belong to these runs as `json` or `csv`. Return view -> manifest entry.
 
     Non-finite numbers become null.
     """
@@ -144,9 +147,10 @@ def _copy(connection: Connection, file: Path, form: str, columns: Mapping[str, s
 
 
 def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
-    """Return an open database at `path` with only the archive's tables, migrated to this schema.
+    """Return a connection to a new database at `path` that contains an archive's tables, migrated to the current
+    schema.
 
-    Raises CatalogueError, naming the file, for columns that differ from the schema, or rows that break its checks.
+    Raises CatalogueError, naming the file, for columns that differ from the schema, or rows that violate its checks.
     """
     connection = connect(path)
     try:
@@ -183,7 +187,10 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
 
 
 def _check_names(connection: Connection, folder: Path) -> None:
-    """Raise CatalogueError for a workload whose key has another name or origin; it would claim another model's runs."""
+    """Raise CatalogueError if a workload's key does not match the name of its model.
+
+    Without this check, an archive could assign its runs to another model.
+    """
     fields = ("source", "input_spec", "torch_version", "torchvision_version", "tracer_version")
     rows = connection.execute(
         f"SELECT model, workload_key, {', '.join(fields)} FROM internal.workload ORDER BY workload_id"
@@ -195,7 +202,7 @@ def _check_names(connection: Connection, folder: Path) -> None:
 
 
 def _is_of(model: str, key: WorkloadKey) -> bool:
-    """Return whether a key belongs to a model of this name."""
+    """Return whether the source in a workload key matches this model name."""
     kind, _, rest = key.source.partition(":")
     is_closed = not key.torch_version
     if kind == "module":
@@ -224,11 +231,11 @@ def _load(connection: Connection, table: str, file: Path, row_count: int) -> Non
 
 
 def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
-    """Merge new runs of the database at `path` into this one, with everything that they consist of.
+    """Merge the new runs of the database at `path` into this one, with all data on which they depend.
 
-    A run that is stored here as totals gets its ledger under its own id. Returns (runs that are new or get a ledger,
-    runs already stored), in one transaction. Rows with a key or digest are stored once; ids are new. Raises
-    CatalogueError for a ledger that does not add up to the stored totals.
+    Returns (runs that are new or get a ledger, runs already stored). A run stored here as totals gets its ledger and
+    keeps its id. Rows with a known key or digest are not stored again, and other rows get new ids. The merge is one
+    transaction. Raises CatalogueError for a ledger that does not add up to the stored totals.
     """
     databases = {str(name) for (name,) in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
     archive = next(name for name in ("archive", "other_archive") if name not in databases)
@@ -262,9 +269,9 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
 
 
 def _find_detailed(connection: Connection, archive: str) -> None:
-    """Create a table of runs that this database stores as totals and an archive with ledgers.
+    """Create a temporary table of runs that are stored here as totals and in an archive with ledgers.
 
-    Raises CatalogueError if the totals of the two differ.
+    Raises CatalogueError if their totals differ.
     """
     connection.execute(
         "CREATE TEMP TABLE detailed_run_id AS SELECT h.run_id FROM internal.run AS h "
@@ -284,9 +291,7 @@ def _find_detailed(connection: Connection, archive: str) -> None:
 
 
 def _add_ledgers(connection: Connection, archive: str) -> None:
-    """Convert runs with totals only, whose parts are inserted now, to runs with a ledger; their totals are
-    unchanged.
-    """
+    """Mark runs stored as totals as runs with a ledger after their ledger rows were inserted; totals do not change."""
     ids = [int(run_id) for (run_id,) in connection.execute("FROM detailed_run_id").fetchall()]
     if not ids:
         return
@@ -305,7 +310,7 @@ def _add_ledgers(connection: Connection, archive: str) -> None:
 
 
 def _enlarge_sets(connection: Connection) -> None:
-    """Update the digests of sets of records by the rows that were added."""
+    """Update the digests of record sets for the rows that a merge added."""
     digester = Digester(connection)
     for seal in (RUN, WORKLOAD, HARDWARE, CALIBRATION):
         is_numbered = seal.key.endswith("_id")
@@ -317,7 +322,7 @@ def _enlarge_sets(connection: Connection) -> None:
 
 
 def _number(connection: Connection, archive: str, table: str, id_column: str, identity: str) -> None:
-    """Create a table of old id -> new id: the id of an equal row here, or the next free id for a fresh row."""
+    """Create a temporary table of archive id -> id here: that of an equal row, or the next free id for a fresh row."""
     connection.execute(
         f"CREATE TEMP TABLE new_{id_column} AS "
         f"SELECT a.{id_column} AS old, h.{id_column} IS NULL AS is_fresh, coalesce(h.{id_column}, "
@@ -329,7 +334,7 @@ def _number(connection: Connection, archive: str, table: str, id_column: str, id
 
 
 def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
-    """Insert the rows of a table that belong to fresh keys, in order, with their ids replaced."""
+    """Insert an archive's rows that belong to fresh keys, in order, with the ids that they have in this database."""
     columns = _columns(connection, f"internal.{table}")
     source = f"{archive}.internal.{table} AS t"
     values = {name: f"t.{quote_name(name)}" for name in columns}

@@ -1,4 +1,4 @@
-"""Stop queries that exceed their bounds, and name the bound."""
+"""Time, memory and row limits of queries: stop a query that exceeds one, and name the limit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from joulemap.system.errors import SqlError
 from joulemap.system.record import define
 
 REPEAT_S: Final = 0.05
-"""Seconds between interrupts of the engine, which ignores one that arrives between two steps."""
+"""Seconds between interrupts of a query; the engine ignores an interrupt between two steps."""
 
 BATCH: Final = 2048
-"""Rows fetched at a time; one vector of the engine."""
+"""Rows fetched at a time: one vector of the engine."""
 
 FIXED: Final = frozenset(
     [
@@ -39,20 +39,21 @@ FIXED: Final = frozenset(
         "UUID",
     ]
 )
-"""Types whose values all take about the same memory."""
+"""Column types whose Python values all take about the same memory."""
 
 FIXED_BYTES: Final = 64
-"""Bytes of a Python object with a value of one of these types."""
+"""Assumed bytes of a Python object with a value of a type in `FIXED`."""
 
 
 @contextlib.contextmanager
 def bounding(
     connection: duckdb.DuckDBPyConnection, bounds: Bounds, sign: Callable[[], object] | None = None
 ) -> Iterator[None]:
-    """Interrupt the connection when its time is over; raise SqlError that names the exceeded bound.
+    """Interrupt the query in this context when its time limit is exceeded. Raise SqlError that names the exceeded
+    limit.
 
-    If `sign`, a measure of progress, has changed when the time is over, the time restarts. Only the engine can stop a
-    query; it does not check within one call of a SQL function.
+    If `sign` returns a changed measure of progress when the time is over, the time restarts. The engine does not react
+    to an interrupt within one call of a SQL function.
     """
     over, struck = Event(), Event()
 
@@ -83,16 +84,16 @@ def bounding(
 
 @define
 class Count:
-    """Rows received of a statement, and their memory."""
+    """Number of rows received from a query, and their approximate memory in bytes."""
 
     bounds: Bounds
     kinds: Sequence[str]
-    """Types of the columns."""
+    """SQL types of the columns."""
     rows: int = 0
     size: int = 0
 
     def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
-        """Count more rows; SqlError if their number or memory exceeds the bounds."""
+        """Count a batch of rows. Raise SqlError if the rows or their memory exceed the limits."""
         self.rows += len(batch)
         check_rows(self.rows, self.bounds)
         self.size += FIXED_BYTES * len(self.kinds) * len(batch)
@@ -105,12 +106,12 @@ class Count:
             raise SqlError(describe_memory_limit(self.bounds))
 
     def let_go(self) -> None:
-        """Reset the memory count, because the rows so far were released."""
+        """Reset the memory count after the rows received so far were released."""
         self.size = 0
 
 
 def check_rows(count: int, bounds: Bounds) -> None:
-    """Raise SqlError for more rows than the bounds allow."""
+    """Raise SqlError for more rows than the limits allow."""
     if bounds.max_rows is not None and count > bounds.max_rows:
         raise SqlError(
             f"more than {bounds.max_rows:,} rows: ask for fewer, for example with LIMIT, or allow more with --max-rows"
@@ -118,18 +119,18 @@ def check_rows(count: int, bounds: Bounds) -> None:
 
 
 def describe_time_limit(bounds: Bounds) -> str:
-    """Return the message for a query that exceeded its time."""
+    """Return the error message for a query that exceeded its time limit."""
     return f"stopped after {bounds.timeout_s:g} s: ask for less, or allow more with --timeout SECONDS"
 
 
 def describe_memory_limit(bounds: Bounds) -> str:
-    """Return the message for a query that exceeded its memory."""
+    """Return the error message for a query that exceeded its memory limit."""
     limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
     return f"stopped, because it needs more than {limit} of memory: ask for less, or allow more, e.g. --max-memory 8GB"
 
 
 def _size(value: Any) -> int:
-    """Return the approximate bytes of a value beyond its fixed part."""
+    """Return the approximate bytes of a value beyond `FIXED_BYTES`."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, dict):

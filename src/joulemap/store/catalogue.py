@@ -1,4 +1,4 @@
-"""Write the current catalogue to rows: hardware, metrics, models, usage assumptions and grids; and calibrations."""
+"""Storage of the catalogue as rows (hardware, metrics, models, usage assumptions, grids), and of calibrations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
-    """Return whether the database holds this catalogue."""
+    """Return whether the database contains the catalogue with this digest."""
     sql = "SELECT 1 FROM internal.catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
     return bool(execute(connection, sql, [catalogue_digest]).fetchall())
 
@@ -39,7 +39,8 @@ def write_catalogue(
 ) -> None:
     """Store every new hardware version, and make this catalogue the current one.
 
-    `usual_digests` maps ids to the version that runs use by default; without it, that is the described version.
+    `usual_digests` maps hardware ids to the version that runs use by default; ids without an entry use the catalogue's
+    version.
     """
     from joulemap.store.hardware import write_hardware
 
@@ -74,7 +75,7 @@ def write_catalogue(
 
 
 def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
-    """Store the built-in metrics, or the given ones, for SQL."""
+    """Replace the stored metrics, which SQL queries use."""
     columns = [one.column for one in metrics]
     replace_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
@@ -86,7 +87,7 @@ def write_cost(
     regions: Sequence[GridRegion],
     offers: Sequence[Offer] = (),
 ) -> None:
-    """Replace the stored usage assumptions, grids, and offers with their prices."""
+    """Replace the stored usage assumptions, electricity grids, price offers, and the prices derived from offers."""
     from joulemap.domain.offer import summarize_offers
 
     prices = summarize_offers(offers)
@@ -111,7 +112,7 @@ def write_cost(
 
 
 def write_events(connection: Connection, events: Sequence[Event]) -> None:
-    """Replace the stored events of the classes."""
+    """Replace the stored hardware events of each architecture class."""
     replace_records(connection, "event", events, event_index=range(len(events)))
     terms = [(index, term) for index, event in enumerate(events) for term in event.terms]
     replace_records(
@@ -129,7 +130,7 @@ def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
-    """Replace the stored uncertainty of predictions, and the intervals of runs derived from it."""
+    """Replace the stored uncertainty of predictions, and recompute the intervals of runs."""
     shares = doubt.complete_shares()
     own = doubt.own_half_widths()
     replace_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
@@ -167,7 +168,7 @@ STATIC_MEANING: Final = "power drawn while running, whatever is computed"
 
 
 def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
-    """Return digest -> (hardware that it was fitted to, formula version) of the stored calibrations."""
+    """Return the stored calibrations: digest -> (hardware that it was fitted to, formula version)."""
     rows = connection.execute(
         "SELECT calibration_digest, hardware_digest, formula_version FROM internal.calibration"
     ).fetchall()
@@ -175,7 +176,7 @@ def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
 
 
 def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
-    """Store calibrations that are not stored yet; each comes with its catalogue entry and its hardware."""
+    """Store calibrations that the database lacks, each given with its catalogue entry and hardware."""
     stored = set(find_calibrations(connection))
     for entry, calibration, hardware in used:
         if calibration.digest not in stored:

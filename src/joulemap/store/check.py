@@ -1,13 +1,13 @@
-"""Check all guarantees of the format of a database.
+"""Check of a database: every guarantee of its format is verified.
 
-file -> every block in use is whole -> every table, view and macro is as made -> every digest matches its rows ->
+file -> every block in use is intact -> every table, view and macro is as created -> every digest matches its rows ->
 every sum matches its parts
 
-The engine compares the checksum of a block when it reads the block, and no query reads every block: indexes are read
-only for a row lookup or an insert. See `engine` for the layout of a file. A block of metadata has 64 parts; each starts
+The engine compares the checksum of a block when it reads the block. No query reads every block: indexes are read only
+for a row lookup or an insert. `engine` describes the layout of a file. A metadata block has 64 parts. Each part starts
 with the place of the next: the block in the low 56 bits, the part in the others. The free list consists of such parts:
-the number of free blocks, then their numbers. The content of a free block does not matter; after a crash it may be half
-written.
+the number of free blocks, then their numbers. The content of a free block does not matter; after a crash it may be
+incomplete.
 
 Source: `src/storage/metadata/metadata_manager.cpp` of DuckDB 1.5.
 """
@@ -56,9 +56,9 @@ NOWHERE: Final = 2**64 - 1
 
 
 def find_damaged_blocks(stream: BinaryIO) -> list[int]:
-    """Return the numbers of the blocks in use whose checksum is wrong, or that lie beyond the end of the file.
+    """Return the numbers of blocks in use whose checksum is wrong, or that lie beyond the end of the file.
 
-    Files of another storage version are left to the engine.
+    Returns an empty list for other storage versions, which the engine checks itself.
     """
     free_list, block_count, block_bytes = _read_newest(stream)
     damaged = {number for number in range(block_count) if not _is_whole(stream.read(block_bytes), block_bytes)}
@@ -66,7 +66,7 @@ def find_damaged_blocks(stream: BinaryIO) -> list[int]:
 
 
 def accept_blocks(stream: BinaryIO, numbers: Iterable[int]) -> None:
-    """Recompute the checksums of blocks from their content, so that the engine reads them as they are."""
+    """Replace the checksums of damaged blocks by those of their content, so that the engine reads them."""
     block_bytes = _read_newest(stream)[-1]
     for number in numbers:
         stream.seek(HEAD + number * block_bytes)
@@ -77,9 +77,9 @@ def accept_blocks(stream: BinaryIO, numbers: Iterable[int]) -> None:
 
 
 def _read_newest(stream: BinaryIO) -> tuple[int, int, int]:
-    """Return the free list, the block count and the block size in bytes of the newest checkpoint.
+    """Return (place of the free list, number of blocks, bytes per block) of the newest checkpoint.
 
-    All are 0 for a file of another storage version.
+    All are 0 for another storage version.
     """
     stream.seek(0)
     header = stream.read(HEAD)
@@ -101,7 +101,7 @@ def _checksum(block: bytes) -> int:
 
 
 def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
-    """Return the numbers of the free blocks, as far as the list is readable."""
+    """Return the numbers of the free blocks, up to the first damaged part of the free list."""
     part_bytes = (block_bytes - WORD_BYTES) // METADATA_PARTS // WORD_BYTES * WORD_BYTES
     words: list[int] = []
     while place != NOWHERE and not (words and len(words) > words[0]):
@@ -115,7 +115,7 @@ def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]
 
 
 AUDIT: Final = "audit.conservation"
-"""Query with the rules for rows; other faults have the same columns."""
+"""Name of the query that checks rows; faults found elsewhere have the same columns as its result."""
 
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
 SET_RULE: Final = "everything that was written is there, and nothing else"
@@ -124,20 +124,20 @@ TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 ADVICE: Final = "`joulemap db recover` recovers what can be read"
 
 LOOKUPS: Final = 1000
-"""Rows looked up together; above 2,048 the engine reads the whole table."""
+"""Index keys looked up in one statement; above 2,048 the engine scans the whole table instead."""
 
 Fault = tuple[str, int | None, int | None, str, str, str]
-"""Rule, run_id, workload_id, place, expected, found: the columns of `AUDIT`."""
+"""(rule, run_id, workload_id, place, expected, found), the columns of `AUDIT`."""
 
 
 @frozen(kw_only=True)
 class Sealed:
-    """Kind of sealed rows, with its wording in faults."""
+    """Kind of records that a digest protects, with the wording for faults in them."""
 
     seal: Seal
     noun: str
     name: str
-    """SQL expression for the name of a row `t`."""
+    """SQL expression for the name of a record `t`."""
 
 
 SEALED: Final = (
@@ -176,8 +176,8 @@ SEALED: Final = (
 def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     """Return every fault of a database, sorted by rule, run, workload and place.
 
-    Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that the block belongs
-    to.
+    Raises DatabaseError for a file that cannot be opened or has a damaged block. The error names a table with the
+    block.
     """
     if not check_place(path):
         raise missing(path)
@@ -199,7 +199,9 @@ def _damaged(path: Path, error: BaseException) -> DatabaseError:
 
 
 def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
-    """Raise DatabaseError for a file with a damaged block."""
+    """Raise DatabaseError for a file with a damaged block. The error names the table, or the block if it is in no
+    table.
+    """
     damaged = find_damaged_blocks(stream)
     if not damaged:
         return
@@ -215,7 +217,7 @@ def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
 
 
 def _check_indexes(connection: Connection, path: Path) -> None:
-    """Raise DatabaseError if an index does not find every row of its table."""
+    """Raise DatabaseError if an index does not find every key of its table."""
     indexed = connection.execute(
         "SELECT i.table_name, c.column_name, c.data_type FROM duckdb_constraints() AS i "
         "JOIN duckdb_columns() AS c ON c.table_oid = i.table_oid AND c.column_name = i.constraint_column_names[1] "
@@ -262,7 +264,7 @@ def find_faults(connection: Connection) -> list[Fault]:
 
 
 def find_row_faults(connection: Connection) -> list[Fault]:
-    """Return every fault of runs and their parts, sorted by rule, run, workload and place."""
+    """Return every fault in the rows of runs and other records, sorted by rule, run, workload and place."""
     faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
     try:
         faults += run_query(connection, find_query(AUDIT), {}).rows
@@ -293,7 +295,7 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
 
 
 def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
-    """Yield a fault for each table whose rows do not match the digest."""
+    """Yield a fault for each table in which the rows of a record do not match their digest."""
     rule = f"the rows of a {sealed.noun} are those that were written"
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")

@@ -1,15 +1,15 @@
-"""Tables of a query that numpy computes: standings, differences, probabilities.
+"""Parts of a query that numpy computes: standings, differences, probabilities.
 
-The formulas of uncertainty are implemented once, in `joulemap.uncertainty`. A query calls them by the name of a
-function with the name of a common table expression before it, whose columns are those that the function takes:
+The formulas of uncertainty are implemented once, in `joulemap.uncertainty`. A query calls them with a common table
+expression as the argument. Its columns are those that the function requires:
 
     candidate AS (SELECT ...),
     standing AS (FROM numpy.standing_among(candidate))
 
-Such a query runs in two steps. The expressions before the first call provide the arguments; numpy computes; the results
-replace the calls as lists of numbers. So the second statement is plain SQL that any client of the engine can run. A
-Python function that the engine calls would import pandas and pyarrow where these are installed, which takes longer than
-most questions do.
+Such a query runs in two steps. First, the expressions before the first call provide the arguments, and numpy computes
+the results. Then the results replace the calls as lists of numbers, so that any client of the engine can run the second
+statement. A Python function called by the engine would import pandas and pyarrow where these are installed, which takes
+longer than most queries.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ if TYPE_CHECKING:
     from joulemap.uncertainty.probability import Powers
 
 Records = Sequence[Mapping[str, Any]]
-"""Rows of arguments or results of a call."""
+"""Input rows of a function, as column -> value."""
 
 Rows = Sequence[Sequence[Any]]
 
 Compute = Callable[["duckdb.DuckDBPyConnection", Records], Rows]
 
 REMEMBERED: Final = 32
-"""Maximum remembered results, newest kept."""
+"""Maximum cached results; the newest are kept."""
 
 REMEMBERED_ROWS: Final = 200
-"""Maximum rows of a remembered result; more rows take longer to compute than the import of numpy, which remembering
-saves.
+"""Maximum input rows of a cached result. For more rows, computing takes longer than importing numpy, which the cache
+avoids.
 """
 
 
 @frozen
 class Computed:
-    """A function that queries call."""
+    """Function that queries can call, with its input and output columns."""
 
     takes: tuple[str, ...]
-    """Required columns; optional columns replace the half-widths of the runs."""
+    """Required input columns. Optional half-width columns replace the half-widths of the runs."""
     returns: Mapping[str, str]
-    """Column -> type."""
+    """Output column -> SQL type."""
     compute: Compute
 
 
 def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> list[str]:
-    """Return SQL of the rows of each call in a query's SQL, in the order of the calls.
+    """Return, for each call in a query, SQL that contains the computed rows.
 
-    Raises SqlError for a call that lacks a column, duckdb.Error for SQL that the engine refuses.
+    Raises SqlError for a call whose argument lacks a column, duckdb.Error for SQL that the engine refuses.
     """
     calls = list(_CALL.finditer(sql))
     taken = _fetch_taken(connection, sql, calls, parameters) if calls else []
@@ -74,20 +74,20 @@ def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
 
 
 def place(sql: str, computed: Sequence[str]) -> str:
-    """Return a query's SQL with computed rows in place of its calls."""
+    """Return a query's SQL with each call replaced by its computed rows."""
     texts = iter(computed)
     return _CALL.sub(lambda _: next(texts), sql)
 
 
 def place_none(sql: str) -> str:
-    """Return a query's SQL with empty tables in place of its calls, to plan it."""
+    """Return a query's SQL with each call replaced by an empty table, so that the query can be planned."""
     return _CALL.sub(lambda call: _write_rows(COMPUTED[call[1]], ()), sql)
 
 
 def _fetch_taken(
     connection: duckdb.DuckDBPyConnection, sql: str, calls: Sequence[re.Match[str]], parameters: Mapping[str, Any]
 ) -> list[Records]:
-    """Read the rows that each call takes as input."""
+    """Return the input rows of each call. Raise SqlError if a required column is missing."""
     start = max((one.start() for one in _EXPRESSION.finditer(sql, 0, calls[0].start())), default=0)
     before = sql[:start].rstrip().removesuffix(",")
     lists = ", ".join(f"(SELECT list(t ORDER BY t) FROM {call[2]} AS t)" for call in calls)
@@ -104,7 +104,7 @@ def _fetch_taken(
 
 
 def _write_rows(function: Computed, rows: Rows) -> str:
-    """Return SQL of rows: one text a column, which the engine reads faster than a literal for each value."""
+    """Return SQL for rows, with one text per column, which the engine parses faster than a literal per value."""
     columns = list(zip(*rows, strict=True)) or [()] * len(function.returns)
     cells = ", ".join(
         f"unnest(CAST({literal.quote_text(_write_column(values))} AS {kind}[])) AS {name}"
@@ -125,10 +125,10 @@ def _write_value(value: Any) -> str:
 
 @frozen
 class Facts:
-    """Inputs of the uncertainty of rows, other than the rows: plain values, as stored."""
+    """Stored values, besides the input rows, from which the uncertainty of rows is computed."""
 
     runs: Records
-    """Rows of `run_errors`, with the given half-widths instead of those of the runs."""
+    """Rows of `run_errors`; half-widths in the input rows replace those of the runs."""
     shares: Rows
     metrics: Rows
 
@@ -140,7 +140,7 @@ class Facts:
         return split_errors(self.runs, {(quantity, factor): share for quantity, factor, share in self.shares})
 
     def list_powers(self, *, as_costs: bool) -> dict[str, Powers]:
-        """Return metric -> the exponents of latency and energy in it."""
+        """Return metric -> its exponents of latency and energy; with `as_costs`, lower is better for every metric."""
         from joulemap.uncertainty.probability import Powers
 
         return {
@@ -150,7 +150,7 @@ class Facts:
 
 
 def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequence[str]) -> Facts:
-    """Return the properties of the runs whose ids these columns hold."""
+    """Return the stored values of the runs whose ids are in the columns `names`."""
     run_ids = sorted({row[name] for row in rows for name in names})
     cursor = literal.execute(
         connection, f"FROM run_errors WHERE run_id IN (SELECT unnest(CAST('{run_ids}' AS BIGINT[])))"
@@ -171,9 +171,10 @@ def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequ
 
 
 def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compute:
-    """Return a function that caches its rows by input, because importing numpy takes longer than a cache read.
+    """Return a function that caches the results of `compute`, because importing numpy takes longer than reading a
+    cache.
 
-    `names` are columns that hold runs. Many rows are computed each time.
+    `names` are the input columns with run ids. Inputs with many rows are not cached.
     """
 
     def find(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
@@ -197,7 +198,7 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
 
 
 def _seal(rows: Rows) -> str:
-    """Return a digest of remembered rows, so that a damaged file is computed again."""
+    """Return a digest of cached rows, by which a damaged cache is detected."""
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
@@ -318,7 +319,7 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
 
 
 SUBJECT: Final = ("work", "architecture", "runtime", "precision", "hardware", "ops_per_s")
-"""Columns of a configuration for which errors are requested."""
+"""Columns that describe a configuration whose errors are estimated."""
 
 COMPUTED: Final[Mapping[str, Computed]] = {
     "totals_of": Computed(
@@ -396,9 +397,9 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         remembering(_compute_front, "run_id"),
     ),
 }
-"""Name -> function."""
+"""Name in SQL -> function."""
 
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _CALL: Final = re.compile(rf"\bnumpy\.({'|'.join(COMPUTED)})\((\w+)\)")
 _EXPRESSION: Final = re.compile(r"^\w+ AS (?:MATERIALIZED )?\(", re.MULTILINE)
-"""Start of a common table expression."""
+"""Pattern of the start of a common table expression."""

@@ -1,4 +1,4 @@
-"""Open databases, and explain on one line why one cannot be opened."""
+"""Connections to databases, and one-line reasons why a database cannot be opened."""
 
 from __future__ import annotations
 
@@ -36,19 +36,21 @@ Connection = duckdb.DuckDBPyConnection
 Result = TypeVar("Result")
 
 _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
-"""Connection -> its background tasks: the connection of each, and a function that waits for it."""
+"""Connection -> its background tasks: each task's connection, and a function that waits for the task."""
 
 TURN_S: Final = 0.004
-"""Seconds between checks whether earlier processes in the queue are done."""
+"""Seconds between checks whether processes ahead in the queue are done."""
 
 POLL_S: Final = 0.02
-"""Minimum initial delay in seconds between checks for the release of the database; it falls with time."""
+"""Seconds between the first checks for the release of a database, plus a random delay; the interval falls as waiting
+lasts.
+"""
 
 TELL_AFTER_S: Final = 1.0
-"""Seconds of waiting after which the reason is printed."""
+"""Seconds of waiting after which the reason is reported."""
 
 WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
-"""Kind of access for writers. The engine checkpoints only on command: see `journal`."""
+"""Access mode of writers. The engine checkpoints only on command: see `journal`."""
 
 CONFINED: Final = (
     ("python_enable_replacements", "false"),
@@ -56,10 +58,10 @@ CONFINED: Final = (
     ("autoinstall_known_extensions", "false"),
     ("autoload_known_extensions", "false"),
 )
-"""Settings that deny files, network, extensions and Python variables to statements that read.
+"""Engine settings that deny read statements access to files, network, extensions and Python variables.
 
-They apply to joulemap's own statements too: a database may come from a stranger, with views under the names that these
-statements read.
+They apply to joulemap's own statements too, because a database from an unknown source may define views under the names
+that these statements read.
 """
 
 READING: Final = Kind(is_reading=True, config=CONFINED)
@@ -69,7 +71,9 @@ LOGGER: Final = "joulemap"
 
 
 def log(message: str) -> None:
-    """Log a message about slow work; nothing is printed unless the program gave the logger, or the root, a handler."""
+    """Log a message about slow work. It is printed only if the program added a handler to the logger or the root
+    logger.
+    """
     import logging
 
     logger = logging.getLogger(LOGGER)
@@ -80,7 +84,7 @@ def log(message: str) -> None:
 
 @frozen(kw_only=True)
 class Patience:
-    """Time to wait for other users of a database, and the function that receives a message about the wait."""
+    """Maximum seconds to wait for other users of a database, and the function that receives a message about it."""
 
     limit_s: float = WAIT_S
     tell: Callable[[str], None] = log
@@ -110,14 +114,14 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
 
 
 def is_wanted(path: Path) -> bool:
-    """Return whether another process waits for a database that is open here."""
+    """Return whether another process waits for a database that this process has open."""
     return sharing.is_wanted(os.path.realpath(path))
 
 
 def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
-    """Open a database once no other process holds it; LockedDatabaseError names the holder at the deadline.
+    """Open a database when no other process holds it. Raise LockedDatabaseError, naming the holder, after the deadline.
 
-    At the deadline the database is opened even if others came earlier, so that a stuck queue blocks no process.
+    At the deadline, processes ahead in the queue are ignored, so that a stuck queue blocks no process.
     """
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
@@ -156,7 +160,7 @@ def _give_up(reason: str, patience: Patience) -> LockedDatabaseError:
 
 
 def place_database(path: str | Path) -> Path:
-    """Return the path of a database; UsageError for a text that names a service or cannot be a file name."""
+    """Return the path of a database. Raise UsageError for text that looks like the address of a service."""
     text = os.fspath(path)
     drive = os.path.splitdrive(text)[0]
     if re.match(r"[A-Za-z][\w+.-]*:|:", text.removeprefix(drive)) and not os.path.lexists(text):
@@ -168,7 +172,7 @@ def place_database(path: str | Path) -> Path:
 
 
 def check_place(path: Path) -> bool:
-    """Return whether a file exists at a path; DatabaseError if no database can be there."""
+    """Return whether a file exists at a path. Raise DatabaseError if no database can be there."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -192,9 +196,9 @@ def check_place(path: Path) -> bool:
 
 
 def check_version(connection: Connection, path: Path) -> int:
-    """Return the schema version of an open database, 0 for an empty one.
+    """Return the schema version of an open database; 0 for an empty one.
 
-    Raises DatabaseError for a database that is not joulemap's, or was made by another version of joulemap.
+    Raises DatabaseError for a database of another program or of an incompatible version of joulemap.
     """
     applied = read_applied(connection)
     if applied is None:
@@ -207,7 +211,7 @@ def check_version(connection: Connection, path: Path) -> int:
 
 
 def missing(path: Path) -> DatabaseError:
-    """Return the error for a database that does not exist."""
+    """Return the error for a path without a database."""
     return DatabaseError(f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db")
 
 
@@ -215,7 +219,8 @@ def missing(path: Path) -> DatabaseError:
 def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> Iterator[Connection]:
     """Yield a read-only connection to an existing database.
 
-    Raises DatabaseError if it is missing, not joulemap's, too new or too old, or if the engine fails on it meanwhile.
+    Raises DatabaseError if the database is missing, not joulemap's, too new or too old, or if the engine fails inside
+    the context.
     """
     if not check_place(path):
         raise missing(path)
@@ -233,9 +238,11 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
 
 @contextlib.contextmanager
 def writing(path: Path, template: Path | None = None, patience: Patience = PATIENT) -> Iterator[Connection]:
-    """Yield the only connection to a database, created or migrated as needed; DatabaseError with the reason otherwise.
+    """Yield the only connection to a database, which is created or migrated as needed. Raise DatabaseError if that
+    fails.
 
-    A new database is a copy of `template`, or empty without one. Committed rows are in the database file afterwards.
+    A new database is a copy of `template`, or empty without one. Afterwards, committed rows are in the database file
+    rather than its log.
     """
     if not check_place(path):
         _create(path, template)
@@ -250,7 +257,7 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
 
 @contextlib.contextmanager
 def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
-    """Yield a connection, close it in any case, and report engine failures on one line."""
+    """Yield a connection, close it at the end, and report engine failures on one line."""
     deadline = time.monotonic() + patience.limit_s
     place = os.path.realpath(path)
     if not take(place, kind, patience.limit_s):
@@ -265,7 +272,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
-    """Move rows committed meanwhile into the database file; if that fails, they stay in the log."""
+    """Move rows committed in this context into the database file; if that fails, they stay in the log."""
     descriptor = open_beside(path)
     try:
         yield
@@ -279,7 +286,7 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
 
 
 def _create(path: Path, template: Path | None) -> None:
-    """Create a new database in full before giving it its name, so that a partial one is never visible."""
+    """Create a new database under a temporary name and rename it when complete, so that no partial one is visible."""
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
@@ -299,7 +306,7 @@ def _create(path: Path, template: Path | None) -> None:
 
 
 def _copy(template: Path, draft: Path) -> bool:
-    """Copy a template; return whether the copy has a separate identity."""
+    """Copy a template; return whether the copy got an identity of its own."""
     import shutil
 
     shutil.copyfile(template, draft)
@@ -307,14 +314,17 @@ def _copy(template: Path, draft: Path) -> bool:
 
 
 def make_empty(path: Path) -> None:
-    """Create a database without rows; raises duckdb.Error."""
+    """Create a database without rows. Raise duckdb.Error if the engine fails."""
     with contextlib.closing(connect(path)) as connection:
         migrate(connection)
         connection.execute("CHECKPOINT")
 
 
 def open_in_memory(*, has_comments: bool = False, has_surface: bool = True) -> Connection:
-    """Return an empty joulemap database for the life of the connection; tables alone take a quarter of the time."""
+    """Return a connection to a new, empty in-memory database.
+
+    Without `has_surface` it has tables but no views or macros, which takes a quarter of the time.
+    """
     connection = connect(IN_MEMORY)
     migrate(connection, has_comments=has_comments, has_surface=has_surface)
     return connection
@@ -326,20 +336,22 @@ def is_full(error: duckdb.Error) -> bool:
 
 
 def as_file_error(error: duckdb.IOException) -> OSError | duckdb.IOException:
-    """Return the error of writing a file next to the database, or the engine's error if reading the database failed."""
+    """Return a failed write next to the database as an OSError; return the engine's error if reading the database
+    failed.
+    """
     first = str(error).splitlines()[0]
     return error if "Corrupt database file" in first else OSError(first)
 
 
 def is_internal(error: duckdb.Error) -> bool:
-    """Return whether the engine failed by an internal fault, or keeps failing after one."""
+    """Return whether an error is an internal fault of the engine, or follows from an earlier one."""
     return isinstance(error, duckdb.InternalError) or (
         isinstance(error, duckdb.FatalException) and "INTERNAL Error" in str(error)
     )
 
 
 REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedError)
-"""Errors of data that joulemap itself wrote or requested: an invalid value, or a row that breaks a rule."""
+"""Errors that joulemap's own statements cause: an invalid value, or a row that violates a constraint."""
 
 
 def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
@@ -351,7 +363,7 @@ def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
 
 @contextlib.contextmanager
 def reporting_failures(path: Path | str) -> Iterator[None]:
-    """Report an engine failure on one line."""
+    """Convert engine failures in this context to errors of one line."""
     try:
         yield
     except duckdb.Error as error:
@@ -373,7 +385,7 @@ def reporting_failures(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
-    """Yield an open connection, close it in any case, and report engine failures on one line."""
+    """Yield an open connection, close it at the end, and report engine failures on one line."""
     with reporting_failures(path):
         try:
             yield connection
@@ -382,7 +394,7 @@ def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
 
 
 def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
-    """Start an action in another thread, on a second connection; return a function that waits for its result."""
+    """Start an action in a thread with its own connection. Return a function that waits for its result."""
     cursor = begin_cursor(connection)
 
     def run() -> Result:
@@ -406,7 +418,7 @@ def close(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
-    """Commit everything done inside, or nothing: any exception rolls the transaction back."""
+    """Commit all changes made in this context, or roll them back after any exception."""
     connection.execute("BEGIN TRANSACTION")
     try:
         yield
@@ -418,18 +430,18 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 ALLOWED: Final = "allowed_paths"
-"""Setting with the files that a confined engine may still access, as a list of texts."""
+"""Setting that lists the files to which a confined engine still has access."""
 
 LOCKED: Final = ("lock_configuration", "true")
 
 
 def allow_folder(folder: Path) -> Kind:
-    """Return the kind of access for statements that write files below a folder, given by its absolute path."""
+    """Return the access mode for statements that write files below a folder, given by its absolute path."""
     return Kind(is_reading=True, later=(("allowed_directories", f"[{quote_text(f'{folder}/')}]"), *CONFINED))
 
 
 def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
-    """Return the kind of access for a query with a memory limit, no temporary disk space, and locked settings.
+    """Return the access mode for a query with a memory limit, no temporary disk space, and locked settings.
 
     `output` is the only file that the engine may access.
     """
@@ -441,6 +453,6 @@ def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
 
 
 def configure(connection: Connection, kind: Kind) -> None:
-    """Apply the settings of a kind to an open database; settings that forbid others come last."""
+    """Apply the settings of an access mode to an open database; settings that forbid others come last."""
     for name, value in sorted(kind.config, key=lambda item: (item == LOCKED, item in CONFINED)):
         connection.execute(f"SET {name} = {value if name == ALLOWED else quote_text(value)}")

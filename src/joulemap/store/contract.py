@@ -1,6 +1,6 @@
-"""Parse the header of a query file: its parameters, columns and order.
+"""Parsing of the header of a query file: its parameters, columns and order.
 
-A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that holds TOML:
+A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that contains TOML:
 
     /*
     record = "Comparison"
@@ -15,14 +15,14 @@ A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that hold
     */
     SELECT …
 
-Name and version are those of the file. `schema` defaults to 1, and `order` to that of the last ORDER BY. A shipped
-query has the columns of its last SELECT. Columns that its header does not declare are declared by a query that it
-calls, or by `words.toml` for all queries.
+Name and version are those of the file. `schema` defaults to 1, and `order` to the last ORDER BY. A shipped query has
+the columns of its last SELECT. Columns that its header does not declare are declared by a query that it calls, or by
+`words.toml` for all queries.
 
-The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once a release has
-published it, a change of any of these is a new version next to the old file; an additional column is not. `record` is
-the Python type of the rows, if there is one: `make rows` generates it from the columns; `values` is the type of a text
-with a fixed set of values.
+The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once it is released, a
+change of any of these becomes a new version next to the old file; an additional column does not. `record` is the Python
+type of the rows, if there is one: `make rows` generates it from the columns. `values` is the type of a text with a
+fixed set of values.
 """
 
 from __future__ import annotations
@@ -59,58 +59,58 @@ _KINDS: Final = {
 _NEEDED: Final = {"summary", "grain"}
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
 _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
-"""Fields of each parameter and column that are text."""
+"""Section of a header -> fields of its entries that must be text."""
 
 
 @frozen(kw_only=True)
 class Parameter:
-    """Named parameter of a query."""
+    """Declared parameter of a query."""
 
     name: str
     type: str
-    """DuckDB type."""
+    """DuckDB type of the parameter's values."""
     meaning: str
     default: str | int | float | list[str] | None = None
     """Default value; None for a required parameter."""
 
     @property
     def is_required(self) -> bool:
-        """True if there is no default."""
+        """True if the parameter has no default."""
         return self.default is None
 
 
 @frozen(kw_only=True)
 class Query:
-    """Query file with its checked header."""
+    """Parsed query file, whose header was checked."""
 
     name: str
-    """Name as `topic.name`."""
+    """Name of the form `topic.name`."""
     record: str
-    """Type of the query's rows, in `joulemap.row`; empty if there is none."""
+    """Name of the rows' type in `joulemap.row`; empty if there is none."""
     version: int
     schema: int
-    """Migration whose views the query is written for."""
+    """Schema version for whose views the query is written."""
     summary: str
     grain: str
-    """Meaning of one row."""
+    """Description of what one row stands for."""
     order: tuple[str, ...]
-    """Columns that order the rows."""
+    """Columns by which rows are sorted."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
-    """Columns that the query declares, until its calls are resolved."""
+    """Columns of the result; columns of called queries are added when a shipped query is loaded."""
     sql: str
     written: str
-    """SQL before the calls of other queries are expanded."""
+    """SQL as in the file, with calls of other queries."""
     path: Path
 
     @property
     def title(self) -> str:
-        """Title as `topic.name@version`."""
+        """Name with version, `topic.name@version`."""
         return f"{self.name}@{self.version}"
 
 
 def parse_query(path: Path) -> Query:
-    """Return the query in a file; SqlError names file and reason if its header breaks the rules."""
+    """Return the query in a file. Raise SqlError, with the file and the reason, if its header is invalid."""
     try:
         found = _HEADER.match(read_text(path, MOST_BYTES))
     except FileError as error:
@@ -161,7 +161,7 @@ def parse_query(path: Path) -> Query:
 
 
 def write_query(query: Query) -> str:
-    """Return the text of a file with the complete query, including declarations that come from other files."""
+    """Return the text of a query file that also contains the declarations taken from other files."""
     import json
 
     def table(entry: Parameter | Column) -> str:
@@ -179,19 +179,19 @@ def write_query(query: Query) -> str:
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Parse TOML; ValueError if it is invalid."""
+    """Parse TOML. Raise ValueError if it is invalid."""
     import tomllib
 
     return tomllib.loads(text)
 
 
 def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Return parameters or columns of a header; TypeError for a field that they do not have."""
+    """Return the parameters or columns (`kind`) declared in a header. Raise TypeError for an unknown field."""
     return tuple(kind(name=name, **entry) for name, entry in entries.items())
 
 
 def _read_order(path: Path, sql: str) -> list[str]:
-    """Return the columns of the last ORDER BY; SqlError if it orders by anything but columns."""
+    """Return the columns of the last ORDER BY. Raise SqlError if it sorts by expressions."""
     terms = sql.rpartition("\nORDER BY ")[2].split(",")
     found = [_TERM.fullmatch(term.strip()) for term in terms]
     if not all(found):
@@ -203,7 +203,7 @@ def _read_order(path: Path, sql: str) -> list[str]:
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
-    """Raise SqlError for a header key with a value of the wrong type."""
+    """Raise SqlError if the value of a header key has the wrong type."""
     for key, value in header.items():
         kind = _KINDS[key]
         is_right = type(value) is kind

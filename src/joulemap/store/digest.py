@@ -1,4 +1,4 @@
-"""Compute digests of stored rows, so that damage and manual edits are detected.
+"""Digests of stored rows, which detect damage and manual edits.
 
 A sealed record is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
 hardware version, a calibration, a measurement, an estimate, or a measurement and prediction of serving. Its
@@ -8,12 +8,12 @@ hyphens. Each group of digits is a digest
 - of the row itself, from the Python text of its values in the order of the table's columns;
 - or of the rows of another table, as they are stored: see `digest_groups`, which digests many records together.
 
-Numbers that only identify rows of one database are omitted or replaced by the content that they refer to. A run thus
-has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So have
-the sets of sealed records, so that the removal of a whole record is detected.
+Numbers that only identify rows of one database are omitted or replaced by the content to which they refer. A run thus
+has the same digest in every database. Tables that are replaced as a whole have one digest each in `table_digest`. Each
+set of sealed records has one too, so that the removal of a whole record is detected.
 
-A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four thousand
-million. They are not signatures, because anybody who changes rows can recompute them.
+A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four billion. They
+are not signatures, because anybody who changes rows can recompute them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ OWN_NUMBERS: Final = frozenset(
         "content_digest",
     }
 )
-"""Columns that are not part of a row's content: numbers of one database, and values derived from other rows."""
+"""Columns that do not count as content: ids that are valid in one database only, and values derived from other rows."""
 
 NAMED: Final = "named"
-"""Name of the column that replaces the numbers omitted."""
+"""Name of the column with the content that replaces omitted ids."""
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "offer", "seller_price",
@@ -57,13 +57,13 @@ REPLACED_TABLES: Final = (
 """Tables that are replaced as a whole when the catalogue changes."""
 
 PLACED: Final = ("ledger_line", "point_action")
-"""Parts of a run whose actions are named by their places in the reference table."""
+"""Tables of a run in which an action's position in the reference table replaces its id."""
 
 UNPRICED: Final = 65_535
-"""Place of an action without an energy."""
+"""Position that stands for an action without an energy."""
 
 CHUNK_ROWS: Final = 1_000_000
-"""Minimum rows digested together, and at least all rows of one record; more cost memory, fewer cost time."""
+"""Target number of rows digested at a time; more rows cost memory, fewer cost time."""
 
 START: Final = 0x9E3779B97F4A7C15
 FACTOR: Final = 0xBF58476D1CE4E5B9
@@ -74,23 +74,23 @@ MISSING: Final = 0xD6E8FEB86659FD93
 """Number that represents a missing value."""
 
 Columns = Mapping[str, Any]
-"""Name -> numpy array, as the engine returns it."""
+"""Column name -> numpy array with the types that the engine returns."""
 
 
 @frozen(kw_only=True)
 class Seal:
-    """Rows that one digest covers."""
+    """Kind of record that one digest covers: a row of `table` with its rows in other tables."""
 
     table: str
     key: str
     parts: tuple[str, ...] = ()
-    """Tables whose rows belong to a row of `table`."""
+    """Other tables with rows that belong to a row of `table`."""
     named: Mapping[str, str] = attrs.field(factory=dict)
-    """Table -> SQL for the content that replaces the numbers omitted from its row `t`."""
+    """Table -> SQL expression for the content that replaces omitted ids of its row `t`."""
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Tables in the order of the digest."""
+        """Tables in the order of their digits in a digest."""
         return (self.table, *self.parts)
 
 
@@ -157,7 +157,7 @@ SEALS: Final = (
 
 
 def digest_values(values: Sequence[Any]) -> str:
-    """Return the digest of single values from the engine."""
+    """Return the digest of a sequence of Python values that the engine returned."""
     return _show(crc32(repr(tuple(values)).encode()))
 
 
@@ -166,14 +166,14 @@ def _show(found: int) -> str:
 
 
 NOTHING: Final = _show(0)
-"""Digest of a part without rows."""
+"""Digest of a table without rows for a record."""
 
 EMPTY: Final = digest_values(())
-"""Digest of a replaced table without rows."""
+"""Digest of a table without rows, among the tables that are replaced as a whole."""
 
 
 def _add_up(digests: Iterable[str]) -> int:
-    """Return an order-independent digest of a set, given the digests of its members."""
+    """Return the order-independent sum of the digests of a set's members, modulo 2^64 when shown."""
     return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
 
 
@@ -182,14 +182,14 @@ def _show_set(total: int) -> str:
 
 
 NO_RECORDS: Final = _show_set(0)
-"""Digest of an empty set."""
+"""Digest of an empty set of records."""
 
 
 def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
-    """Return key -> digest of the rows with that key, in order.
+    """Return key -> digest of the rows with this key, in their order.
 
-    Each row becomes a 64-bit number: its place under the key, and then each value, are added bit by bit, multiplied,
-    and shifted onto themselves. The numbers of a key are summed and folded into 32 bits.
+    Each row becomes a 64-bit number that mixes its position under the key with each of its values. The numbers of a key
+    are summed and folded into 32 bits.
     """
     import numpy as np
 
@@ -213,7 +213,7 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
 
 
 def _bits(column: Any) -> Any:
-    """Return a whole column as 64-bit numbers that represent its values."""
+    """Return a column as 64-bit integers that represent its values, MISSING for NULL."""
     import numpy as np
 
     is_masked = isinstance(column, np.ma.MaskedArray)
@@ -233,22 +233,22 @@ def _bits(column: Any) -> Any:
 
 @frozen
 class Digester:
-    """Computes digests of stored rows, or of rows about to be stored."""
+    """Computation of digests for rows that are stored or will be stored."""
 
     connection: duckdb.DuckDBPyConnection
     _types: dict[str, dict[str, Any]] = attrs.field(factory=dict, init=False)
 
     def types(self, table: str) -> Mapping[str, Any]:
-        """Return column -> numpy type that the engine returns, in the order of the table."""
+        """Return column -> numpy type of the engine's arrays, in the order of the table's columns."""
         if table not in self._types:
             columns = self.connection.execute(f"FROM internal.{table} LIMIT 0").fetchnumpy()
             self._types[table] = {str(name): column.dtype for name, column in columns.items()}
         return self._types[table]
 
     def compare(self, seal: Seal) -> Iterator[tuple[Any, str, str]]:
-        """Yield (key, stored digest, digest of the stored rows) of everything under a seal, by key.
+        """Yield (key, stored digest, digest computed from the rows) for every record of a kind, sorted by key.
 
-        The last is empty for rows that a damaged index does not find.
+        The computed digest is empty for rows that a damaged index does not find.
         """
         stored = dict(
             self.connection.execute(
@@ -260,7 +260,7 @@ class Digester:
             yield from ((key, stored[key], found.get(key, "")) for key in keys)
 
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        """Yield groups of keys with about `CHUNK_ROWS` rows each; a larger key is a separate group."""
+        """Yield groups of keys with at most `CHUNK_ROWS` rows in all; a larger record forms a group of its own."""
         counted = [
             self.connection.execute(f"SELECT {seal.key}, count(*) FROM internal.{part} GROUP BY ALL").fetchall()
             for part in seal.parts
@@ -277,23 +277,23 @@ class Digester:
             yield keys[start:]
 
     def read(self, seal: Seal, keys: Sequence[Any]) -> dict[Any, str]:
-        """Return key -> digest of its stored rows, for each key that has a row."""
+        """Return key -> digest computed from the stored rows, for each key that is stored."""
         heads = {row[0]: digest_values(row[1:]) for row in self._select(seal, seal.table, keys).fetchall()}
         parts = [self.read_part(seal, part, keys) for part in seal.parts]
         return {key: _join(heads[key], [part.get(key, NOTHING) for part in parts]) for key in keys if key in heads}
 
     def read_part(self, seal: Seal, part: str, keys: Sequence[Any]) -> dict[Any, str]:
-        """Return key -> digest of its rows in one of the other tables."""
+        """Return key -> digest of the key's rows in the table `part`."""
         columns = self._select(seal, part, keys).fetchnumpy()
         if part in PLACED:
             columns[NAMED] = self._place_actions(keys, columns[seal.key], columns[NAMED])
         return digest_groups(columns.pop(seal.key), list(columns.values()))
 
     def digest_runs(self, runs: Mapping[str, Sequence[Any]], parts: Mapping[str, Columns]) -> list[str]:
-        """Return the digest of each run that is about to be stored, in order.
+        """Return the digests of runs that will be stored, in their order.
 
-        `runs` has the columns of `run`, except those without any value. `parts` has those of the other tables as the
-        engine will return them, and as `NAMED` each action's place in the reference table.
+        `runs` has the columns of `run`, except columns that are NULL in all rows. `parts` maps each other table to its
+        columns with the types of the engine, and a column `NAMED` with each action's position in the reference table.
         """
         keys = dict(self.connection.execute("SELECT workload_id, workload_key FROM internal.workload").fetchall())
         types = self.types(RUN.table)
@@ -316,11 +316,11 @@ class Digester:
         ]
 
     def seal(self, seal: Seal, keys: Sequence[Any]) -> None:
-        """Set the digests of new, complete rows. The caller holds the transaction."""
+        """Store the digests of new, complete records. The caller holds the transaction."""
         self.change_set(seal, self.reseal(seal, keys))
 
     def reseal(self, seal: Seal, keys: Sequence[Any]) -> Iterable[str]:
-        """Set and return the digests of stored rows. The caller holds the transaction."""
+        """Compute, store and return the digests of stored records. The caller holds the transaction."""
         digests = self.read(seal, keys) if keys else {}
         execute(
             self.connection,
@@ -332,9 +332,9 @@ class Digester:
         return digests.values()
 
     def change_set(self, seal: Seal, added: Iterable[str], removed: Iterable[str] = ()) -> None:
-        """Update the digest of all rows under a seal by the digests that were added and removed.
+        """Update the digest of a set of records by the digests of added and removed records.
 
-        Losses for any other reason stay detectable. The caller holds the transaction.
+        A record lost for any other reason still makes a difference. The caller holds the transaction.
         """
         stored = execute(
             self.connection,
@@ -345,12 +345,12 @@ class Digester:
         self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
 
     def read_set(self, seal: Seal) -> str:
-        """Return the digest of all rows under a seal, from their stored digests."""
+        """Return the digest of the set of all records of a kind, from their stored digests."""
         rows = self.connection.execute(f"SELECT content_digest FROM internal.{seal.table}").fetchall()
         return _show_set(_add_up(digest for (digest,) in rows))
 
     def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
-        """Store the digests of replaced tables. The caller holds the transaction."""
+        """Store the digests of tables that were replaced. The caller holds the transaction."""
         self._store_digests({table: self.read_table(table) for table in tables})
 
     def _store_digests(self, digests: Mapping[str, str]) -> None:
@@ -368,7 +368,7 @@ class Digester:
         return digest_values(rows)
 
     def conform(self, table: str, columns: Columns) -> dict[str, Any]:
-        """Return arrays with the types that the engine will return; arrays that the table lacks stay as they are."""
+        """Return columns converted to the types that the engine returns for a table; unknown columns stay unchanged."""
         types = self.types(table)
         return {
             name: values.astype(types[name], casting="same_kind", copy=False) if name in types else values
@@ -376,14 +376,17 @@ class Digester:
         }
 
     def _list_content(self, seal: Seal, table: str) -> list[str]:
-        """Return the columns of a table that are part of its rows' content."""
+        """Return the columns of a table that count as content in its digest."""
         return [name for name in self.types(table) if name not in OWN_NUMBERS and name != seal.key]
 
     def _shown(self, seal: Seal, table: str) -> list[str]:
         return [*self._list_content(seal, table), *([NAMED] if table in seal.named else [])]
 
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Query the content of the rows with some keys: the key first, rows in stored order."""
+        """Select key and content of the rows with these keys, in stored order.
+
+        For integer keys, rows with other keys between the smallest and the largest are included.
+        """
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._list_content(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
@@ -394,7 +397,7 @@ class Digester:
         return execute(self.connection, f"SELECT {', '.join(shown)} FROM internal.{table} AS t WHERE {chosen}", given)
 
     def _place_actions(self, keys: Sequence[int], run_ids: Any, action_ids: Any) -> Any:
-        """Return the place of each line's action in the reference table of its run's hardware."""
+        """Return the position of each row's action in the reference table of its run's hardware."""
         import numpy as np
 
         statement = "SELECT run_id, hardware_digest FROM internal.run WHERE run_id BETWEEN $first AND $last"
@@ -423,16 +426,16 @@ class Digester:
 @frozen
 class _Prices:
     rows: Mapping[str, int]
-    """Hardware digest -> row of `places`; row 0 and the last column represent missing energies."""
+    """Hardware digest -> row of `places`; row 0 stands for unknown hardware."""
     places: Any
-    """Row, action_id -> place of the action in the reference table."""
+    """(row, action_id) -> position of the action in the reference table, or UNPRICED."""
 
 
 @contextlib.contextmanager
 def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Reseal rows whose columns change inside, if their digests were valid. The caller holds the transaction.
+    """Update digests of rows whose columns change in this context; rows with an invalid digest keep it.
 
-    Rows with an invalid digest keep it.
+    The caller holds the transaction.
     """
     before = Digester(connection)
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
@@ -449,7 +452,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _plain(kind: Any, value: Any) -> Any:
-    """Return a value of a column of this type in the form in which the engine returns single values."""
+    """Return a value converted to the Python form in which the engine returns values of this column type."""
     if value is None:
         return None
     return {"f": float, "i": int, "u": int}.get(kind.kind, lambda same: same)(value)

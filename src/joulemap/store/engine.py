@@ -1,6 +1,6 @@
-"""Open the engine with joulemap's settings, and read the head of a database file.
+"""Connections to the DuckDB engine with joulemap's settings, and the head of a database file.
 
-A head holds the identity of the file, and the checkpoint that it has reached:
+A head contains the identity of the file, and its newest checkpoint:
 
     page 0           checksum, "DUCK", version of the storage, ..., identity of the file
     pages 1 and 2    checksum, number of the checkpoint, metadata, free list, number of blocks, bytes of a block;
@@ -38,7 +38,7 @@ third as large, and faster to create, copy and checkpoint. Scans of 6,840 runs a
 
 MAGIC: Final = b"DUCK"
 IDENTITY: Final = slice(124, 140)
-"""Position in the first page of the file's identity, which its write-ahead log repeats."""
+"""Bytes of the first page with the file's identity, which the write-ahead log repeats."""
 
 _WORDS: Final = struct.Struct(f"<{PAGE // 8 - 1}Q")
 SEED: Final = 5381
@@ -48,35 +48,35 @@ _MASK: Final = 2**64 - 1
 
 @frozen
 class Head:
-    """First three pages of a database file."""
+    """First three pages of a database file, which identify its state."""
 
     pages: bytes
 
     @property
     def identity(self) -> bytes:
-        """Identity that distinguishes the file from every other; empty for another layout."""
+        """Random bytes that distinguish the file from every other; empty for an unknown layout."""
         first = self.pages[:PAGE]
         return first[IDENTITY] if first[8:12] == MAGIC and is_whole(first) else b""
 
     @property
     def is_whole(self) -> bool:
-        """True if both the identity and the newest checkpoint are readable."""
+        """True if the page with the identity and a checkpoint page are intact."""
         return bool(self.identity) and self.checkpoint >= 0
 
     @property
     def checkpoint(self) -> int:
-        """Number of the newest checkpoint; -1 if neither of its pages is whole."""
+        """Number of the newest checkpoint; -1 if neither checkpoint page is intact."""
         pages = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
         return max((int.from_bytes(page[8:16], "little") for page in pages if is_whole(page)), default=-1)
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a block; the first starts after the head."""
+        """Bytes per block; the first block follows the head."""
         return int.from_bytes(self.newest[40:48], "little")
 
     @property
     def newest(self) -> bytes:
-        """Page that names the newest checkpoint."""
+        """Page of the newest checkpoint."""
         pages = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
         return next(page for page in pages if int.from_bytes(page[8:16], "little") == self.checkpoint)
 
@@ -94,7 +94,7 @@ def _checksum(words: bytes) -> int:
 
 
 def renew(page: bytes) -> bytes:
-    """Return the first page with a new identity."""
+    """Return the first page of a file with a new random identity."""
     first = bytearray(page)
     first[IDENTITY] = secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
     first[:8] = _checksum(bytes(first[8:])).to_bytes(8, "little")
@@ -102,9 +102,9 @@ def renew(page: bytes) -> bytes:
 
 
 def renew_identity(path: Path) -> bool:
-    """Give a copy of a database a new identity; return False, changing nothing, for another layout.
+    """Give a copy of a database a new identity, so that the engine applies no write-ahead log of another copy to it.
 
-    Without one, the engine would apply a write-ahead log left by one copy to another.
+    Returns False, without a change, for an unknown file layout.
     """
     with path.open("r+b") as file:
         first = file.read(PAGE)
@@ -125,22 +125,22 @@ SETTINGS: Final = (
     ("autoinstall_known_extensions", "false"),
     ("autoload_known_extensions", "false"),
 )
-"""Settings of every database.
+"""Engine settings of every database.
 
 Files use the engine's newest layout, because only there do file and log have an identity. The filter threshold is the
-number of requested runs up to which row groups without any of them are skipped; above it, the engine skips only groups
-before the first or after the last. No statement may load extensions, which would need a network, even if a view of the
-database requires one.
+largest number of requested runs for which the engine skips each row group without any of them. Above it, the engine
+skips only groups before the first or after the last run. No statement may load extensions, which would need a network,
+even if a view of the database requires one.
 """
 
 SMALL_BYTES: Final = 32 << 20
-"""File size below which tables have one row group, so that a second thread gains nothing."""
+"""File size below which one thread is used: tables have one row group, so a second thread gains nothing."""
 
 
 def connect(
     place: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
 ) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a file or to memory, with one thread for small data; raises duckdb.Error."""
+    """Return a connection to a database file or to memory; small data get one thread. Raise duckdb.Error on failure."""
     settings: dict[str, str | bool | int | float | list[str]] = {**dict(SETTINGS), **dict(config)}
     if not _is_large(place):
         settings["threads"] = 1
@@ -148,7 +148,7 @@ def connect(
 
 
 def _is_large(place: str | Path) -> bool:
-    """Return whether a file exists and is large enough for several threads; memory is not."""
+    """Return whether a place is an existing file of at least `SMALL_BYTES`."""
     try:
         return os.stat(place).st_size >= SMALL_BYTES
     except (OSError, ValueError):

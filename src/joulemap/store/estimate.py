@@ -1,4 +1,4 @@
-"""Store estimates of single operators: the newest of each configuration and calibration."""
+"""Storage of estimates of single operators; the newest replaces older ones of the same configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 
 SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"
-"""Columns that identify an estimate; equal ones replace each other."""
+"""Columns that identify an estimate; a new estimate replaces a stored one with equal values."""
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""Read a damaged database in a separate process, because the engine may crash on it.
+"""Check and recovery of a damaged database in a separate process, because the engine may crash on it.
 
 python -m joulemap.store.guard check FILE SECONDS-TO-WAIT
 python -m joulemap.store.guard recover FILE NEW-FILE
@@ -34,25 +34,32 @@ CRASHES: Final[Mapping[int, str]] = {
     0xC0000409: "stack overrun",
     0xC00000FD: "stack overflow",
 }
-"""Exit code -> end of a process that read invalid data: by a signal, or by an exception of Windows."""
+"""Exit code of a crashed process -> name of the signal or Windows exception."""
 
 
 NEW_GROUP: Final[int] = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
-"""Flag of Windows for a process that Ctrl-C at the terminal does not reach."""
+"""Windows flag for starting a process that Ctrl-C in the terminal does not reach; 0 elsewhere."""
 
 
 class CrashError(DatabaseError):
-    """Crash of the engine on a database."""
+    """Crash of the engine while it read a database."""
 
 
 def check_apart(path: Path, patience: Patience) -> list[Fault]:
-    """Return the result of `check_database`; DatabaseError as it raises, and for a file that crashes the engine."""
+    """Run `check_database` in another process and return its faults.
+
+    Raises its DatabaseError, or CrashError if the file crashes the engine.
+    """
     faults = _ask("check", path, patience.limit_s)
     return [tuple(fault) for fault in faults]
 
 
 def recover_apart(path: Path, sound: Path) -> Recovery:
-    """Return the result of `save_readable`; DatabaseError as it raises, and for a file that crashes the engine."""
+    """Run `save_readable` in another process and return its result, without damaged blocks if reading them crashes the
+    engine.
+
+    Raises its DatabaseError, or CrashError if the file crashes the engine in any case.
+    """
     try:
         return Recovery(**_ask("recover-boldly", path, sound))
     except CrashError:
@@ -62,7 +69,7 @@ def recover_apart(path: Path, sound: Path) -> Recovery:
 
 
 def _ask(task: str, path: Path, *more: object) -> Any:
-    """Return the answer of a task; its process ignores Ctrl-C at the terminal and ends with this one."""
+    """Run a task in another process and return its result. The process ignores Ctrl-C and ends with this one."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", __name__, task, str(path), *map(str, more)],
@@ -87,7 +94,7 @@ def _ask(task: str, path: Path, *more: object) -> Any:
 
 
 def main() -> None:
-    """Print the answer of a task on the named file, or the reason of a refusal, as JSON."""
+    """Run the task given in `sys.argv`, and print its result, or the error that it raised, as JSON."""
     Thread(target=_end_with_parent, daemon=True).start()
     task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     try:
@@ -105,7 +112,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End when the other end of stdin is closed, which means that the parent has ended.
+    """End this process when stdin closes, because that means that the parent process has ended.
 
     Reads without the interpreter's buffer, because a waiting thread would hold its lock while the interpreter ends.
     """

@@ -1,4 +1,6 @@
-"""Write hardware versions to rows and read them back; each new description is a new version."""
+"""Storage of hardware versions as rows, and their conversion back to records; each changed description is a new
+version.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
     from joulemap.domain.compiler import Compiler
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
-"""Prefixes of facts that are not fields of `Hardware` itself."""
+"""Prefixes of the names of facts that do not correspond to fields of `Hardware`."""
 
 
 ACTION_FIELDS: Final = ("category", "common_category", "component", "action", "part", "per")
-"""Fields that identify an action within one architecture."""
+"""Fields that, together with the architecture, identify an action."""
 
 PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "source", "count_formula")
 
@@ -48,7 +50,9 @@ TABLES: Final[Mapping[str, tuple[str, str]]] = {
     "hardware_operator": ("operator, compiler AS name, cut, host, basis, source", "operator_index"),
     PRICED: (", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index"),
 }
-"""Table with parts of hardware -> columns as fields of their record, and the column of their order."""
+"""Table with parts of hardware -> (its columns, named like the fields of their record; the column that orders its
+rows).
+"""
 
 LISTED: Final[tuple[tuple[str, Callable[..., Any], str, str], ...]] = (
     ("memory_levels", MemoryLevel, "hardware_level", "memory"),
@@ -56,7 +60,7 @@ LISTED: Final[tuple[tuple[str, Callable[..., Any], str, str], ...]] = (
     ("loads", Load, "hardware_load", "load"),
     ("power_modes", PowerMode, "hardware_power_mode", "power_mode"),
 )
-"""(field of `Hardware`, record of its items, their table, prefix of the facts that are fields of an item)."""
+"""(field of `Hardware`, record of its items, table of the items, prefix of facts that are fields of an item)."""
 
 
 def write_hardware(
@@ -65,14 +69,16 @@ def write_hardware(
     package_version: str,
     changes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write new hardware versions, one table after the other.
+    """Store new hardware versions.
 
-    `changes` maps a digest to the numbers that a question changed, in words.
+    `changes` maps a hardware digest to descriptions of the numbers that the user changed.
     """
     changed = changes or {}
 
     def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
-        """Insert the parts of all hardware, numbered per chip; each part comes with its additional column values."""
+        """Insert the parts that `pick` yields for each hardware, as (record, values of further columns), numbered per
+        hardware.
+        """
         rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]
         digests, numbers, parts, changed = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
         columns = {name: [one[name] for one in changed] for name in (changed[0] if changed else ())}
@@ -124,14 +130,14 @@ def _compiled(hardware: Hardware) -> Iterator[tuple[object, dict[str, Any]]]:
 
 
 def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:
-    """Return (architecture, *`ACTION_FIELDS`) of each row of the hardware's reference table."""
+    """Return the identity (architecture, *`ACTION_FIELDS`) of each row of a hardware's reference table."""
     return [
         (hardware.architecture, *(getattr(action, name) for name in ACTION_FIELDS)) for action in hardware.reference
     ]
 
 
 def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
-    """Return identity -> id of every stored action."""
+    """Return identity -> id of all stored actions."""
     rows = connection.execute(
         f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM internal.action"
     ).fetchall()
@@ -139,7 +145,7 @@ def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
 
 
 def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tuple[str, ...], int]:
-    """Return identity -> id of every action; add new ones to the vocabulary."""
+    """Return identity -> id of all actions, after storing actions of this hardware that are new."""
     ids = read_vocabulary(connection)
     identities = (identity for one in hardware for identity in identify_actions(one))
     fresh = list(dict.fromkeys(identity for identity in identities if identity not in ids))
@@ -154,17 +160,17 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
 
 
 def has_hardware(connection: Connection, digest: str) -> bool:
-    """Return whether this hardware version is stored."""
+    """Return whether the hardware version with this digest is stored."""
     return bool(
         execute(connection, "SELECT 1 FROM internal.hardware_version WHERE hardware_digest = ?", [digest]).fetchall()
     )
 
 
 def find_described(connection: Connection, hardware: str) -> str | None:
-    """Return the digest of the newest description under this id that runs used, or None.
+    """Return the digest of the hardware description under this id that the newest run used; None without a run.
 
-    The description is as given: without a calibration or boundary. It need not be in the catalogue: it may come from a
-    file, or from a machine that described itself.
+    The description is the original one, without a calibration or boundary. It may be absent from the catalogue, because
+    a file or a machine's self-description provided it.
     """
     rows = execute(
         connection,
@@ -183,13 +189,13 @@ def find_described(connection: Connection, hardware: str) -> str | None:
 
 
 def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, Hardware]:
-    """Return digest -> hardware for stored versions; DatabaseError for one that is not stored."""
+    """Return digest -> hardware of stored versions. Raise DatabaseError for a digest that is not stored."""
     wanted = list(dict.fromkeys(digests))
     if not wanted:
         return {}
 
     def read(table: str, columns: str, order: str) -> dict[str, list[dict[str, Any]]]:
-        """Return digest -> rows of a table as mappings from column to value."""
+        """Return digest -> rows of a table, each as column -> value."""
         cursor = execute(
             connection,
             f"SELECT hardware_digest, {columns} FROM internal.{table} WHERE list_contains(?, hardware_digest) "
@@ -219,7 +225,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 
 
 def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
-    """Return the compiler from rows with one operator each; None without rows."""
+    """Return the compiler described by rows with one supported operator each; None without rows."""
     if not rows:
         return None
     from joulemap.domain.compiler import Compiler
@@ -229,7 +235,7 @@ def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
 
 
 def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[dict[str, Any]]]) -> Hardware:
-    """Return the hardware of a version and of its rows in each table."""
+    """Return the hardware made from a row of `hardware_version` and its rows in each other table."""
     own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in version.items()}
     of: dict[str, dict[str, Quantity]] = {prefix: {} for prefix in PREFIXES}
     for fact in tables["hardware_fact"]:
@@ -256,5 +262,5 @@ def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[di
 
 
 def _under(name: str, facts: Mapping[str, Quantity]) -> dict[str, Any]:
-    """Return the facts whose dotted name starts with this one, keyed by the rest of the name."""
+    """Return the facts whose dotted name starts with `name`, keyed by the rest of their name."""
     return {rest: quantity for key, quantity in facts.items() if (rest := key.removeprefix(f"{name}.")) != key}

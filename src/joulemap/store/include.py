@@ -5,12 +5,12 @@ Where the SQL of a query that ships calls another by its name, as if it were a t
     SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
 
 the call is replaced by the SQL of that file when the file is loaded, with the given parameters or their defaults.
-Columns that the caller never names are dropped, with the joins that only they need. Arguments are parameters of the
+Columns that the caller never names are dropped, with the joins that only they need. Arguments may be parameters of the
 caller, literals and lists of them, so the called SQL means the same as on its own.
 
-Dropping columns and joins saves time, because planning takes longer than reading: with all columns and joins,
-`compare.summary` took 1.6 to 2.1 times as long, `sweep.winner` 2.9 to 6, with the joins alone 1.5 and 1.7 to 2.1
-(processor time, 3,132 runs).
+Dropping columns and joins saves time, because planning takes longer than reading. With all columns and joins,
+`compare.summary` took 1.6 to 2.1 times as long and `sweep.winner` 2.9 to 6 times. With all joins alone, the factors
+were 1.5 and 1.7 to 2.1 (processor time, 3,132 runs).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\s(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
-"""Pattern of expressions that read columns without naming them."""
+"""Pattern of SQL that reads columns without naming them, such as `*`."""
 _JOIN = re.compile(r"^LEFT JOIN [\w.]+ AS (\w+) ON .*\n", re.MULTILINE)
 _USED = re.compile(r"\b(\w+)\.")
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
@@ -45,23 +45,24 @@ _PARAMETER = re.compile(r"\$(\w+)")
 _FILLED = re.compile(rf"{CALL.pattern}|{_PARAMETER.pattern}")
 
 _Call = tuple[str, tuple[tuple[str, str], ...]]
-"""Call of a query: its name, and parameter -> SQL of its value."""
+"""Call of a query: (its name, (parameter, SQL of its value) pairs)."""
 
 Find = Callable[[str], Query]
-"""Name of a query -> the query; raises UnknownNameError."""
+"""Function that returns the query with a name, or raises UnknownNameError."""
 
 
 def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:
-    """Return SQL without calls of queries; SqlError for an invalid call."""
+    """Return SQL in which each call of a query is replaced by the query's SQL. Raise SqlError for an invalid call."""
     return _Text(is_known=is_known, find=find).spell(sql, {})
 
 
 def share(
     asked: Sequence[tuple[Query, Mapping[str, str]]], is_known: Callable[[str], bool], find: Find
 ) -> tuple[dict[str, str], list[str]]:
-    """Return name -> SQL of tables that several queries read from, in an order to make them, and the SQL of each query.
+    """Return (table name -> SQL, SQL of each query), where the tables replace calls that occur several times.
 
-    A query comes with SQL of the values of its parameters; a table has the columns that any of its readers names.
+    Tables must be created in the order returned. `asked` has each query with its parameters' values as SQL. A table has
+    the columns that any of its readers names.
     """
     text = _Text(is_known=is_known, find=find)
     for query, values in asked:
@@ -71,7 +72,7 @@ def share(
 
 
 def read_arguments(text: str) -> dict[str, str]:
-    """Return parameter -> SQL of its argument; SqlError for an argument that calls do not accept."""
+    """Return parameter -> SQL of its argument. Raise SqlError for an argument that calls do not accept."""
     if not _ARGUMENTS.fullmatch(text):
         raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
     found = re.findall(_ARGUMENT, text)
@@ -83,17 +84,17 @@ def read_arguments(text: str) -> dict[str, str]:
 
 @define(kw_only=True)
 class _Text:
-    """SQL with each call replaced, by the name of a table if it is read several times."""
+    """Replacement of calls in SQL: by the called query, or by the name of a shared table if several places read it."""
 
     is_known: Callable[[str], bool]
     find: Find
     readers: dict[_Call, list[str]] = attrs.field(factory=dict)
-    """Call -> the SQL around each of its occurrences."""
+    """Call -> SQL texts in which it occurs."""
     names: dict[_Call, str] = attrs.field(factory=dict)
     tables: dict[str, str] = attrs.field(factory=dict)
 
     def look(self, sql: str, values: Mapping[str, str]) -> None:
-        """Find the called queries and their callers."""
+        """Record the calls in SQL, and the calls in the called queries, with the texts that contain them."""
         for found in CALL.finditer(sql):
             if self.is_known(found[1].partition("@")[0]):
                 call = self._read(found, values)
@@ -102,7 +103,7 @@ class _Text:
                     self.look(self.find(call[0]).written, dict(call[1]))
 
     def spell(self, sql: str, values: Mapping[str, str]) -> str:
-        """Return SQL with the given values for its parameters."""
+        """Return SQL with calls replaced, and with these values in place of its parameters."""
 
         def replace(found: re.Match[str]) -> str:
             if found[1] is None:
@@ -123,14 +124,16 @@ class _Text:
         return _FILLED.sub(replace, sql)
 
     def _spell_called(self, call: _Call, readers: Sequence[str]) -> str:
-        """Return the SQL of a called query, without columns that no reader names."""
+        """Return the SQL of a called query, without the columns that no reader names."""
         sql = _ORDER.sub("", self.find(call[0]).written)
         if not any(map(_ANY.search, readers)):
             sql = _pick(sql, {word for reader in readers for word in _WORD.findall(reader)})
         return self.spell(sql, dict(call[1]))
 
     def _read(self, found: re.Match[str], values: Mapping[str, str]) -> _Call:
-        """Return the called query, with SQL for every parameter."""
+        """Return the call that a match of `CALL` describes, with a value for every parameter. Raise SqlError if one is
+        wrong.
+        """
         query, given = self.find(found[1]), read_arguments(found[2])
         surplus = given.keys() - {parameter.name for parameter in query.parameters}
         missing = {parameter.name for parameter in query.parameters if parameter.is_required} - given.keys()
@@ -146,14 +149,14 @@ class _Text:
 
 
 def spell_default(parameter: Parameter) -> str:
-    """Return SQL of a parameter's default."""
+    """Return the default of a parameter as SQL."""
     text = write(parameter.default)
     assert text is not None
     return f"CAST({text} AS {parameter.type})" if parameter.default == [] else text
 
 
 def _pick(sql: str, names: set[str]) -> str:
-    """Return SQL whose last SELECT has only these columns and the joins that they need, because planning takes time.
+    """Return SQL whose last SELECT has only these columns, and the joins that they need.
 
     A SELECT that groups, or whose row count depends on its joins, keeps all columns and joins. A LEFT JOIN on its own
     line must match at most one row.
@@ -173,7 +176,7 @@ def _pick(sql: str, names: set[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts of a SELECT between commas outside brackets."""
+    """Return the parts of a SELECT list between commas that are outside brackets."""
     cells, depth = [""], 0
     for sign in re.sub(r"'[^']*'", lambda found: re.sub(r"[(),\[\]{}]", "\0", found[0]), text):
         depth += (sign in "([{") - (sign in ")]}")
@@ -194,7 +197,7 @@ def inherit(
     find: Find,
     words: tuple[Mapping[str, Parameter], Mapping[str, Column]],
 ) -> Query:
-    """Return a query with undeclared columns defined as in the queries that it calls, or else in `words.toml`.
+    """Return a query whose undeclared columns are declared as in the queries that it calls, or else in `words.toml`.
 
     The parameters are those named in the query's SQL. The columns are those of its last SELECT. The declared columns
     replace them if the last SELECT lacks one, as in a UNION, where the first SELECT names the columns.
@@ -219,13 +222,15 @@ def inherit(
 
 
 def list_cells(sql: str) -> tuple[str, ...]:
-    """Return the names of the cells of the last SELECT; none if it reads from no table."""
+    """Return the column names of the last SELECT; empty if it reads from no table."""
     found = _CELLS.search(sql)
     return tuple(_WORD.findall(cell)[-1] for cell in _split(found[1])) if found else ()
 
 
 def declare(call: str, find: Find) -> dict[str, Column]:
-    """Return name -> column of a called query, without columns that its division lacks."""
+    """Return name -> declaration of the columns that a call returns. Columns of other divisions than the call's are
+    omitted.
+    """
     name, _, rest = call.partition("(")
     called, given = find(name), read_arguments(rest.removesuffix(")"))
     chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]

@@ -1,4 +1,4 @@
-"""Read the inputs of prediction intervals: error scales, held-out errors, and numbers of chips."""
+"""Inputs of prediction intervals, read from the database: error scales, held-out errors, and hardware numbers."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ if TYPE_CHECKING:
     from joulemap.uncertainty.probability import Floats
 
 MEAN_TO_WIDTH: Final = math.log(5.0)
-"""Half-width of an 80 % interval over the mean of absolute errors, which are exponential."""
+"""Ratio of the half-width of an 80 % interval to the mean absolute error, if errors are distributed exponentially."""
 
 HeldOut = tuple[float | None, float | None]
-"""Half-widths of latency and energy; None if no measurement has the quantity."""
+"""(half-width of latency, half-width of energy); None for a quantity without measurements."""
 
 CONFIGURATION: Final = (
     "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "hardware_digest",
 )  # fmt: skip
-"""Columns that determine the errors of a run."""
+"""Columns of a run that determine its prediction errors."""
 
 SCALE_COLUMNS: Final = tuple(one.name for one in attrs.fields(ErrorScale))
 
 
 @frozen(kw_only=True)
 class ErrorRecord:
-    """Stored errors of predictions."""
+    """Stored prediction errors, from which intervals are computed."""
 
     scales: tuple[ErrorScale, ...]
     floors: tuple[PowerFloor, ...]
     held_out: Mapping[tuple[str, str, str], Mapping[str, HeldOut]]
-    """(calibration, hardware, runtime) -> precision -> half-widths of held-out model families."""
+    """(calibration, hardware, runtime) -> precision -> half-widths measured on held-out model families."""
 
     def find_held_out(self, calibration: str, subject: Subject) -> HeldOut:
-        """Return the held-out error of a calibration at a precision; the largest of the runtime for a precision without
-        rows.
+        """Return the held-out half-widths of a calibration for a configuration; (None, None) if it has none.
+
+        A precision without measurements gets the largest half-width among the precisions of its runtime.
         """
         known = self.held_out.get((calibration, subject.hardware, subject.runtime), {})
         if subject.work != MODEL or not known:
@@ -59,7 +60,7 @@ class ErrorRecord:
 
 
 def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
-    """Return the stored errors of predictions."""
+    """Return all stored prediction errors."""
     rows = connection.execute(f"SELECT {', '.join(SCALE_COLUMNS)} FROM internal.error_scale").fetchall()
     held_out: dict[tuple[str, str, str], dict[str, HeldOut]] = {}
     for calibration, hardware, runtime, precision, *errors in connection.execute(
@@ -98,9 +99,10 @@ def _load_floors(connection: duckdb.DuckDBPyConnection) -> tuple[PowerFloor, ...
 def compute_half_widths(
     connection: duckdb.DuckDBPyConnection, spent: Mapping[str, Sequence[Any]]
 ) -> tuple[HalfWidths, Errors, Errors]:
-    """Return the half-widths of runs, and the errors of latency and power behind them.
+    """Return (half-widths of runs, their latency errors, their power errors).
 
-    `spent` has a column for each configuration and each part of latency and energy, as `store.total` adds them up.
+    `spent` has one row per run: the columns of `CONFIGURATION`, and the parts of latency and energy that `store.total`
+    sums.
     """
     import numpy as np
 
@@ -128,7 +130,7 @@ def compute_half_widths(
 
 
 def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
-    """Return the basis of each error, and the size of its group; None if unknown or without a group."""
+    """Return (basis of each error, number of measurement groups behind it); None if unknown or without groups."""
     import numpy as np
 
     has_group = np.isnan(errors.held_out) & ~np.isnan(errors.level)
@@ -140,7 +142,7 @@ def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
 
 
 def _as_floats(values: Sequence[Any]) -> Floats:
-    """Return numbers, missing ones as not a number."""
+    """Return an array of floats, with NaN for None."""
     import numpy as np
 
     return np.array(values, dtype=float)
@@ -149,9 +151,10 @@ def _as_floats(values: Sequence[Any]) -> Floats:
 def _describe_errors(
     record: ErrorRecord, numbers: Mapping[tuple[str, str], float], key: tuple[Any, ...]
 ) -> list[float | None]:
-    """Return half-width, level, group size and held-out half-width, of latency and power, and half-widths of numbers.
+    """Return the twelve inputs of a configuration's interval, None where unknown.
 
-    The numbers are those that limit compute, memory and launches; last is the least half-width of a calibrated power.
+    Latency and power have four each: half-width, level, group count and held-out half-width. Then follow the
+    half-widths of the numbers that limit compute, memory and launches, and the least half-width of a calibrated power.
     """
     work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
     subject = Subject(
@@ -171,7 +174,10 @@ def _describe_errors(
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:
-    """Return (hardware, quantity) -> additional half-width from the basis of a number, except those set by `--set`."""
+    """Return (hardware digest, quantity) -> additional half-width that follows from the basis of the hardware's number.
+
+    Numbers that the user set by `--set` are omitted.
+    """
     rows: Sequence[tuple[str, str, float]] = execute(
         connection,
         "SELECT f.hardware_digest, f.quantity, b.own_number_half_width FROM internal.hardware_fact AS f "

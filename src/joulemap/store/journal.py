@@ -1,17 +1,17 @@
-"""Protect checkpoints against kills: a journal keeps what the engine overwrites until the checkpoint is complete.
+"""Protection of checkpoints against kills: a journal keeps what the engine overwrites until the checkpoint is complete.
 
 At a checkpoint the engine writes new data into free blocks, but overwrites metadata blocks that the last checkpoint
-still needs. A kill in between leaves a file that no longer opens. Therefore the head of the file and its metadata
+still needs. A kill in between leaves a file that cannot be opened. Therefore the head of the file and its metadata
 blocks are first written next to it:
 
     runs.duckdb  ──► runs.duckdb.journal ──► new identity ──► CHECKPOINT ──► journal removed
-                     (whole, or not there)
+                     (complete or absent)
 
-The file has a new identity after each checkpoint. Its log names the identity and thereby the only state that it
-continues: the engine applies it to no copy that has diverged since.
+The file gets a new identity at each checkpoint. Its log names the identity and thus the only state that it continues,
+so the engine does not apply it to a copy that has changed since.
 
-The next process that opens the database finds the journal of a killed one, and restores its content unless the new
-checkpoint is complete. A file of that name that is not a journal of this database may be a user's, and stays.
+The next process that opens the database finds the journal of a killed process. It restores the journal's content unless
+the new checkpoint is complete. A file of that name that is not a journal of this database may be a user's, and is kept.
 """
 
 from __future__ import annotations
@@ -50,28 +50,30 @@ TITLE: Final = b"joulemap journal of a checkpoint, 2\n"
 _COUNT: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
 _START: Final = len(TITLE) + HEAD + PAGE + _COUNT.size
-"""Offset of the blocks."""
+"""Offset of the first block in a journal, in bytes."""
 
 _LOG: Final = b"\x64\x00\x62\x65"
-"""First bytes of a log: the record of its version."""
+"""First bytes of an engine's log, which encode its version."""
 
 _MARK: Final = b"\x66\x00\x10"
-"""Bytes before the identity in the first record of a log: the field number and the byte count."""
+"""Bytes before the identity in a log's first record: field number and byte count."""
 
 _RECORD: Final = 128
-"""Bytes at the start of a log that contain its first record."""
+"""Bytes read from a log that contain its first record."""
 
 
 @frozen
 class Journal:
-    """State of a database file before a checkpoint, as far as the checkpoint overwrites it."""
+    """Copy of the parts of a database file that a checkpoint overwrites, to restore them."""
 
     head: Head
     renewed: bytes
-    """First page of the file from this checkpoint on."""
+    """First page of the file with the new identity that this checkpoint gives it."""
 
     def write(self, file: Path, blocks: dict[int, bytes]) -> None:
-        """Write the journal and blocks of the file, by offset, and wait until they are stored; raises OSError."""
+        """Write the journal with blocks of the file (offset -> content) to disk and sync it. Raise OSError if that
+        fails.
+        """
         parts = [TITLE, self.head.pages, self.renewed, _COUNT.pack(len(blocks))]
         for offset, block in blocks.items():
             parts += [_COUNT.pack(offset), block]
@@ -85,9 +87,10 @@ class Journal:
             os.fsync(stream.fileno())
 
     def is_torn(self, now: Head) -> bool:
-        """Return whether a file was at this checkpoint, and the next one is incomplete.
+        """Return whether a file is still at the state before this journal's checkpoint, so that its blocks may be
+        damaged.
 
-        False for another file, or for one restored to an earlier state, which this journal does not describe.
+        The result is False for another file, or for one restored to an earlier state.
         """
         old, new = self.head.pages[:PAGE], self.renewed
         is_same = all(byte in pair for byte, pair in zip(now.pages, zip(old, new, strict=True), strict=False))
@@ -99,30 +102,31 @@ class Journal:
         )
 
     def is_over(self, now: Head) -> bool:
-        """Return whether the checkpoint of this journal is complete in a file."""
+        """Return whether a file contains the completed checkpoint of this journal."""
         return now.pages[:PAGE] == self.renewed and now.checkpoint > self.head.checkpoint
 
 
 def journal_of(path: Path) -> Path:
-    """Return the path of a database's journal."""
+    """Return the path that the journal of a database has."""
     return path.with_name(path.name + SUFFIX)
 
 
 def log_of(path: Path) -> Path:
-    """Return the path of the log, in which the engine keeps committed rows that are not yet in the database file."""
+    """Return the path of a database's write-ahead log, which has committed rows that are not yet in the file."""
     return path.with_name(f"{path.name}.wal")
 
 
 def open_beside(path: Path) -> int | None:
-    """Return a descriptor of a database file besides the engine's; None on Windows, where the engine shares no file."""
+    """Return a second descriptor of an open database file; None on Windows, where files cannot be shared."""
     return open_descriptor(path, os.O_RDWR) if IS_POSIX else None
 
 
 def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: int | None) -> None:
-    """Move committed rows from the log into the database file; a kill leaves either state intact.
+    """Move committed rows from the log into the database file; if the process is killed, the old or new state is
+    intact.
 
-    `descriptor` is open on the file: opening and closing another would release the engine's lock on it. Without one, as
-    on Windows, only Ctrl-C leaves either state intact. Raises OSError or duckdb.Error; the log then holds everything.
+    `descriptor` is open on the file, because closing another one would release the engine's lock on it. If it is None,
+    as on Windows, only Ctrl-C is safe. Raises OSError or duckdb.Error; the log then still contains all rows.
     """
     head = Head(b"" if descriptor is None else read_at(descriptor, HEAD, 0))
     if descriptor is None or not head.is_whole:
@@ -147,10 +151,12 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
 
 
 def settle(path: Path) -> None:
-    """Restore blocks damaged by a killed checkpoint; LockedDatabaseError while another process checkpoints.
+    """Restore blocks damaged by a killed checkpoint. Raise LockedDatabaseError while another process has the database
+    open.
 
-    Raises DatabaseError for a file in the journal's place that is not of this database, and for one in the log's place
-    that is not a log, because the engine would empty it. Raises OSError if the database cannot be written.
+    Raises DatabaseError if the journal's path has a file that is no journal of this database. It is also raised if the
+    log's path has a file that is no log, because the engine would empty it. Raises OSError if the database cannot be
+    written.
     """
     _check_log(log_of(path))
     file = journal_of(path)
@@ -165,10 +171,10 @@ def settle(path: Path) -> None:
 
 
 def put_back(file: Path, path: Path, descriptor: int) -> None:
-    """Restore a journal's blocks to an open database file, unless the checkpoint is complete.
+    """Write a journal's blocks back to an open database file, unless the journal's checkpoint is complete.
 
-    A log that the checkpoint moved into the file is removed. Raises DatabaseError if the file is not a journal of this
-    database, or is needed and damaged; FileNotFoundError if there is none; and OSError.
+    After a complete checkpoint, the log whose rows it moved is removed. Raises DatabaseError if the file is no journal
+    of this database, or is needed and damaged; FileNotFoundError if it is missing; OSError if writing fails.
     """
     with _opening(file) as (stream, journal):
         now = Head(read_at(descriptor, HEAD, 0))
@@ -188,9 +194,9 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
 
 @contextlib.contextmanager
 def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
-    """Yield a journal, read up to its blocks, and the stream at its start.
+    """Yield (stream at the start of a journal, its content up to the blocks).
 
-    Raises DatabaseError for a file that is not a journal, FileNotFoundError if there is none.
+    Raises DatabaseError for a file that is not a journal, FileNotFoundError if it is missing.
     """
     with _open_regular(file, "journal") as stream:
         start = stream.read(_START)
@@ -204,7 +210,7 @@ def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
 
 
 def _check_log(log: Path) -> None:
-    """Raise DatabaseError for a file in the log's place that is not a log."""
+    """Raise DatabaseError if the file at the log's path is not a log."""
     if os.path.lexists(log):
         with contextlib.suppress(FileNotFoundError), _open_regular(log, "log") as stream:
             if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have truncated the first record
@@ -212,7 +218,7 @@ def _check_log(log: Path) -> None:
 
 
 def _open_regular(file: Path, what: str) -> BinaryIO:
-    """Open a regular file for reading; DatabaseError for a pipe, device, link or folder."""
+    """Open a regular file for reading. Raise DatabaseError for a pipe, device, link or folder."""
     try:
         descriptor = open_descriptor(file, UNFOLLOWED | UNBLOCKED)
     except FileNotFoundError:
@@ -226,9 +232,9 @@ def _open_regular(file: Path, what: str) -> BinaryIO:
 
 
 def _read_blocks(stream: BinaryIO, file: Path, size: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, block of `size` bytes) of a journal after checking its digest; DatabaseError if it differs.
+    """Yield (offset, content) of a journal's blocks of `size` bytes. Raise DatabaseError if its digest does not match.
 
-    `most_bytes` is the size of the database: no block lies beyond its end.
+    `most_bytes` is the size of the database, which the blocks cannot exceed.
     """
     start = stream.read(_START)
     (count,) = _COUNT.unpack(start[-_COUNT.size :])
@@ -264,7 +270,7 @@ def _owner(file: Path) -> str:
 
 
 def _remove_log(log: Path, identity: bytes) -> None:
-    """Remove a log that continues from the state with this identity and has been moved into the file."""
+    """Remove a log if it continues the state with this identity; the file already contains its rows."""
     encoded = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # in LEB128
     with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
         if _MARK + encoded in stream.read(_RECORD):
@@ -273,9 +279,9 @@ def _remove_log(log: Path, identity: bytes) -> None:
 
 @contextlib.contextmanager
 def locking(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a database file that no engine has open; LockedDatabaseError if one has.
+    """Yield a locked descriptor of a database file. Raise LockedDatabaseError if another process has it open.
 
-    This process must not have it open either: its engine's lock would be released with the descriptor.
+    This process must not have it open either, because closing the descriptor would release its engine's lock.
     """
     if is_in_use(path):
         raise LockedDatabaseError(f"{path} is locked by another process")

@@ -1,4 +1,4 @@
-"""Find query files: shipped ones, and those of a user's folder."""
+"""Query files: those that ship with joulemap, and those in a user's folder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from joulemap.system.file import read_text
 from joulemap.system.resource import digest_code, folder, remember_all
 
 READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
-"""Code files that determine the result of parsing a query file."""
+"""Code files whose change invalidates cached parses of query files."""
 
 Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
-"""Name -> parameter, and name -> column."""
+"""(parameter name -> parameter, column name -> column)."""
 
 VARIABLE = "JOULEMAP_QUERIES"
-"""Environment variable with the folder of a user's own query files."""
+"""Environment variable that names a folder with the user's own query files."""
 
 
 @cache
 def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
-    """Return name -> version -> file, from file names alone; SqlError if an own file has a shipped name."""
+    """Return query name -> version -> file. Raise SqlError if one of the user's files has a shipped query's name."""
     if own is not None and not os.path.isdir(own):
         raise UsageError(f"there is no folder of queries at {own}")
     found: dict[str, dict[int, str]] = {}
@@ -47,21 +47,23 @@ def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
 
 
 def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
-    """Return the query files of a folder with their topics, in order; each command needs them, and globs are slower."""
+    """Return sorted (topic, query file) pairs of a folder. Uses `scandir`, because each command calls this and globs
+    are slower.
+    """
     topics = [one for one in os.scandir(place) if one.is_dir()]
     found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
     return sorted(found, key=lambda one: (one[0], one[1].name))
 
 
 def name_queries() -> tuple[str, ...]:
-    """Return the name of every shipped query, without opening one."""
+    """Return the sorted names of all shipped queries, without opening files."""
     return tuple(sorted(_files()))
 
 
 def list_queries(own: Path | None = None) -> tuple[Query, ...]:
-    """Return every version of every query, sorted by name and version, including those of a user's folder.
+    """Return every version of every query, sorted by name and version, including those in the user's folder.
 
-    Raises SqlError naming each own file that breaks a rule, and the rule.
+    Raises SqlError that names each invalid file of the user, and the reason.
     """
     queries, refused = [], []
     paths = [Path(path) for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
@@ -78,7 +80,9 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
 
 @cache
 def find_query(name: str, own: Path | None = None) -> Query:
-    """Return `topic.name` in its newest version, or `topic.name@version`; UnknownNameError otherwise."""
+    """Return the newest version of `topic.name`, or the version in `topic.name@version`. Raise UnknownNameError
+    otherwise.
+    """
     stem, _, version = name.partition("@")
     versions = _files(own).get(stem)
     if versions is None:
@@ -91,7 +95,7 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 
 def _load(path: Path) -> Query:
-    """Return the query in a file; the SQL of a shipped query includes the SQL of the queries that it calls."""
+    """Return the query in a file; in a shipped query, calls of other queries are replaced by their SQL."""
     if not ships(path):
         query = parse_query(path)
         if not query.columns:
@@ -110,12 +114,12 @@ def _load(path: Path) -> Query:
 
 
 def ships(path: Path) -> bool:
-    """Return whether a query file belongs to the package."""
+    """Return whether a query file ships with joulemap."""
     return folder("queries") in path.parents
 
 
 def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the fields of shipped queries; results are cached until a query file or the code changes."""
+    """Return the fields of shipped queries from a cache, which is renewed when a query file or the code changes."""
     digest = digest_code(*READERS)
 
     def make(path: Path) -> dict[str, Any]:
@@ -126,14 +130,14 @@ def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 @cache
 def _words() -> Words:
-    """Return the parameters and columns that mean the same in every shipped query."""
+    """Return the parameters and columns of `words.toml`, which mean the same in every shipped query."""
     tables = read_toml(read_text(folder("queries") / "words.toml"))
     parameters, columns = read_entries(Parameter, tables["parameters"]), read_entries(Column, tables["columns"])
     return {one.name: one for one in parameters}, {one.name: one for one in columns}
 
 
 def _fill(path: Path) -> Query:
-    """Return a shipped query with the SQL and the declarations of the queries that it calls."""
+    """Return a shipped query with calls replaced by SQL, and with the columns that called queries declare."""
     from joulemap.domain.use import fill_costs
     from joulemap.store.include import include, inherit
 
@@ -147,7 +151,7 @@ def _fill(path: Path) -> Query:
 
 
 def _fill_metrics(query: Query) -> Query:
-    """Return a query with a column for each missing run metric, if its SQL contains `, r.{metric}`."""
+    """Return a query in which `, r.{metric}` is replaced by a column for each run metric that it lacks."""
     if "{metric}" not in query.written:
         return query
     from joulemap.domain.metric import METRICS
@@ -161,7 +165,7 @@ def _fill_metrics(query: Query) -> Query:
 
 
 def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
-    """Return the shared parts of shipped queries, and their SQL, as `include.share` does."""
+    """Return (table name -> SQL, SQL of each query) of shipped queries, like `include.share`."""
     from joulemap.store.include import share
 
     return share(asked, _files().__contains__, find_query)

@@ -1,7 +1,7 @@
-"""Values as SQL writes them, in the place of a statement's parameters.
+"""Values as SQL literals in the place of a statement's parameters.
 
-The engine's own way to take parameters imports pandas and pyarrow where they are installed, which takes longer than
-most questions do. Values of other types are bound as parameters.
+The engine's own parameters make it import pandas and pyarrow where they are installed, which takes longer than most
+queries. Values without a literal form are bound as parameters nevertheless.
 """
 
 from __future__ import annotations
@@ -16,46 +16,49 @@ import duckdb
 
 
 def quote_name(name: str) -> str:
-    """Return a name as an identifier of a statement."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_text(text: str) -> str:
-    """Return a text as a literal of a statement."""
+    """Return a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 Values = Mapping[str, Any] | Sequence[Any]
 
 LONG: Final = 32
-"""Longest list of integers that is not written as one text. The engine binds each element of a list as an expression,
-which is slow for long lists."""
+"""Maximum length of an integer list that is written element by element. The engine binds each element as an expression,
+so longer lists are faster as one text.
+"""
 
 MOST: Final = 2**31 - 1
-"""Largest number of the engine's type for integers."""
+"""Maximum of the engine's INTEGER type."""
 
 _FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
-"""Pattern of a list of numbers in a statement."""
+"""Pattern of a short list of numbers in `IN (SELECT unnest(...))`."""
 
 _OPERATOR: Final = duckdb.token_type.operator
 
 
 def execute(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
-    """Run a statement with values for its `$name`s or, in a sequence, its `?`s; raises duckdb.Error."""
+    """Run a statement with values for its `$name` parameters or, from a sequence, its `?`. Raise duckdb.Error if it
+    fails.
+    """
     filled = fill(sql, values)
     return connection.execute(sql, values) if filled is None else connection.execute(filled)
 
 
 def relate(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ()) -> duckdb.DuckDBPyRelation:
-    """Return a statement as a relation that is bound and not run; raises duckdb.Error."""
+    """Return a statement as a relation that was planned but not run. Raise duckdb.Error if planning fails."""
     filled = fill(sql, values)
     return connection.sql(sql, params=values) if filled is None else connection.sql(filled)
 
 
 def fill(sql: str, values: Values, *, long: float = LONG) -> str | None:
-    """Return a statement with its parameters written as literals; None if one has no literal.
+    """Return a statement with literals in place of its parameters; None if a value has no literal form.
 
-    Lists of more than `long` integers are written as texts, for the engine rather than for a reader.
+    Lists of more than `long` integers are written as one text, which the engine reads faster.
     """
     if not values:
         return sql
@@ -72,9 +75,7 @@ def fill(sql: str, values: Values, *, long: float = LONG) -> str | None:
 
 @lru_cache(maxsize=256)
 def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
-    """Return the names or numbers of a statement's parameters, each with the text before it, and the text after the
-    last one.
-    """
+    """Return ((text before a parameter, its name or number) for each parameter, text after the last one)."""
     written, tokens = sql.encode(), duckdb.tokenize(sql)
     ends = [start for start, _ in tokens[1:]] + [len(written)]
     pieces: list[tuple[str, str | int]] = []
@@ -96,12 +97,12 @@ def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
 
 
 def list_numbers(sql: str) -> str:
-    """Return a statement with short lists of integers in IN clauses written out, which is planned faster."""
+    """Return a statement in which short integer lists are written as `IN (1, 2)`, which the engine plans faster."""
     return _FEW.sub(r"IN (\1)", sql)
 
 
 def write(value: object, *, long: float = LONG) -> str | None:
-    """Return a value as a literal of the type that the engine gives it as a parameter; None for other kinds."""
+    """Return a value as an SQL literal of the type that a bound parameter would have; None for other kinds."""
     match value:
         case None:
             return "NULL"
@@ -128,7 +129,7 @@ def write(value: object, *, long: float = LONG) -> str | None:
 
 
 def _is_whole(text: str) -> bool:
-    """Return True if a text contains no lone surrogate, half of a UTF-16 pair."""
+    """Return whether a text can be encoded: it has no lone surrogate (half of a UTF-16 pair)."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Read and write the manifest of an archive of runs, a folder with one Parquet file per table.
+"""Manifest of an archive of runs, which is a folder with one Parquet file per table.
 
-The manifest has the versions of schema, package and engine, and for each file its rows, its columns with their DuckDB
-types, and its digest. Column names are those of the tables, including units.
+The manifest has the versions of schema, package and engine. For each file it has the number of rows, the columns with
+their DuckDB types, and the digest. Column names are those of the tables, including units.
 """
 
 from __future__ import annotations
@@ -52,39 +52,39 @@ KEYS: Final[Mapping[str, str]] = {
     "point_total": "run_id",
     "point_action": "run_id",
 }
-"""Table -> column that selects the rows of given runs."""
+"""Table -> column by which the rows of exported runs are selected."""
 
 
 @frozen(kw_only=True)
 class Entry:
-    """One file of an archive."""
+    """Entry of the manifest for one file of an archive."""
 
     rows: int
     columns: Mapping[str, str]
-    """Name -> DuckDB type."""
+    """Column name -> DuckDB type."""
     digest: str
-    """SHA-256 of the file."""
+    """SHA-256 of the file, in hexadecimal digits."""
 
 
 @frozen(kw_only=True)
 class Manifest:
-    """Content of an archive."""
+    """Versions and files of an archive."""
 
     schema_version: int
     package_version: str
     duckdb_version: str
     entries: Mapping[str, Entry]
-    """File name without its suffix -> file."""
+    """File name without its suffix -> entry."""
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest of a folder."""
+    """Write a manifest to the folder of its archive."""
     text = json.dumps(
         {"format": FORMAT, "format_version": FORMAT_VERSION, **attrs.asdict(manifest)}, indent=2, ensure_ascii=False
     )
@@ -92,7 +92,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path, newest_schema: int) -> Manifest:
-    """Return the manifest of a folder, after a check of its files.
+    """Return the manifest of an archive, after a check of its files.
 
     Raises CatalogueError for a folder that is not a run archive, was written by a newer joulemap, or has missing or
     changed files.

@@ -1,4 +1,4 @@
-"""Store measurements of models, operators and served language models; read and write the shipped operator file."""
+"""Storage of measurements of models, operators and served language models, and the shipped operator file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class ServingPrediction:
-    """Stored prediction of one measured configuration; quantities without a prediction are None."""
+    """Prediction of one measured serving configuration. Quantities without a prediction are None."""
 
     serving_measurement_id: int
     prediction_key: str
     architecture: str
     vendor: str
     engine: str
-    """Assumed engine; empty if none is assumed."""
+    """Inference engine assumed for the prediction; empty if none is assumed."""
     work: str
-    """Kind of work: `model`, or `experts` if tokens choose among weights; empty for an unknown model."""
+    """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
     calibration: str
     refusal: str | None = None
     time_to_first_token_s: float | None = None
@@ -44,7 +44,7 @@ class ServingPrediction:
 
 
 def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> int:
-    """Store rows that are not stored yet; return their number. The caller holds the transaction."""
+    """Store serving measurements that are not stored yet; return their number. The caller holds the transaction."""
     stored = set(read_serving_rows(connection).values())
     fresh = [one for one in dict.fromkeys(rows) if one not in stored]
     first = next_id(connection, "serving_measurement", "serving_measurement_id")
@@ -55,7 +55,7 @@ def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> in
 
 
 def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
-    """Return id -> row of all stored serving rows."""
+    """Return id -> row of all stored serving measurements."""
     rows = connection.execute(
         f"SELECT serving_measurement_id, {', '.join(COLUMNS)} FROM internal.serving_measurement "
         "ORDER BY serving_measurement_id"
@@ -64,13 +64,13 @@ def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
 
 
 def find_predictions(connection: Connection) -> dict[int, str]:
-    """Return id of a measurement -> key of its prediction, for measurements that have one."""
+    """Return measurement id -> prediction key, for serving measurements with a stored prediction."""
     rows = connection.execute("SELECT serving_measurement_id, prediction_key FROM internal.serving_prediction")
     return {int(number): str(key) for number, key in rows.fetchall()}
 
 
 def write_predictions(connection: Connection, predictions: Sequence[ServingPrediction]) -> None:
-    """Store predictions in place of older ones of their measurements. The caller holds the transaction."""
+    """Store predictions, which replace older ones of the same measurements. The caller holds the transaction."""
     numbers = [one.serving_measurement_id for one in predictions]
     replaced = execute(
         connection,
@@ -85,7 +85,7 @@ def write_predictions(connection: Connection, predictions: Sequence[ServingPredi
 
 
 TIME_DIGITS: Final = 4
-"""Digits kept of a time in microseconds; a profiler reports three."""
+"""Decimal places kept of a time in microseconds; profilers report three."""
 
 
 def write_measurements(connection: Connection, measurements: Iterable[Measurement]) -> int:
@@ -100,11 +100,11 @@ def write_measurements(connection: Connection, measurements: Iterable[Measuremen
 
 
 DESCRIBED: Final = ("hardware", "scope", "boundary", "conditions", "seen")
-"""Fields that a later catalogue may correct for the same figures of a source."""
+"""Fields of a measurement that a later catalogue may correct while the source's numbers stay the same."""
 
 
 def update_measurements(connection: Connection, shipped: Sequence[Measurement]) -> None:
-    """Store the measurements of the current catalogue, and remove those that an older one described otherwise.
+    """Store the current catalogue's measurements. Remove stored ones that describe the same numbers differently.
 
     The caller holds the transaction.
     """
@@ -124,7 +124,7 @@ def update_measurements(connection: Connection, shipped: Sequence[Measurement]) 
 
 
 def _find_figures(one: Measurement) -> tuple[object, ...]:
-    """Return the board and all fields but those that may be corrected."""
+    """Return a measurement's board and all fields that a later catalogue cannot correct."""
     board = one.hardware.partition("@")[0]
     return (board, *attrs.astuple(one, filter=lambda field, _: field.name not in DESCRIBED))
 
@@ -137,7 +137,7 @@ def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
 
 
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
-    """Return whether any measurement on a hardware id is stored."""
+    """Return whether a measurement, of serving or not, is stored for a hardware id."""
     statement = (
         "SELECT EXISTS (FROM internal.measurement WHERE hardware = $hardware) "
         "OR EXISTS (FROM internal.serving_measurement WHERE hardware = $hardware)"
@@ -146,7 +146,7 @@ def has_measurement_on(connection: Connection, hardware: str) -> bool:
 
 
 def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
-    """Write the shipped rows as a Parquet file."""
+    """Write operator measurements to the Parquet file that ships."""
     connection = open_in_memory()
     connection.execute(
         "CREATE TABLE internal.shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, "
@@ -174,7 +174,10 @@ def read_operator_file(
     conditions: str,
     find_seen: Callable[[str], str],
 ) -> None:
-    """Add the rows of a shipped file to a database; `find_seen` returns the coefficients fitted to a model's rows."""
+    """Insert the rows of a shipped operator file into a database, with this hardware, runtime and source.
+
+    `find_seen` returns which coefficients were fitted to the rows of a model.
+    """
     found = execute(connection, "SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
     models = [str(model) for (model,) in found]
     execute(
@@ -199,5 +202,5 @@ def read_operator_file(
 
 
 def clear_operator_measurements(connection: Connection) -> None:
-    """Remove the rows of an older catalogue."""
+    """Remove all stored operator measurements, which come from an older catalogue."""
     connection.execute("DELETE FROM internal.operator_measurement")

@@ -1,4 +1,4 @@
-"""Apply numbered, forward-only migrations. Each runs in one transaction with its own record."""
+"""Numbered, forward-only migrations of the schema. Each is applied and recorded in one transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
 SCHEMA_VERSION: Final = 1
-"""Newest migration known to this code; a test compares it with the files."""
+"""Number of the newest migration; a test compares it with the files."""
 
 _RECORD_TABLE: Final = """
 CREATE SCHEMA IF NOT EXISTS internal;
@@ -38,7 +38,7 @@ COMMENT ON COLUMN internal.schema_migration.applied_at IS 'When, UTC';
 
 @frozen
 class Migration:
-    """One migration of the tables; macros and views come with each version of the program instead."""
+    """Migration of the tables. Macros and views are not migrated: each version of the program replaces them."""
 
     version: int
     name: str
@@ -46,7 +46,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the migration's text."""
+        """SHA-256 of the migration's SQL, in hexadecimal digits."""
         import hashlib
 
         return hashlib.sha256(self.sql.encode()).hexdigest()
@@ -54,7 +54,7 @@ class Migration:
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
-    """Return the migrations in order; DatabaseError if a number is missing or occurs twice."""
+    """Return the migrations in order. Raise DatabaseError if a number is missing or occurs twice."""
     migrations = []
     for path in sorted(folder("schemas").glob("*.sql")):
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
@@ -67,7 +67,9 @@ def load_migrations() -> tuple[Migration, ...]:
 
 
 def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None:
-    """Return number -> checksum of the applied migrations; None for a database that is not joulemap's."""
+    """Return number -> checksum of the applied migrations: empty for an empty database, None for one of another
+    program.
+    """
     try:
         rows = connection.execute("SELECT version, checksum FROM internal.schema_migration ORDER BY version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):
@@ -79,12 +81,12 @@ def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the newest applied migration, 0 for none."""
+    """Return the number of the newest applied migration; 0 if none is."""
     return max(read_applied(connection) or {}, default=0)
 
 
 def check_applied(applied: Mapping[int, str]) -> None:
-    """Raise DatabaseError unless each of these migrations is known, by number and checksum."""
+    """Raise DatabaseError if an applied migration is unknown to this version, by number or checksum."""
     known = {migration.version: migration.checksum for migration in load_migrations()}
     changed = [version for version, checksum in applied.items() if known.get(version, checksum) != checksum]
     if changed:
@@ -104,11 +106,11 @@ def migrate(
     has_comments: bool = True,
     has_surface: bool = True,
 ) -> tuple[int, ...]:
-    """Apply the missing migrations, up to number `up_to` if given; return their numbers.
+    """Apply the missing migrations, up to number `up_to` if given. Return their numbers.
 
-    After the last one, the database has this version's macros and views, and totals computed by them. Comments double
-    the time, so a database that no person inspects omits them; a database of tables alone omits the surface. Raises
-    DatabaseError if an applied migration is unknown.
+    After the last one, macros, views and the totals computed by them are those of this version. Comments double the
+    time, so a database that nobody inspects omits them (`has_comments`). Without `has_surface`, a database has tables
+    only. Raises DatabaseError if an applied migration is unknown.
     """
     applied = read_applied(connection) or {}
     check_applied(applied)
@@ -148,7 +150,7 @@ def _together(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
-    """Return the context that keeps digests valid while columns change; an empty one before digests exist."""
+    """Return a context that keeps digests valid while columns change; it does nothing before digests exist."""
     (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'table_digest'").fetchall()[
         0
     ]

@@ -1,4 +1,4 @@
-"""Write an answer to a Parquet file with the engine's own writer, and convert types that Python lacks to text."""
+"""Tables written to Parquet files with the engine's own writer, and types that Python lacks, converted to text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from joulemap.system.errors import SqlError
 from joulemap.system.resource import package_version
 
 ABSENT: Final = frozenset({"TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE", "INTERVAL", "TIMESTAMP_NS", "TIME_NS"})
-"""Types that need a library, or lose months, nanoseconds or a zone."""
+"""SQL types that Python cannot represent without a further library or a loss of months, nanoseconds or time zone."""
 
 CLIPPED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
-"""Types whose infinity becomes the last or first day that Python can represent."""
+"""SQL types whose infinite values become the first or last date that Python can represent."""
 
 ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 
@@ -34,14 +34,14 @@ _PARTS: Final = re.compile(
 
 
 def replace_types(kind: str, types: Iterable[str]) -> str:
-    """Return a type with VARCHAR in place of each of some types, at any depth; "" if it has none of them."""
+    """Return an SQL type in which each of `types` is replaced by VARCHAR, at any depth; empty if it contains none."""
     replaced = frozenset(types)
     text = _PARTS.sub(lambda found: "VARCHAR" if found["type"] in replaced else found[0], kind)
     return "" if text == kind else text
 
 
 def has_endless(values: Iterable[Any]) -> bool:
-    """Return whether any date or time is infinite, or is the last one that Python can represent."""
+    """Return whether a value contains an infinite date or time, or the first or last that Python can represent."""
     for value in values:
         if isinstance(value, date):
             if value in ENDS:
@@ -55,23 +55,23 @@ def has_endless(values: Iterable[Any]) -> bool:
 
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
-"""Integers that Parquet lacks, and that the engine would round to DOUBLE; they are written as decimals."""
+"""Integer types that Parquet lacks; they are written as decimals, because the engine would round them to DOUBLE."""
 
 
 WIDEST: Final = "DECIMAL(38, 0)"
-"""Parquet type that replaces integers wider than 64 bits."""
+"""SQL type that replaces integers of more than 64 bits in Parquet."""
 
 
 def save_table(path: Path, table: Table[Any]) -> None:
-    """Write a table as Parquet, with its statement, parameters, columns and versions in the file's metadata.
+    """Write a table to a Parquet file whose metadata contain its statement, parameters, columns and versions.
 
-    Raises SqlError for a type that Parquet cannot hold, OSError if the file cannot be written.
+    Raises SqlError for a type that Parquet cannot represent, OSError if the file cannot be written.
     """
     write_parquet(path, [(column.name, column.type) for column in table.columns], table.cells, describe_table(table))
 
 
 def describe_table(table: Table[Any]) -> dict[str, Any]:
-    """Return the metadata of a table's file: statement, parameters, columns and versions."""
+    """Return the metadata for a table's file: statement, parameters, columns and versions."""
     return {
         "title": table.title,
         "sql": table.sql,
@@ -89,9 +89,9 @@ def describe_table(table: Table[Any]) -> dict[str, Any]:
 def write_parquet(
     path: Path, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]], about: Mapping[str, Any]
 ) -> None:
-    """Write rows under columns of (name, DuckDB type); `about` becomes the file's metadata `joulemap`, as JSON.
+    """Write rows to a Parquet file. `columns` are (name, DuckDB type); `about` is stored as JSON metadata `joulemap`.
 
-    Raises SqlError for a type that Parquet cannot hold, OSError if the file cannot be written.
+    Raises SqlError for a type that Parquet cannot represent, OSError if the file cannot be written.
     """
     names = [quote_name(name) for name, _ in columns]
     kinds = [WIDEST if kind in WIDE_TYPES else kind for _, kind in columns]
@@ -116,9 +116,10 @@ def copy_to_parquet(
     path: Path,
     about: Mapping[str, Any],
 ) -> int:
-    """Write the rows of a statement to a file with the engine; return their number.
+    """Let the engine write the rows of a statement to a Parquet file; return their number.
 
-    Raises SqlError for a type or number that Parquet cannot hold, OSError if the file cannot be written, duckdb.Error.
+    Raises SqlError for a type or number that Parquet cannot represent, OSError if the file cannot be written, and
+    duckdb.Error for other failures.
     """
     metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
     options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{joulemap: {metadata}}}"

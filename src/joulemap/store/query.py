@@ -1,4 +1,4 @@
-"""Run queries and check them against their headers. A typed row is built from the contract's columns."""
+"""Execution of queries: a check of their columns against the header, and typed rows."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")
 
 ENDLESS: Final = ("nan", "inf", "-inf")
-"""Infinite numbers that a parameter may have, as a bound without effect."""
+"""Texts of infinite numbers that a DOUBLE parameter accepts, for a bound without effect."""
 
 Rows = Table[tuple[Any, ...]]
-"""Rows without a row type."""
+"""Table whose rows are plain tuples."""
 
 COMPUTED: Final = "numpy."
-"""Prefix of calls that `joulemap.store.computed` answers."""
+"""Prefix of calls in SQL that `joulemap.store.computed` computes."""
 
 Answered = TypeVar("Answered", bound="Table[Any] | Statement")
 
 
 def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answered) -> Answered:
-    """Return the answer with the hardware that tables must mark; unchanged if no column names hardware."""
+    """Return an answer with the projected hardware that tables must mark; unchanged if no column names hardware."""
     if HARDWARE_COLUMNS.isdisjoint(column.name for column in answer.columns):
         return answer
     return attrs.evolve(answer, projected=find_projected_hardware(connection))
 
 
 def parse_parameter(parameter: Parameter, text: str) -> Any:
-    """Parse a typed value from text; UsageError names the expected type."""
+    """Return a parameter's value from text. Raise UsageError, with the expected type, if it cannot be parsed."""
     kind = parameter.type.upper()
     try:
         if kind.endswith("[]"):
@@ -79,7 +79,7 @@ def parse_parameter(parameter: Parameter, text: str) -> Any:
 
 
 def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every declared parameter with its value; UsageError names the missing or undeclared ones."""
+    """Return name -> value of every declared parameter. Raise UsageError for missing or undeclared parameters."""
     declared = {parameter.name: parameter for parameter in query.parameters}
     surplus = set(given) - set(declared)
     if surplus:
@@ -93,7 +93,7 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> Sequence[str]:
-    """Return the SQL of results that numpy computes for a query, as `computed.compute` does."""
+    """Return the SQL of the results that numpy computes for a query; empty if it has no such calls."""
     if COMPUTED not in sql:
         return ()
     from joulemap.store.computed import compute
@@ -102,7 +102,7 @@ def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mappin
 
 
 def _place(sql: str, computed: Sequence[str] | None) -> str:
-    """Return a query's SQL with computed rows in place of calls; None for no rows, to plan it."""
+    """Return a query's SQL with calls replaced by computed rows, or by empty tables if `computed` is None."""
     if COMPUTED not in sql:
         return sql
     from joulemap.store.computed import place, place_none
@@ -113,7 +113,7 @@ def _place(sql: str, computed: Sequence[str] | None) -> str:
 def prepare_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
 ) -> Statement:
-    """Return a query that is bound but not run; SqlError if its columns are not those of its header."""
+    """Return a query as a statement that was planned but not run. Raise SqlError if its columns are not as declared."""
     bound = bind(query, given)
     with bounding(connection, bounds), blaming():
         sql = _place(query.sql, _compute(connection, query.sql, bound))
@@ -127,7 +127,7 @@ def run_query(
 ) -> Rows:
     """Run a query and return its rows.
 
-    Raises SqlError if its columns are not those of its header, or it takes more than its bounds.
+    Raises SqlError if its columns differ from its header, or if it exceeds its bounds.
     """
     if bounds is None:
         return _run(connection, query, given, tuple)
@@ -135,7 +135,7 @@ def run_query(
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Run the query that a row type names and return its rows; raises like `run_query`."""
+    """Run the query to which a row type belongs and return its rows; raises the errors of `run_query`."""
     return _run(connection, _find_query_of(record), given, partial(tuple.__new__, record))
 
 
@@ -143,7 +143,7 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
 def _answering(*queries: Query) -> Iterator[None]:
     """Convert errors caused by a query into SqlError.
 
-    Data that the engine refuses inside a shipped query is a fault of joulemap, so that error goes on as it is.
+    An error about data that the engine refuses inside a shipped query is a fault of joulemap, and is not converted.
     """
     try:
         with blaming():
@@ -164,9 +164,9 @@ def _find_query_of(record: type[Row]) -> Query:
 def fetch_all(
     connection: duckdb.DuckDBPyConnection, records: Mapping[str, type[AnyRow]], **given: Any
 ) -> dict[str, Table[Any]]:
-    """Return name -> rows of a row type as `fetch` returns them, with the parameters that its query declares.
+    """Return name -> rows, for the query of each row type. Each query gets those given parameters that it declares.
 
-    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises like
+    Queries share intermediate tables, because planning them takes longer than reading. Raises the errors of
     `run_query`.
     """
     queries = {name: _find_query_of(record) for name, record in records.items()}
@@ -191,7 +191,7 @@ def fetch_all(
 def _sharing(
     connection: duckdb.DuckDBPyConnection, texts: Sequence[tuple[Query, Mapping[str, str]]]
 ) -> Iterator[list[str]]:
-    """Create the tables that several queries read, and yield the SQL of each query."""
+    """Create the tables that several queries share, and yield the SQL of each query; drop the tables afterwards."""
     shared, written = share_queries(texts)
     with _answering(*(query for query, _ in texts)):
         for table, sql in shared.items():
@@ -202,14 +202,14 @@ def _sharing(
 
 
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Return the empty result of `fetch` without running the query."""
+    """Return an empty result with the columns of a row type's query, without running the query."""
     query = find_query(record.query)
     sql = _place(query.sql, None)
     return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
 
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
-    """Yield the rows of the query that a row type names, one batch in memory at a time; raises like `run_query`."""
+    """Yield the rows of a row type's query, with one batch in memory at a time; raises the errors of `run_query`."""
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)
@@ -254,21 +254,21 @@ def _check_names(query: Query, names: Sequence[str]) -> None:
 
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Start a `fetch` in the background; return a function that waits for it."""
+    """Start `fetch` in the background. Return a function that waits for its result."""
     return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
 
 
 def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Return a function that returns the result of `fetch_none`."""
+    """Return a function that returns an empty result, as `fetch_none` does."""
     return lambda: fetch_none(connection, record, **given)
 
 
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
-"""Parameters that identify runs, in every query."""
+"""Names that parameters with run ids have in every query."""
 
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
-    """Raise UnknownNameError for the first run that is requested and not stored."""
+    """Raise UnknownNameError for the first requested run id that is not stored."""
     named = _list_runs(given)
     missing = (
         "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI "
@@ -282,24 +282,26 @@ PARTS: Final = re.compile(
     r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
     r"|event_counts|run_overheads)\b"
 )
-"""Tables and views of parts of runs; runs stored as totals have no rows in them."""
+"""Pattern of tables and views with parts of runs. They have no rows for runs stored as totals."""
 
 TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
-"""Questions about totals, although the cubes that they read also have columns of parts."""
+"""Topics of queries that need totals only, although the cubes that they read also have columns of parts."""
 
 
 SUMS: Final = "point_total"
-"""Table of the sums that runs with totals only have instead of parts."""
+"""Table that has sums instead of parts for runs stored as totals."""
 
 
 def reads_parts(query: Query) -> bool:
-    """Return whether a query reads subgraphs, operators or ledger lines of runs, itself or through a cube."""
+    """Return whether a query reads subgraphs, operators or ledger lines of runs, directly or through a cube."""
     has_totals = query.title.partition(".")[0] in TOTALS_SUFFICE or SUMS in query.sql
     return not has_totals and PARTS.search(query.sql) is not None
 
 
 def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:
-    """Raise UsageError, with advice, for the first run without a ledger of which a query would find no rows."""
+    """Raise UsageError for the first requested run without a ledger, if the query needs it; the error has the command
+    that stores it.
+    """
     named = _list_runs(given)
     if not named or not reads_parts(query):
         return
@@ -318,13 +320,13 @@ def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Ma
 
 
 def _list_runs(given: Mapping[str, Any]) -> list[int]:
-    """Return the runs that parameters name."""
+    """Return the run ids in the values of parameters."""
     values = (given.get(name, []) for name in RUN_PARAMETERS)
     return [run for value in values for run in (value if isinstance(value, list | tuple) else [value])]
 
 
 def read_value(text: str) -> Any:
-    """Return a parameter of an untyped statement: parsed as JSON if possible, else the text itself."""
+    """Return the value of an untyped parameter: parsed as JSON if possible, else the text itself."""
     import json
 
     try:
@@ -334,18 +336,18 @@ def read_value(text: str) -> Any:
 
 
 def show_sql(query: Query, table: Table[Any]) -> str:
-    """Return the statement of a table with its parameters written out, ready to paste into `duckdb`."""
+    """Return the SQL of a table with literal parameter values, ready to paste into `duckdb`."""
     given = [f"-- {name} = {literal.write(value, long=inf)}" for name, value in table.parameters.items()]
     sql = literal.fill(table.sql, table.parameters, long=inf) or table.sql
     return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 
 SAMPLES: Final[dict[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 0.0, "BOOLEAN": False, "VARCHAR": ""}
-"""A value of each type that a parameter may have, for planning a statement."""
+"""Parameter type -> a value of that type, with which a statement is planned."""
 
 
 def sample(kind: str) -> Any:
-    """Return a value of a parameter's type, for a list one with one element; SqlError for a type of no parameter."""
+    """Return a value of a parameter's type, for planning; a list has one element. Raise SqlError for another type."""
     inner = kind.upper().removesuffix("[]")
     if inner not in SAMPLES:
         raise SqlError(f"parameters have no type {kind}, only {', '.join(SAMPLES)} and lists of them")
@@ -353,9 +355,9 @@ def sample(kind: str) -> Any:
 
 
 def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
-    """Raise SqlError, naming file and reason, unless a query is one SELECT with the header's parameters and columns.
+    """Raise SqlError, with file and reason, unless a query is one SELECT with the parameters and columns of its header.
 
-    The connection holds the views of `schema_version`, and is confined for a user's own file.
+    The connection has the views of `schema_version`, and is confined if the file is the user's own.
     """
     try:
         _check(connection, query, schema_version)

@@ -1,8 +1,8 @@
-"""Recover all readable data of a damaged database into a sound one.
+"""Recovery of all readable data of a damaged database into a new database.
 
-Recovery works on a copy of the file and its log. The copy is opened as far as possible: blocks torn by a checkpoint are
-restored, and a damaged log is cut where its damage begins. Each workload, hardware, calibration and run is then read by
-itself; rows that differ from what was written are omitted.
+Recovery works on a copy of the file and its log. The copy is opened as far as possible: blocks damaged by a killed
+checkpoint are restored, and a damaged log is cut where its damage begins. Each workload, hardware, calibration and run
+is then read separately; rows that differ from their digests are omitted.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from joulemap.system.errors import DatabaseError
 from joulemap.system.record import define
 
 MOST_CUTS: Final = 1000
-"""Maximum cuts of a log before recovery gives up on it."""
+"""Maximum times that recovery shortens a damaged log."""
 
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
 @define
 class Recovery:
-    """Result of a recovery."""
+    """Result of a recovery: number of recovered runs, and losses."""
 
     run_count: int = 0
     lost: list[str] = attrs.field(factory=list)
-    """Losses with reasons, one line each."""
+    """Descriptions of lost data with reasons, one line each."""
 
 
 def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
-    """Create a database at `sound` with all readable data of another; a copy is made next to it.
+    """Create a database at `sound` with all readable data of another one. A copy of the other one is made next to it.
 
     With `is_bold`, damaged blocks are read too, as far as the engine can interpret them, which may crash it; rows that
     their digests show as changed are omitted. Raises DatabaseError if nothing can be read, LockedDatabaseError while
@@ -75,7 +75,7 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
 
 
 def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
-    """Copy a database and its log, and restore blocks damaged by a checkpoint in the copy."""
+    """Copy a database and its log; in the copy, restore blocks damaged by a killed checkpoint."""
     with locking(path):
         shutil.copyfile(path, copy)
         if log_of(path).is_file():
@@ -88,7 +88,9 @@ def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
 
 
 def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
-    """Cut the log of a copy until the engine opens it; raises DatabaseError if it does not open without a log."""
+    """Shorten the log of a copy until the engine opens it. Raise DatabaseError if it does not open without a log
+    either.
+    """
     log = log_of(copy)
     for _ in range(MOST_CUTS):
         try:
@@ -108,7 +110,7 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
 
 
 def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:
-    """Copy all readable data of these runs, and the measurements."""
+    """Copy all readable data of these runs, and all readable measurements."""
     for table in ("action", "measurement", "serving_measurement"):
         _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
     based = dict(
@@ -138,7 +140,7 @@ def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], rec
 
 
 def _add_up(connection: Connection, recovery: Recovery) -> None:
-    """Store the totals of the runs; remove runs whose parts cannot be summed."""
+    """Compute and store the totals of all runs; remove runs whose parts cannot be summed."""
     try:
         add_up(connection)
     except duckdb.Error:
@@ -155,7 +157,7 @@ def _tables(key: str) -> list[str]:
 
 
 def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: str, recovery: Recovery) -> bool:
-    """Copy rows of all of some tables, or of none; return whether they could be read."""
+    """Copy the rows that match the condition `which` in all tables, or none of them; return whether that succeeded."""
     connection.execute("BEGIN TRANSACTION")
     try:
         for table in tables:
@@ -173,7 +175,7 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
 
 
 def _drop_changed(connection: Connection, recovery: Recovery) -> None:
-    """Remove runs that differ from what was written, or whose workload, hardware or calibration does."""
+    """Remove runs whose rows, workload, hardware or calibration do not match their digest."""
     reasons: dict[tuple[str, int | None], str] = {}
     for rule, run_id, workload_id, place, _, _ in find_row_faults(connection):
         kind = next((kind for kind in ("hardware", "calibration") if f" {kind}" in rule), "")

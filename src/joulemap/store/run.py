@@ -1,4 +1,4 @@
-"""Look up stored runs."""
+"""Reads of stored runs and of facts about them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
-"""SQL condition on runs with enough detail: with a ledger or a refusal if `$has_ledger`, else any."""
+"""SQL condition on runs: with `$has_ledger`, they have a ledger or were refused; without it, any run matches."""
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for those of these keys that are stored; `has_ledger` excludes runs with totals only."""
+    """Return run_key -> run_id of the stored runs with these keys; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
     rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for stored runs of a workload; `has_ledger` excludes runs with totals only."""
+    """Return run_key -> run_id of the stored runs of a workload; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
     rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_all_runs(connection: Connection) -> list[int]:
-    """Return the id of every stored run."""
+    """Return the ids of all stored runs, in order."""
     return [
         int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
     ]
@@ -39,45 +39,47 @@ def find_all_runs(connection: Connection) -> list[int]:
 
 @frozen
 class Outline:
-    """Configuration of a stored run, and its intervals or refusal."""
+    """Configuration of a stored run, with its prediction intervals or the reason of its refusal."""
 
     batch: int
     refusal: str | None
     """Reason why the run could not be evaluated; None if it was."""
     hardware: str
     configured_hardware: str
-    """Hardware at its power mode."""
+    """Hardware id with its power mode."""
     boundary: str
-    """Boundary of the run's energy."""
+    """Boundary of the run's energy: chip, board or system."""
     tf32: str
     """`allowed` if the run's libraries may compute fp32 GEMMs in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
-    """Changed numbers of the run's hardware."""
+    """Descriptions of hardware numbers that the user changed for the run."""
     needs_host: str
-    """Part of a computer that its hardware needs; empty if it needs none."""
+    """Part of a host computer that the hardware needs to run; empty if it needs none."""
     is_node_board: bool
-    """True for an accelerator of a server without its own slot: it shares the server's host with other boards."""
+    """True for an accelerator in a server without a slot of its own, which shares the server's host with other boards.
+    """
     host: str
-    """Host that was named for the run; empty if there is none."""
+    """Host named for the run; empty if none was."""
     runtime: str
     has_helper: bool
-    """True if a host computes operators that its compiler does not support."""
+    """True if a host computes operators that the hardware's compiler does not support."""
     latency_half_width: float | None
-    """Half width of the 80 % interval of the latency's logarithm; this and the next three are None for a refused run.
+    """Half-width of the 80 % interval of the natural logarithm of latency; this and the next three are None for a
+    refused run.
     """
     latency_own_half_width: float | None
-    """Part of the half-width that is due to the hardware's own numbers."""
+    """Part of the half-width that comes from uncertain numbers of this hardware."""
     energy_half_width: float | None
     energy_own_half_width: float | None
     is_new: bool
-    """True if the run's class has no measurements of this kind of work."""
+    """True if no measurement exists for this kind of work on the hardware's class."""
     placement: str
-    """Form of a box's placement and the devices in use; empty for a chip."""
+    """Description of a placement on a box and its devices; empty for a single chip."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
-    """Return run_id -> configuration for the stored ones of these runs, in their order."""
+    """Return run_id -> configuration of the stored runs among these, in the given order."""
     from joulemap.uncertainty.scale import OTHER_WORK
 
     statement = (
@@ -98,17 +100,17 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 @frozen
 class AssumedEnergy:
-    """Part of a run's energy whose energy per action is assumed."""
+    """Shares of a run's energy that rest on assumed energies per action."""
 
     energy_fj: float
-    """Energy of the whole run."""
+    """Energy of the whole run in femtojoules."""
     fraction: float
     static_fraction: float
-    """Share of the energy that is assumed static power."""
+    """Share of the whole energy that is static power with an assumed value."""
 
     @classmethod
     def add_up(cls, parts: Iterable[AssumedEnergy]) -> AssumedEnergy:
-        """Return the assumed part of a sum of energies; its shares are 0 for a sum of 0."""
+        """Return the assumed shares of a sum of energies; 0 if the sum is 0."""
         listed = list(parts)
         whole_fj = sum(one.energy_fj for one in listed)
         shares = (
@@ -119,7 +121,7 @@ class AssumedEnergy:
 
 
 def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:
-    """Return run_id -> part of its energy that follows from assumed numbers, from the bases of its ledger."""
+    """Return run_id -> shares of its energy whose energy per action has the basis `assumed`."""
     statement = (
         "SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) AS whole_fj, "
         "coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / nullif(whole_fj, 0e0), "
@@ -134,9 +136,9 @@ def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, As
 
 
 def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, str, bool, float], ...]:
-    """Return (hardware, named host or empty, whether it has a host link, seconds per launch) of runs.
+    """Return (hardware, named host or empty, whether it has a host link, seconds per kernel launch) of runs.
 
-    Only runs in `eager` on GPUs, whose kernels a host thread launches.
+    Only runs on GPUs in the `eager` runtime count, whose kernels a host thread launches.
     """
     statement = (
         "SELECT v.hardware, v.host, bool_or(l.connects IS NOT NULL), any_value(f.value) "
@@ -151,7 +153,7 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
 
 
 def find_unlisted_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of hardware whose compiler has no list of supported operators."""
+    """Return the ids of stored hardware whose compiler has no list of supported operators."""
     rows = execute(
         connection,
         "SELECT DISTINCT v.hardware FROM internal.hardware_operator AS o "
@@ -170,7 +172,9 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return the distinct models, precisions (`bf16/int4` with the weight precision) and runtimes of stored runs."""
+    """Return (models, precisions, runtimes) of stored runs, without duplicates; a precision is written like
+    `bf16/int4`.
+    """
     statement = (
         "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
         "ORDER BY list_position($ids, run_id)"
@@ -180,12 +184,12 @@ def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple
 
 
 def find_workload_of(connection: Connection, run_id: int) -> int:
-    """Return the workload of a stored run."""
+    """Return the workload_id of a stored run."""
     return int(execute(connection, "SELECT workload_id FROM internal.run WHERE run_id = ?", [run_id]).fetchall()[0][0])
 
 
 def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
-    """Return the distinct names of the subgraphs of stored runs."""
+    """Return the distinct subgraph names of stored runs, sorted."""
     statement = (
         "SELECT DISTINCT s.name FROM internal.run AS r JOIN internal.workload_subgraph AS s USING (workload_id) "
         "WHERE list_contains(?, r.run_id) ORDER BY s.name"
@@ -194,7 +198,7 @@ def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str,
 
 
 def mark_newest(connection: Connection) -> None:
-    """Update the flags of all runs from `newest_runs`, after runs were added."""
+    """Update the column `is_newest` of all runs after runs were added."""
     connection.execute(
         "UPDATE internal.run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id "
         "FROM newest_runs))"

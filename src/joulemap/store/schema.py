@@ -1,4 +1,4 @@
-"""Compare a database's tables, views and macros with those that this version of joulemap makes."""
+"""Comparison of a database's tables, views and macros with those that this version of joulemap creates."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ WHERE database_name = current_database() AND NOT internal
 """
 
 _EXCLUDED: Final = re.compile(r"(?<=EXCLUDE \()[^()]*(?=\))")
-"""Pattern of the columns in an `EXCLUDE`, which the engine keeps as a set and lists in no fixed order."""
+"""Pattern of the columns in an `EXCLUDE`, which the engine lists in no fixed order."""
 
 
 def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
-    """Return (what, expected, found) of each table, view or macro that differs from joulemap's.
+    """Return (kind and name, expected state, found state) of each table, view or macro that differs from joulemap's.
 
     Macros and views of another version are accepted, because no statement uses them.
     """
@@ -87,7 +87,7 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
 @cache
 def _expect() -> Mapping[str, str]:
-    """Return name -> SQL of each table, view and macro of joulemap; takes half the time of a small check."""
+    """Return kind and name -> SQL of each table, view and macro that joulemap creates in a new database."""
     with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
         write_metrics(fresh)
         return _describe(fresh)

@@ -1,15 +1,15 @@
-"""Track who has which database open, in this process and in the queue of processes.
+"""Registry of open databases in this process, and a queue of processes for each database.
 
 The engine gives a process one instance of a database, with one configuration and no isolation between its writers.
-Therefore readers of one kind share it, everybody else has it alone, and requests are served in order. Each process that
-has it joins the queue of processes, in which consecutive readers share:
+Therefore readers of one kind share a database, anybody else has it alone, and requests are served in order. Each
+process that uses it joins a queue of processes, in which consecutive readers share:
 
-    ~/.cache/joulemap/queue-3f0c…    one byte of it is locked for each process that is at the database, or waits
+    ~/.cache/joulemap/queue-3f0c…    one locked byte for each process that uses the database or waits for it
 
-A ticket is the moment of arrival. Its byte is locked at that offset, shared for a reader. A writer's turn comes when no
+A ticket is the moment of arrival. The byte at that offset is locked, shared for a reader. A writer's turn comes when no
 byte before its own is locked, a reader's turn when no writer has locked one. Locks end with their process, and the last
-to leave removes the file. The engine's own lock keeps processes apart: a process without a ticket, for example for lack
-of a cache folder, waits for that lock alone.
+process to leave removes the file. The engine's own lock keeps processes apart. A process without a ticket, for example
+without a cache folder, waits for that lock alone.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from joulemap.system.record import define, frozen
 
 @attrs.frozen
 class Turn:
-    """Place in the queue of a database."""
+    """Place of a process in the queue of a database."""
 
     descriptor: int
     file: Path
     ticket: int
     is_reading: bool
-    """True for a reader, whose lock is shared."""
+    """True for a reader, which shares its lock with other readers."""
 
     @property
     def has_come(self) -> bool:
-        """True if no earlier process blocks access, or if that cannot be determined."""
+        """True if no earlier process in the queue blocks access, or if that cannot be determined."""
         with contextlib.suppress(OSError):
             if not try_lock_bytes(self.descriptor, 0, self.ticket, is_shared=self.is_reading):
                 return False
@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def is_wanted(self) -> bool:
-        """True if a later process waits."""
+        """True if a later process waits in the queue."""
         with contextlib.suppress(OSError):
             if not try_lock_bytes(self.descriptor, self.ticket + 1):
                 return True
@@ -68,13 +68,13 @@ class Turn:
 
     @property
     def holder(self) -> str:
-        """Holder of the last turn, in words."""
+        """Text that names the process whose turn it was last: `process 123`, or `another process`."""
         with contextlib.suppress(OSError, ValueError):
             return f"process {int(read_at(self.descriptor, 20, 0))}"
         return "another process"
 
     def leave(self) -> None:
-        """Give up the turn."""
+        """Leave the queue, and remove its file if nobody else is in it."""
         with contextlib.suppress(OSError):
             unlock_bytes(self.descriptor, self.ticket, 1)
             if try_lock_bytes(self.descriptor):
@@ -84,7 +84,7 @@ class Turn:
 
 
 def queue_up(place: str, *, is_reading: bool) -> Turn | None:
-    """Join the queue of the database at a real path; None if there cannot be a queue."""
+    """Join the queue of the database at a real path; return None if no queue can be made."""
     name = hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest()
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_folder() / f"queue-{name}"
@@ -102,12 +102,12 @@ def queue_up(place: str, *, is_reading: bool) -> Turn | None:
 
 @frozen
 class Kind:
-    """Kind of access to a database."""
+    """Access mode of a database: reading or writing, with engine settings."""
 
     is_reading: bool
     config: tuple[tuple[str, str], ...] = ()
     later: tuple[tuple[str, str], ...] = ()
-    """Settings, as SQL writes them, applied in this order after opening."""
+    """(setting, SQL value) pairs that are applied in this order after opening."""
 
 
 @define
@@ -117,7 +117,7 @@ class _Use:
     turn: Turn | None = None
 
     def admits(self, ticket: object, kind: Kind) -> bool:
-        """Return whether a ticket is the next, and may join the current holders."""
+        """Return whether a ticket is next in this process, and the current holders admit its access mode."""
         return self.queue[0] is ticket and (
             not self.holders or (kind.is_reading and all(one == kind for one in self.holders))
         )
@@ -128,7 +128,7 @@ _changed: Final = Condition()
 
 
 def take(path: str, kind: Kind, limit_s: float) -> bool:
-    """Wait until a database is free for one more user of a kind; return False after `limit_s` seconds."""
+    """Wait until this process may use a database with an access mode; return False after `limit_s` seconds."""
     ticket = object()
     with _changed:
         use = _uses.setdefault(path, _Use())
@@ -146,19 +146,19 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
 
 
 def find_earlier(path: str) -> str:
-    """Return the earlier process that blocks access to a locked database; empty if there is none."""
+    """Return text that names the earlier process that blocks a database which this process took; empty if none does."""
     turn = _uses[path].turn
     return "" if turn is None or turn.has_come else turn.holder
 
 
 def is_wanted(path: str) -> bool:
-    """Return whether another process waits for a locked database."""
+    """Return whether another process waits for a database that this process took."""
     turn = _uses[path].turn
     return turn is not None and turn.is_wanted
 
 
 def give_back(path: str, kind: Kind) -> None:
-    """Release the database to the next user."""
+    """Release a database that `take` acquired, so that the next user may have it."""
     with _changed:
         use = _uses[path]
         use.holders.remove(kind)

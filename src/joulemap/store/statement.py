@@ -1,6 +1,6 @@
-"""Run a prepared statement: as batches of rows, as Arrow, or into a Parquet file.
+"""Execution of a prepared statement: as batches of rows, as Arrow, or into a Parquet file.
 
-Values that Python lacks (times with a zone, intervals, infinite dates) come as texts, as the engine writes them.
+Values that Python lacks (times with a zone, intervals, infinite dates) are returned as the engine's text.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_package
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
-"""Errors that no statement causes; they concern the database and are left to the caller that opened it."""
+"""Errors that concern the database rather than a statement; the caller that opened the database handles them."""
 
 EFFECTS: Final = (
     "checkpoint", "create_external_resource", "deregister_external_resource", "destroy_external_resource",
     "disable_logging", "disable_profiling", "enable_logging", "enable_profiling", "force_checkpoint", "nextval",
     "register_external_resource", "register_external_resource_type", "setval", "truncate_duckdb_logs", "write_log",
 )  # fmt: skip
-"""Functions of the engine with side effects."""
+"""Engine functions with side effects, which statements that only read may not call."""
 
 _CALLED: Final = re.compile(rf'"function_name":"({"|".join(EFFECTS)})"', re.IGNORECASE)
 
 TELL_S: Final = 0.2
-"""Seconds between progress messages."""
+"""Seconds between progress reports."""
 
 ARROW_ROWS: Final = 20_000
 """Rows per Arrow batch."""
@@ -59,18 +59,18 @@ ARROW_ROWS: Final = 20_000
 _PIVOT: Final = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
 )
-"""Pattern of a read-only PIVOT statement, which the engine splits in two if its values come from the data."""
+"""Pattern of a read-only PIVOT statement; the engine splits it in two if its columns come from data."""
 
 Batch = list[tuple[Any, ...]]
 
 
 @define
 class _Stream:
-    """Arrow batches that the engine holds until they are read or the statement is closed."""
+    """Arrow batches that the engine keeps until they are read or the statement is closed."""
 
     cursor: Connection
     reader: Any
-    """Arrow reader; None after close."""
+    """Arrow reader; None after `close`."""
 
     def close(self) -> None:
         """Release the batches."""
@@ -80,29 +80,29 @@ class _Stream:
 
 @frozen(kw_only=True)
 class Statement:
-    """One SELECT on an open database; each method runs it once."""
+    """Planned SELECT on an open database; each method that returns rows runs it once."""
 
     connection: Connection
     title: str
-    """Title: `topic.name@version`, or `sql`."""
+    """Title for display: `topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
-    """Columns under distinct names."""
+    """Columns of the result, with distinct names."""
     sql: str
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware to mark for display, because it can be neither bought nor rented."""
+    """Ids of projected hardware to mark for display; it can be neither bought nor rented."""
     can_nest: bool = True
-    """True if the statement may be nested in another statement; EXPLAIN may not."""
+    """True if the statement may be a subquery; EXPLAIN may not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
     def close(self) -> None:
-        """Release unread rows, so that nothing keeps the database open."""
+        """Release rows that were not read, so that they do not keep the database open."""
         for stream in self._streams:
             stream.close()
 
     def head(self, rows: Sequence[tuple[Any, ...]] = ()) -> Table[tuple[Any, ...]]:
-        """Return some of the statement's rows as a table."""
+        """Return a table with the statement's columns and these rows."""
         return Table(
             title=self.title,
             columns=self.columns,
@@ -113,12 +113,12 @@ class Statement:
         )
 
     def describe_most(self, row_count: int) -> tuple[str, ...]:
-        """Return the note on a result of `row_count` rows that the parameter `most` cut off."""
+        """Return the note that parameter `most` cut the result off; empty if it has fewer rows than `most`."""
         most = self.parameters.get("most")
         return (f"{most:,} rows at most: -p most=0 for all",) if most and most == row_count else ()
 
     def table(self) -> Table[tuple[Any, ...]]:
-        """Return all rows; SqlError if they exceed the time, rows or memory of the bounds."""
+        """Return a table of all rows. Raise SqlError if they exceed the limits of time, rows or memory."""
         rows: Batch = []
         with self._cursor() as cursor, bounding(cursor, self.bounds), blaming():
             fetch = self._begin(cursor)
@@ -129,9 +129,9 @@ class Statement:
         return attrs.evolve(self.head(rows), notes=self.describe_most(len(rows)))
 
     def batches(self) -> Iterator[Batch]:
-        """Yield batches of rows as they arrive; the consumer's own time is not limited.
+        """Yield batches of rows as the engine returns them; the consumer's own time does not count.
 
-        SqlError if none arrives within the time limit, or if the rows exceed the bounds in number or size.
+        Raises SqlError if no batch arrives within the time limit, or if the rows exceed the limits of number or memory.
         """
         with self._cursor() as cursor:
             with bounding(cursor, self.bounds), blaming():
@@ -147,10 +147,10 @@ class Statement:
                 yield batch
 
     def arrow(self) -> Any:
-        """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, without Python objects.
+        """Return a `pyarrow.RecordBatchReader` of the rows, which stay in the engine's memory without Python objects.
 
-        Integers of more than 64 bits are decimals without fractional digits. While it is read it raises like `batches`,
-        and SqlError after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
+        Integers of more than 64 bits are decimals without fractional digits. Reading raises SqlError if a limit is
+        exceeded or the statement was closed. Raises MissingPackageError if pyarrow is not installed.
         """
         need_package("pyarrow", "arrow")
         import pyarrow as pa
@@ -181,11 +181,11 @@ class Statement:
             yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
     def save(self, path: Path, report: Callable[[int], None] | None = None) -> int:
-        """Write the rows to the Parquet file that the database was opened for; return their number.
+        """Write the rows to a Parquet file, the one for which the database was opened; return their number.
 
-        `report` is called regularly with the number of bytes written. Raises SqlError if nothing is written within the
-        time limit, or if the rows exceed the bounds or have a type that Parquet lacks; OSError if the file cannot be
-        written.
+        `report` is called regularly with the bytes written so far. Raises SqlError if nothing is written within the
+        time limit, the rows exceed the limits, or a type is not available in Parquet. Raises OSError if the file cannot
+        be written.
         """
         if not self.can_nest:
             table = self.table()
@@ -220,11 +220,11 @@ class Statement:
         return None
 
     def _cursor(self) -> AbstractContextManager[Connection]:
-        """Return a connection for one result, because the engine has one result at a time on each connection."""
+        """Return a context with a separate connection, because a connection has only one result at a time."""
         return contextlib.closing(begin_cursor(self.connection))
 
     def _begin(self, connection: Connection) -> Callable[[], Batch]:
-        """Run the statement; return a function that returns the next rows, none after the last."""
+        """Run the statement. Return a function that returns the next batch of rows, which is empty after the last."""
         kinds = [column.type for column in self.columns]
         plain = [replace_types(kind, ABSENT) for kind in kinds]
         shown = [f"CAST(#{index} AS {kind})" if kind else f"#{index}" for index, kind in enumerate(plain, 1)]
@@ -243,10 +243,10 @@ class Statement:
 
 
 def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[str, Any], bounds: Bounds) -> Statement:
-    """Return a bound statement that has not run.
+    """Return a statement that was planned but not run.
 
-    Raises SqlError if it does not parse, is not one SELECT or was refused; UsageError if the given parameters do not
-    match those in it.
+    Raises SqlError if the SQL does not parse, is not one SELECT, or is refused by the engine. Raises UsageError if the
+    given parameters differ from those in the SQL.
     """
     statement = parse_statement(connection, sql)
     kind = name_kind(statement)
@@ -273,7 +273,9 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
 
 
 def _refuse_effects(connection: Connection, sql: str) -> None:
-    """Raise SqlError for a SELECT that calls a function with effects; one inside `query('...')` fails at run time."""
+    """Raise SqlError for a SELECT that calls a function with side effects. Calls inside `query('...')` fail at run
+    time.
+    """
     if any(name in sql.casefold() for name in EFFECTS):
         ((tree,),) = literal.execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         called = _CALLED.search(tree)
@@ -284,7 +286,9 @@ def _refuse_effects(connection: Connection, sql: str) -> None:
 
 
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, has none or several, or has effects."""
+    """Return the only statement in a text. Raise SqlError if it does not parse, is not one statement, or has side
+    effects.
+    """
     if "\0" in sql:
         raise SqlError(f"the statement has a NUL at character {sql.index(chr(0))}, where the engine would end it")
     try:
@@ -305,7 +309,7 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
 
 
 def name_kind(statement: duckdb.Statement) -> str:
-    """Return the kind of a statement; the binding has no names for the newest kinds."""
+    """Return the kind of a statement, such as SELECT; duckdb's Python package has no names for the newest kinds."""
     try:
         return str(statement.type.name)
     except ValueError:
@@ -313,13 +317,18 @@ def name_kind(statement: duckdb.Statement) -> str:
 
 
 def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> Connection:
-    """Start a statement; return the connection to fetch its rows from."""
+    """Run a statement and return the connection from which its rows are fetched. Raise SqlError if the statement is
+    wrong.
+    """
     with blaming():
         return literal.execute(connection, sql, parameters)
 
 
 def blames_statement(error: duckdb.Error) -> bool:
-    """Return whether the statement caused an error; the engine has no error class for a damaged block."""
+    """Return whether an error was caused by the statement rather than by the database.
+
+    A plain duckdb.Error means a damaged block, because the engine has no class for it.
+    """
     if isinstance(error, duckdb.TransactionException):  # only the statement itself could begin or end one
         return True
     return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
@@ -327,7 +336,7 @@ def blames_statement(error: duckdb.Error) -> bool:
 
 @contextlib.contextmanager
 def blaming() -> Iterator[None]:
-    """Convert errors that a statement caused to SqlError."""
+    """Convert errors that the statement caused into SqlError; other errors pass through."""
     try:
         yield
     except duckdb.Error as error:
@@ -337,7 +346,7 @@ def blaming() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Return an engine's error as one line: the underlying message, with any suggestion."""
+    """Return an engine's error as one line: the main message, with a suggestion if there is one."""
     lines = [line.strip() for line in str(error).split("\n") if line.strip()]
     lines = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")] or lines
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
@@ -355,7 +364,10 @@ def strip(sql: str) -> str:
 
 
 def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
-    """Return rows without their extra text columns, whose texts replace dates that Python cannot represent."""
+    """Return the first `width` columns of rows, with dates that Python cannot represent replaced by their text.
+
+    The texts are in further columns, one for each index in `columns`.
+    """
     rows = [row[:width] for row in batch]
     for place, index in enumerate(columns, width):
         if has_endless(row[index] for row in batch):
@@ -366,7 +378,7 @@ def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return names made distinct by numbers, so that a record keeps every column."""
+    """Return column names made distinct by number suffixes, so that a record keeps every column."""
     seen: dict[str, int] = {}
     distinct = []
     for name in names:
@@ -377,7 +389,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _reporting_size(path: Path, report: Callable[[int], None] | None) -> Iterator[None]:
-    """Report the size of a file in bytes while the code inside writes it."""
+    """Call `report` regularly with the size of a file in bytes while it is written in this context."""
     if report is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""Macros and views for queries on a database; each version of the program has its own.
+"""Macros and views of a database for queries (the surface); each version of the program has its own.
 
-They hold no rows, so a database with views of another version is accepted. A writer replaces them; a reader creates its
-own, which last as long as its connection.
+They contain no rows, so a database with views of another version is accepted. A writer replaces them. A reader creates
+temporary ones, which last as long as its connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
 FILES: Final = ("macros.sql", "views.sql")
-"""Files of the surface, in the order in which they run."""
+"""SQL files of the surface, in the order in which they are executed."""
 
 COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 
@@ -38,22 +38,22 @@ COMMENT ON COLUMN internal.schema_surface.names IS 'What they are called: others
 
 @frozen
 class Surface:
-    """All macros and views of this version."""
+    """SQL of all macros and views of this version, with comments for view columns."""
 
     sql: str
     columns: str = ""
-    """TOML: name -> comment of view columns without their own comment."""
+    """TOML text: column name -> default comment of view columns."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the texts."""
+        """SHA-256 of both texts, in hexadecimal digits."""
         import hashlib
 
         return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
 
 
 def define_metrics(metrics: Sequence[Metric]) -> str:
-    """Return the macro that returns the properties of a metric by name.
+    """Return SQL for the macro that returns the properties of a metric by name.
 
     The engine folds the macro's constants; reading a table would cost a join at every use.
     """
@@ -69,7 +69,7 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
 
 
 def define_prices(factors: Mapping[str, float]) -> str:
-    """Return the macro for the half-width of the logarithm of a price by basis."""
+    """Return SQL for the macro that returns the half-width of a price's natural logarithm by its basis."""
     rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in factors.items())
     return f"CREATE MACRO find_price_half_width(basis) AS CASE basis {rows} END;"
 
@@ -85,7 +85,7 @@ def load_surface() -> Surface:
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database has the macros and views of this version."""
+    """Return whether a database has exactly the macros and views of this version."""
     try:
         return connection.execute("SELECT digest FROM internal.schema_surface").fetchall() == [(load_surface().digest,)]
     except duckdb.CatalogException:
@@ -93,7 +93,7 @@ def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
-    """Replace joulemap's macros and views with this version's, inside the open transaction."""
+    """Replace joulemap's macros and views by those of this version. The caller holds the transaction."""
     for kind, name in _find_made(connection):
         connection.execute(f"DROP {kind} {quote_name(name)}")
     surface = load_surface()
@@ -108,7 +108,7 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
 
 
 def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return (kind, name) of each macro and view of joulemap that the database has."""
+    """Return (kind, name) of each macro and view in the database that joulemap created."""
     try:
         return connection.execute(
             "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "
@@ -122,20 +122,20 @@ def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 
 def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create this version's macros and views in a connection to a database of another version."""
+    """Create this version's macros and views temporarily, if a database has those of another version."""
     if not holds_surface(connection):
         connection.execute(_CREATE.sub("CREATE OR REPLACE TEMP ", COMMENT.sub("", load_surface().sql)))
 
 
 def begin_cursor(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a second connection with the same macros and views."""
+    """Return a second connection to the same database, with this version's macros and views."""
     cursor = connection.cursor()
     bring_surface(cursor)
     return cursor
 
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
-    """Add the default comments to view columns without a comment."""
+    """Add default comments to view columns that have none."""
     import tomllib
 
     meanings = tomllib.loads(columns)

@@ -1,10 +1,10 @@
-"""Keep a finished database with the catalogue and no runs in the cache folder, and copy it for each new one.
+"""Template for new databases: a database with the catalogue and no runs, which is kept in the cache folder and copied.
 
 A separate index of its hardware allows names to be checked before a database is created or opened.
 
 Creating the tables and storing all hardware takes longer than a comparison. The template is made once for each schema,
-catalogue, engine and writing code, and again if it was changed; a wheel of `make wheel` brings its own. Without a
-folder to keep it in, and without such a wheel, every new database is made from scratch.
+catalogue, engine and writing code, and again if its file was changed. A wheel of `make wheel` contains one. Without a
+cache folder and such a wheel, every new database is made from scratch.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ WRITERS: Final = (
     "plan/anchor.py",
     "plan/target.py",
 )
-"""Code that determines the content of a template besides the catalogue."""
+"""Code that determines, besides the catalogue, the content of a template."""
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
 SHIPPED: Final = Path(__file__).parents[1] / "template"
-"""Template folder of a wheel; absent in a checkout."""
+"""Folder with the template of a wheel; it does not exist in a checkout."""
 
 PACKED: Final = ".xz"
-"""Suffix of a wheel's template: xz makes it a third smaller than the compression of the wheel."""
+"""Suffix of a wheel's template, which is compressed with xz: a third smaller than by the wheel's own compression."""
 
 KEPT: Final = 8
-"""Number of templates of other catalogues or versions that are kept."""
+"""Number of newest templates that the cache folder keeps; older ones are removed."""
 
 
 @frozen
 class Template:
-    """Database to copy, and its hardware by id."""
+    """Database file to copy for a new database, and its hardware entries by id."""
 
     path: Path
     entries: dict[str, HardwareEntry]
@@ -71,9 +71,9 @@ Fill = Callable[[Connection], "dict[str, HardwareEntry]"]
 
 
 def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Template | None:
-    """Return the template of a catalogue, made if necessary; None if it cannot be stored.
+    """Return the template of a catalogue, which is made if necessary; None if it cannot be stored.
 
-    `fill` stores the catalogue in an empty database and returns its entries.
+    `fill` stores the catalogue in an empty database and returns its hardware entries.
     """
     schema = (one.checksum for one in load_migrations())
     identity = [
@@ -104,7 +104,7 @@ def _index(path: Path) -> Path:
 
 
 def _read(path: Path) -> Template | None:
-    """Return the template at a path; None if it or its index is missing or was changed."""
+    """Return the template at a path; None if it or its index is missing or its content was changed."""
     with contextlib.suppress(FileNotFoundError):
         noted = _read_index(path)
         if noted and (noted["seen"] == _read_stamp(path) or noted["file"] == _digest(path.read_bytes())):
@@ -113,7 +113,7 @@ def _read(path: Path) -> Template | None:
 
 
 def _unpack(path: Path) -> Template | None:
-    """Write the template of the wheel to a path and return it; None if there is none or it was changed."""
+    """Write the wheel's template to a path and return it; None if there is none or its content was changed."""
     import lzma
 
     with contextlib.suppress(FileNotFoundError, lzma.LZMAError):
@@ -126,7 +126,7 @@ def _unpack(path: Path) -> Template | None:
 
 
 def _read_index(path: Path) -> dict[str, Any] | None:
-    """Return the index of a template; None if it was changed, FileNotFoundError if there is none."""
+    """Return the index of a template; None if it was changed. Raise FileNotFoundError if there is none."""
     try:
         noted: dict[str, Any] = json.loads(_index(path).read_text(encoding="utf-8"))
         is_whole = noted["self"] == _digest(json.dumps([noted["file"], noted["entries"]]).encode())
@@ -150,7 +150,7 @@ def _digest(content: bytes) -> str:
 
 
 def _read_stamp(path: Path) -> list[int]:
-    """Return metadata that changes when a file is written, as a substitute for reading it."""
+    """Return file metadata that change with every write, as a substitute for reading the content."""
     found = path.stat()
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 

@@ -1,8 +1,8 @@
-"""Store totals of runs and their energy by action.
+"""Totals of runs, and their energy by action.
 
-Totals are sums over parts with intervals, one row per run. Energy by action has one row per run and action. The ledger
-and its accompanying rows remain the only source. Writers of runs, or of inputs of half-widths, write totals in the same
-transaction, and an audit compares them.
+Totals are sums over parts with intervals, one row per run. Energy by action has one row per run and action. Both are
+derived from the ledger and its accompanying rows. Writers of runs, or of inputs of half-widths, write totals in the
+same transaction, and an audit compares them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from joulemap.model.run import LedgerColumns
 
 MOST: Final = 2**31 - 1
-"""Largest possible run id."""
+"""Maximum run id."""
 
 EXACT: Final = 2.0**52
-"""Half of the largest integer up to which sums of doubles are exact."""
+"""Limit for sums of energies in doubles: half of 2^53, up to which integers are exact."""
 
 HALF: Final = 26
-"""Low bits of an energy that are summed separately from the high bits, so that both sums are exact."""
+"""Number of low bits of an energy that are summed separately from the high bits, so that both sums are exact."""
 
 
 ACTIONS: Final = """
@@ -44,7 +44,7 @@ SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
 FROM internal.point_action
 WHERE run_id BETWEEN $first AND $last
 """
-"""Energy of runs by action: sums over the operators of ledgers, and the stored energies of runs with totals only."""
+"""SQL for the energy of runs by action: sums over ledgers, and stored energies of runs with totals only."""
 
 SUMS: Final = """
 WITH priced AS (
@@ -203,7 +203,7 @@ LEFT JOIN (
 WHERE r.refusal IS NULL AND r.run_id BETWEEN $first AND $last
 ORDER BY r.run_id
 """
-"""Sums over the parts of runs, with the inputs of their intervals."""
+"""SQL for sums over the parts of runs, and for the inputs of their prediction intervals."""
 
 GIVEN: Final = {
     "set": SOURCE,
@@ -213,19 +213,19 @@ GIVEN: Final = {
     "growth_width": f"coefficient.{GROWTH_HALF_WIDTH}",
     "host_width": f"coefficient.{HOST_HALF_WIDTH}",
 }
-"""Constant parameters of `SUMS`."""
+"""Values of the constant parameters of `SUMS`."""
 
 SUMMED: Final = (
     "run_id", "latency_fs", "interval_fs", "energy_fj", "mac_count", "computed_mac_count", "unit_fs", "dram_bytes",
     "moved_bytes",
 )  # fmt: skip
-"""Columns of totals that are plain sums."""
+"""Columns of a run's totals that are sums over its parts."""
 
 
 def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
-    """Return the energy of a run by action, in the order of its hardware's table, without actions that have no count.
+    """Return the columns of a run's energy by action, for the actions that occur, in the order of the reference table.
 
-    Energies are in two parts, which `write_actions` combines, because a sum may exceed 64 bits.
+    Energies are split into high and low bits, which `write_actions` combines, because a sum may exceed 64 bits.
     """
     import numpy as np
 
@@ -245,7 +245,7 @@ def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
 
 
 def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> None:
-    """Store energies of runs by action, from `sum_actions` with run ids added."""
+    """Store the energy of runs by action, from the columns of `sum_actions` and a column `run_id`."""
     connection.register("_incoming", dict(columns))
     connection.execute(
         "INSERT INTO internal.run_action SELECT run_id, action_id, action_count, "
@@ -255,7 +255,7 @@ def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, A
 
 
 def copy_actions(connection: duckdb.DuckDBPyConnection, first_run: int, last_run: int) -> None:
-    """Store energies by action of the runs without a ledger in a range of ids."""
+    """Store the energy by action of runs with totals only, for a range of run ids."""
     execute(
         connection,
         "INSERT INTO internal.run_action FROM internal.point_action WHERE run_id BETWEEN $first AND $last",
@@ -264,13 +264,13 @@ def copy_actions(connection: duckdb.DuckDBPyConnection, first_run: int, last_run
 
 
 def drop_sums(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[int]) -> None:
-    """Remove the sums of runs whose ledgers are stored, and the actions derived from them."""
+    """Remove stored sums and energy by action of runs whose ledgers replace them."""
     for table in ("point_total", "point_action", "run_action") if run_ids else ():
         execute(connection, f"DELETE FROM internal.{table} WHERE list_contains($runs, run_id)", {"runs": list(run_ids)})
 
 
 def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store the totals of the runs in a range of ids, whose parts and actions are stored."""
+    """Compute and store the totals of runs in a range of ids, from their stored parts and energy by action."""
     if columns := compute_totals(connection, first_run, last_run):
         insert_columns(connection, "run_total", columns)
 
@@ -278,10 +278,10 @@ def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last
 def compute_totals(
     connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST
 ) -> dict[str, list[Any]]:
-    """Return the totals of the evaluated runs in a range of ids, by column; empty without such a run.
+    """Return column -> values of the totals of evaluated runs in a range of ids; empty without such runs.
 
-    They are sums over parts, and half-widths of 80 % intervals of natural logarithms with their basis. Bytes are added
-    as decimals, whose sum does not depend on the order.
+    The columns are sums over parts, and half-widths of 80 % intervals of natural logarithms with their basis. Bytes are
+    summed as decimals, so that the sum does not depend on the order.
     """
     cursor = execute(connection, SUMS, {"first": first_run, "last": last_run, **GIVEN})
     rows = cursor.fetchall()
@@ -304,14 +304,14 @@ def compute_totals(
 
 
 def _describe_energy_basis(errors: str | None, is_by_load: bool) -> str | None:
-    """Return the basis of an energy's interval from the basis of its errors."""
+    """Return the basis of an energy interval, given the basis of the power errors behind it."""
     if errors is None or errors == CALIBRATED:
         return errors
     return f"{'its measured load' if is_by_load else errors} and the bases of its prices"
 
 
 def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store actions of the runs in a range of ids, from their stored parts."""
+    """Store the energy by action of runs in a range of ids, from their stored ledgers."""
     execute(
         connection,
         f"INSERT INTO internal.run_action BY NAME {ACTIONS} ORDER BY run_id, action_id",
@@ -320,9 +320,9 @@ def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int =
 
 
 def mark_detailed(connection: duckdb.DuckDBPyConnection, detailed: Mapping[int, float]) -> None:
-    """Convert runs with totals only, whose parts are stored now, to runs with a ledger; their totals are unchanged.
+    """Mark runs stored as totals as runs with a ledger, after their ledger rows were stored; totals do not change.
 
-    `detailed` has the `separate_clock_fraction` of each. The caller holds the transaction.
+    `detailed` maps each run_id to its `separate_clock_fraction`. The caller holds the transaction.
     """
     from joulemap.store.digest import RUN, Digester
 
@@ -340,13 +340,13 @@ def mark_detailed(connection: duckdb.DuckDBPyConnection, detailed: Mapping[int, 
 
 
 def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store actions and totals of the runs in a range of ids, from their stored parts."""
+    """Store energy by action and totals of runs in a range of ids, from their stored parts."""
     write_ledger_actions(connection, first_run, last_run)
     write_totals(connection, first_run, last_run)
 
 
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
-    """Store the totals of all runs again after inputs of half-widths changed; actions are unchanged."""
+    """Recompute the totals of all runs after the inputs of half-widths changed; energy by action stays unchanged."""
     ((count,),) = connection.execute("SELECT count(*) FROM internal.run_total").fetchall()
     if count:
         connection.execute("DELETE FROM internal.run_total")

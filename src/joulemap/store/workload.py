@@ -1,4 +1,4 @@
-"""Write workloads to rows, and read them back as records or as columns for the formulas."""
+"""Storage of workloads as rows, and reads of them as records or as columns for the formulas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 SHIPPED: Final = "shipped:"
-"""Prefix of the digest of a shipped workload's key, to distinguish it from one traced here."""
+"""Prefix of a shipped workload's key, which distinguishes it from a workload traced on this machine."""
 
 Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
-    """Return the id of the workload with this key, or None."""
+    """Return the id of the workload with this key; None if it is not stored."""
     rows = execute(
         connection, "SELECT workload_id FROM internal.workload WHERE workload_key = ?", [workload_key]
     ).fetchall()
@@ -33,7 +33,7 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
 
 
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
-    """Return workload_key -> workload_id for those of these keys that are stored."""
+    """Return workload_key -> workload_id of the stored workloads with these keys."""
     rows = execute(
         connection,
         "SELECT workload_key, workload_id FROM internal.workload WHERE list_contains(?, workload_key)",
@@ -55,7 +55,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 
 def read_shape(input_spec: str, batch: int) -> str:
-    """Return the shapes of one sample of the inputs, e.g. `3x224x224`; empty for a model that brings its own inputs."""
+    """Return the input shapes of one sample as text, e.g. `3x224x224`; empty for a model with its own inputs."""
     shapes = re.findall(r"(?:^| |=)(\d+(?:x\d+)*):", input_spec)
     return " ".join(_sample(shape, batch) for shape in shapes)
 
@@ -66,22 +66,22 @@ def _traced_shape(workload: Workload) -> str:
 
 
 def _sample(shape: str, batch: int) -> str:
-    """Return a shape without the batch, if it starts with the batch."""
+    """Return a shape without its leading size, if that is the batch size."""
     first, separator, rest = shape.partition("x")
     return rest if separator and first == str(batch) else shape
 
 
 def write_workload(connection: Connection, workload: Workload) -> int:
-    """Store a workload and return its id; if the key is stored already, return the id of that workload."""
+    """Store a workload and return its id; a workload with the same key is not stored again."""
     existing = find_workload(connection, workload.key.digest)
     return existing if existing is not None else write_workloads(connection, [(workload, {})])[0]
 
 
 def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Mapping[str, str]]]) -> list[int]:
-    """Store workloads whose keys are not stored, and return their ids.
+    """Store workloads whose keys are not stored yet, and return their ids.
 
-    Each workload has the values of dimensions that wings declare. Many at once take little longer than one, because a
-    statement lists their common names once.
+    Each workload comes with the values of dimensions that wings declare. Storing many at once takes little longer than
+    one, because a statement lists their common names once.
     """
     works = [workload for workload, _ in several]
     first = next_id(connection, "workload", "workload_id")
@@ -125,7 +125,7 @@ def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Ma
 
 
 def read_workload(connection: Connection, workload_id: int) -> Workload:
-    """Return a stored workload as records."""
+    """Return a stored workload as a record."""
     from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 
     (whole,) = _read_records(connection, "workload", workload_id)
@@ -157,7 +157,7 @@ def read_workload(connection: Connection, workload_id: int) -> Workload:
 
 
 def read_notes(connection: Connection, workload_id: int) -> tuple[str, ...]:
-    """Return the assumptions of a stored workload's trace."""
+    """Return the notes of a stored workload on assumptions of its trace."""
     found = execute(connection, "SELECT notes FROM internal.workload WHERE workload_id = ?", [workload_id]).fetchone()
     return () if found is None else tuple(found[0])
 
@@ -169,7 +169,7 @@ def _read_parts(connection: Connection, record: type[Part], workload_id: int) ->
 
 
 def _read_records(connection: Connection, table: str, workload_id: int, order: str = "") -> list[dict[str, Any]]:
-    """Return the rows of a workload in a table as mappings from column to value."""
+    """Return the rows of a workload in a table, each as column -> value."""
     cursor = execute(
         connection, f"FROM internal.{table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
     )
@@ -178,15 +178,16 @@ def _read_records(connection: Connection, table: str, workload_id: int, order: s
 
 
 def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
-    """Return a record from the columns named like its fields, and from the `given` fields."""
+    """Return a record whose fields come from `given`, or else from the columns of the same names."""
     names = [field.name for field in attrs.fields(record) if field.name not in given]
     return record(**{name: row[name] for name in names}, **given)
 
 
 def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
-    """Return a stored workload's kind of work, or kind of operator, and the rows of its GEMMs.
+    """Return (kind of work or operator, rows of its GEMMs) of a stored workload.
 
-    Rows are the mode over its linear layers, which is tokens for a language model; 0 without one.
+    The rows are the most frequent GEMM size M of its linear layers (tokens, for a language model); 0 without linear
+    layers.
     """
     statement = """
         SELECT work_of(any_value(w.model), any_value(w.work)), coalesce(mode(o.gemm_m), 0)
@@ -199,7 +200,7 @@ def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
 
 
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
-    """Return a stored workload as columns."""
+    """Return a stored workload as arrays, one per column."""
     import numpy as np
 
     from joulemap.domain.compiler import is_single_output, read_window
@@ -276,7 +277,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
 
 
 def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:
-    """Return the data that determine the eager kernels of a stored workload's operators, in execution order."""
+    """Return the data that determine a stored workload's eager kernels, one record per operator in execution order."""
     from joulemap.domain.measurement import TracedOperator
 
     rows = execute(

@@ -1,4 +1,4 @@
-"""Write evaluated runs to rows."""
+"""Storage of evaluated runs as rows."""
 
 from __future__ import annotations
 
@@ -36,55 +36,55 @@ class RunIdentity:
     power_mode: str
     batch: int
     point: Mapping[str, str]
-    """Other dimensions of the configuration -> their values."""
+    """Further dimension of the configuration -> its value."""
     calibration: str
-    """Label of the calibration, or `none`."""
+    """Name of the calibration, or `none`."""
     calibration_digest: str
-    """Digest of the calibration; empty if there is none."""
+    """Digest of the calibration; empty without one."""
     formula_version: str
-    """Digest of the formulas."""
+    """Digest that identifies the version of the formulas."""
     package_version: str
     placement: str = ""
-    """Form of a box's placement and the devices in use; empty for a chip."""
+    """Description of a placement on a box and its devices; empty for a single chip."""
 
 
 FACTS: Final = tuple(
     field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware", "mac_count")
 )
-"""Columns of `run` that an evaluation fills, for totals and for ledgers."""
+"""Columns of `run` that come from an evaluation, whether it computed totals or a ledger."""
 
 SUMS: Final = (
     "latency_fs", "interval_fs", "compute_fs", "memory_fs", "launch_fs", "mac_count", "computed_mac_count",
     "dram_bytes", "moved_bytes",
 )  # fmt: skip
-"""Columns of `point_total` that totals have under the same name."""
+"""Columns of `point_total` that have the same name in `RunTotals`."""
 
 CHUNK_LINES: Final = 1_000_000
-"""Ledger lines per transaction; fewer cost time, more cost memory."""
+"""Ledger lines per transaction; fewer lines cost time, more lines cost memory."""
 
 
 @define
 class RunWriter:
-    """Queue of evaluated runs, written together, table by table, with each run's rows contiguous."""
+    """Queue of evaluated runs, which are inserted together, one table after the other."""
 
     connection: Connection
     points: Mapping[str, int] = attrs.field(factory=dict)
-    """Run_key -> run_id of stored runs without a ledger, to which one will be added."""
+    """run_key -> run_id of runs stored as totals that will get a ledger."""
     line_count: int = attrs.field(default=0, init=False)
-    """Ledger lines queued."""
+    """Number of ledger lines in the queue."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
     _detailed: dict[int, float] = attrs.field(factory=dict)
-    """Id of each run with totals only whose ledger is queued -> its separate_clock_fraction."""
+    """run_id of each run stored as totals whose ledger is queued -> its separate_clock_fraction."""
     _next: int | None = None
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
     _vocabulary: dict[tuple[str, ...], int] | None = None
 
     def add_refusal(self, identity: RunIdentity, reason: str) -> int:
-        """Queue a configuration that the hardware cannot run; return its run id."""
+        """Queue a configuration that the hardware cannot run, with the reason; return its run id."""
         return self._add_run(identity, has_ledger=False, refusal=reason)
 
     def add(self, identity: RunIdentity, run: RunColumns) -> int:
-        """Queue an evaluated run, under the id of its totals if they are stored; return its run id."""
+        """Queue an evaluated run and return its run id, which is the existing one if its totals are stored."""
         run_id = self.points.get(identity.run_key)
         separate = run.separate_clock_fraction
         if run_id is None:
@@ -117,7 +117,7 @@ class RunWriter:
         return run_id
 
     def add_totals(self, identity: RunIdentity, run: RunTotals) -> int:
-        """Queue a run with totals only; return its run id."""
+        """Queue a run that has totals only; return its run id."""
         run_id = self._add_run(identity, has_ledger=False, **_list_facts(run))
         sums = {name: [getattr(run, name)] for name in SUMS}
         sums |= {f"{name}_bound_fs": [value] for name, value in zip(BOUNDS, run.bound_fs, strict=True)}
@@ -133,7 +133,7 @@ class RunWriter:
         return run_id
 
     def _find_actions(self, identity: RunIdentity, run: RunFacts) -> Any:
-        """Return the action_id of each row of the reference table of a run's hardware."""
+        """Return an array with the action_id of each row of the reference table of a run's hardware."""
         digest = identity.hardware_digest
         if digest not in self._action_ids:
             if self._vocabulary is None:
@@ -143,11 +143,13 @@ class RunWriter:
         return self._action_ids[digest]
 
     def flush(self) -> None:
-        """Insert everything queued."""
+        """Insert all queued runs."""
         self.hand_over()()
 
     def hand_over(self) -> Callable[[], None]:
-        """Return a function that inserts everything queued so far, in any thread; runs may be queued meanwhile."""
+        """Empty the queue and return a function that inserts its runs, in any thread; more runs may be queued
+        meanwhile.
+        """
         rows, self._rows, self.line_count = self._rows, {}, 0
         detailed, self._detailed = self._detailed, {}
 
@@ -196,11 +198,11 @@ def _list_facts(run: RunFacts) -> dict[str, Any]:
 
 
 def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the concatenated columns of blocks of rows."""
+    """Return column -> concatenated array from several blocks of rows."""
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 def _joined_runs(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the columns of runs; refused ones lack the columns of evaluated ones."""
+    """Return column -> values of run rows, with None where a refused run lacks a column."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}

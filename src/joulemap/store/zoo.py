@@ -1,18 +1,18 @@
-"""Write shipped workloads (`make zoo`), and read them into a database on first use.
+"""Shipped workloads: written by `make zoo`, and read into a database on first use.
 
 A shipped workload is a trace at batch 1 with the growth of each number over the batch. Costs are affine in the batch
 for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
 
     v(b) = v1 + (v2 - v1) (b - 1) = v1 b + e (b - 1)
 
-e is 0 for a proportional number and -v1 for a constant one, so it compresses to almost nothing. Affine growth is not
-assumed: a third trace at `PROOF_BATCH` must agree in every number of every table. A model that runs other operators at
+e is 0 for a proportional number and -v1 for a constant one, so it compresses to almost nothing. Affine growth is
+checked: a third trace at `PROOF_BATCH` must agree in every number of every table. A model that runs other operators at
 batch 1, where a copy is a view, ships twice: at batch 1, and for larger batches by traces at 2, 3 and `PROOF_BATCH`
 with v1 = 2 v2 - v3. If these disagree too, it is traced for any batch but 1.
 
-Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row
-numbers are not stored, references to rows are differences from the previous row, and names omit their module path.
-Most columns have no dictionary. Many models are compressed together; those with the same modules follow one another.
+Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row numbers
+are not stored, references to rows are differences from the previous row, and names omit their module path. Most columns
+have no dictionary. Many models are compressed together, and models with the same modules are adjacent.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ PROOF_BATCH: Final = 5
 SECOND_BATCH: Final = 3
 
 ABOVE: Final = " from batch 2"
-"""End of the stored name of a workload that applies to batches from 2 on."""
+"""Suffix of the stored name of a workload that applies to batches from 2 on."""
 
 FIXED: Final = ("tap_count", "step_count", "run_count")
-"""Counts of an operator that do not depend on the batch."""
+"""Operator counts that do not depend on the batch."""
 
 GROWING: Final = {
     "workload_operator": tuple(name for name in OPERATOR_COUNTS if name not in FIXED),
@@ -49,10 +49,10 @@ GROWING: Final = {
     "workload_edge": (),
     "workload_subgraph": (),
 }
-"""Table -> its numbers that may depend on the batch."""
+"""Table -> number columns that may depend on the batch."""
 
 SHAPES: Final = {"workload_operator": "output_shape", "workload_tensor": "shape"}
-"""Table -> its column that holds a shape as text."""
+"""Table -> column that contains a shape as text."""
 
 ROW: Final = {
     "workload_operator": "operator_index",
@@ -62,7 +62,7 @@ ROW: Final = {
     "workload_edge": "edge_index",
     "workload_subgraph": "subgraph_index",
 }
-"""Table -> column with the number of a row in its workload, 0, 1, 2 ..."""
+"""Table -> column with the row's number within its workload, from 0."""
 
 STEPS: Final = {
     "workload_operator": ("subgraph_index",),
@@ -72,10 +72,10 @@ STEPS: Final = {
     "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
     "workload_subgraph": (),
 }
-"""Table -> its references to other rows, stored as the difference from the previous one that is not NULL."""
+"""Table -> columns that refer to other rows, stored as differences from the previous value that is not NULL."""
 
 DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
-"""(Table, column that may depend on the batch) -> column whose value replaces a missing one."""
+"""(table, column that may be NULL in the file) -> column from which its value is then taken."""
 
 DICTIONARY: Final = (
     "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
@@ -83,15 +83,17 @@ DICTIONARY: Final = (
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
     "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count", "run_count",
 )  # fmt: skip
-"""Columns with few distinct values, for which dictionary encoding makes reads faster."""
+"""Columns with few distinct values, which are read faster with dictionary encoding."""
 
 ROW_GROUP: Final = 262_144
-"""Rows compressed and read together; files of more are smaller. Reading one model takes 27 ms, 34 with a quarter."""
+"""Rows per Parquet row group. Larger groups make smaller files; reading one model takes 27 ms, or 34 ms with a quarter
+of the rows.
+"""
 
 
 @frozen
 class Shipped:
-    """Shipped workload at a batch, with the key that it gets in a database."""
+    """Request for a shipped workload at a batch size, with the key that it gets in the database."""
 
     model: str
     batch: int
@@ -102,7 +104,7 @@ class Shipped:
 def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> list[int]:
     """Copy shipped workloads into the database and return their ids. The caller holds the transaction.
 
-    Many at once take little longer than one, because data compressed together are read once.
+    Reading many at once takes little longer than one, because data that were compressed together are read once.
     """
     first = next_id(connection, "workload", "workload_id")
     above = _find_above(connection, folder, wanted)
@@ -146,7 +148,7 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
 
 
 def _find_above(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> set[str]:
-    """Return the models that have another workload for batches from 2 on."""
+    """Return the models whose workload for batches from 2 on is stored separately."""
     if all(one.batch == 1 for one in wanted):
         return set()
     rows = execute(
@@ -158,7 +160,7 @@ def _find_above(connection: Connection, folder: Path, wanted: Sequence[Shipped])
 
 
 def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
-    """Return the expression of a column of the database at the requested batch."""
+    """Return SQL that computes a database column at the requested batch from the stored columns."""
     if column == ROW[table]:
         return "row_number() OVER rows - 1"
     if column in STEPS[table]:
@@ -188,9 +190,10 @@ def _sizes(shape: str) -> str:
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
-    """Write the workloads of a database with each model at its traced batches; return the shipped models.
+    """Write the workloads of a database, with each model at its traced batches, to a folder of files. Return what was
+    written.
 
-    Models with a trace at batch 1 alone, or whose third trace disagrees, are written without growth.
+    Models traced at batch 1 only, or whose third trace disagrees, are written without growth.
     """
     traced = {"one": 1, "two": 2, "three": SECOND_BATCH, "proof": PROOF_BATCH}
     ids = ", ".join(f"max(workload_id) FILTER (WHERE batch = {batch}) AS {name}" for name, batch in traced.items())
@@ -261,14 +264,14 @@ def _copy(connection: Connection, query: str, path: Path) -> None:
 
 
 def _fixed(connection: Connection, table: str) -> list[str]:
-    """Return the columns of a table that may not depend on the batch."""
+    """Return the columns of a table that must be equal at all batches."""
     varying = {"workload_id", SHAPES.get(table), *GROWING[table]}
     columns = [str(row[0]) for row in connection.execute(f"DESCRIBE internal.{table}").fetchall()]
     return [column for column in columns if column not in varying]
 
 
 def _shipped_rows(connection: Connection, table: str) -> str:
-    """Return the query of a table's rows in their shipped form; `_restored` is its inverse."""
+    """Return SQL that converts a table's rows to the stored form; `_restored` is its inverse."""
     row = ROW[table]
     picked = []
     for column in _fixed(connection, table):
@@ -311,7 +314,7 @@ def _shipped_rows(connection: Connection, table: str) -> str:
 
 
 def _disagreement(connection: Connection, table: str) -> str:
-    """Return a query of the models whose values at three batches are not collinear in this table."""
+    """Return SQL for the models whose numbers at three batches are not affine in this table."""
 
     def side(alias: str, which: str) -> str:
         joined = f"chosen AS c JOIN internal.{table} AS t ON t.workload_id = c.{which}"

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 Result = TypeVar("Result")
 
 uninterrupted: Final = Lock()
-"""Lock that prevents the process from exiting."""
+"""Lock that must be held to exit the process; hold it where an exit would do damage."""
 
 ends: Final[list[Callable[[str, int], object]]] = []
 """Functions that end this process with a line on stderr and an exit code; empty unless joulemap runs as a command."""

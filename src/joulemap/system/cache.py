@@ -12,7 +12,7 @@ from typing import Any, Final
 from joulemap.system.draft import drafting
 
 CACHE: Final = "JOULEMAP_CACHE"
-"""Environment variable that names another cache folder."""
+"""Environment variable that names the cache folder."""
 
 
 def cache_folder() -> Path:
@@ -33,7 +33,7 @@ def read_cached(path: Path) -> dict[str, Any]:
 
 
 def write_cached(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a cache file by a JSON object as a whole; nothing is written to a folder that refuses it."""
+    """Replace a cache file by a JSON object, as a whole; do nothing if the folder cannot be written."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with drafting(path.parent) as draft:

@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     OUTSIDE = 11
     """Measurement outside the 80 % interval of its prediction."""
     UNSCORED = 12
-    """Measurements of which none could be scored against a prediction."""
+    """Measurements that could not be scored against predictions, without exception."""
     INTERRUPTED = 130
     """Interruption by Ctrl-C."""
 
@@ -70,7 +70,7 @@ class UnknownNameError(JoulemapError):
     exit_code = ExitCode.UNKNOWN_NAME
 
     def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "", *, near: Sequence[str] = ()) -> None:
-        """Describe the unknown name; `near` are suggestions from a caller who knows better than spelling similarity."""
+        """Make a message that suggests names: `near` if given, else those of `known` with similar spelling."""
         import difflib
 
         candidates = sorted(known)
@@ -101,7 +101,7 @@ class AmbiguousNameError(UnknownNameError):
     """Name that several things share; the text lists them."""
 
     def __init__(self, noun: str, name: str, candidates: Sequence[str], most: int, hint: str) -> None:
-        """List the candidates, `most` of them at most."""
+        """Make a message that lists at most `most` candidates."""
         super().__init__(noun, name, (), hint, near=candidates)
         rest = len(candidates) - most
         more = f" and {rest} more" if rest > 0 else ""
@@ -151,7 +151,7 @@ class OutsideError(JoulemapError):
 
 
 class UnscoredError(JoulemapError):
-    """No measured number could be scored; the answer names each reason."""
+    """Measurements of which none could be scored; the answer states the reasons."""
 
     exit_code = ExitCode.UNSCORED
 

@@ -31,7 +31,7 @@ COMPANIONS: Final = (".wal", ".journal")
 """Suffixes of files that belong to a database."""
 
 MEMORY: Final = "written"
-"""File in the cache folder with one digest per line, for each written file."""
+"""Name of the file in the cache folder that has a digest line for each written file."""
 
 MOST_MEMORY_BYTES: Final = 1_000_000
 
@@ -45,7 +45,7 @@ _PARQUET_KEY: Final = b"\x18\x08joulemap"
 
 
 class FileError(Exception):
-    """Fault of a file; the caller adds its name."""
+    """Fault of a file; the caller adds the file's name to the text."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -121,7 +121,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def is_database(path: Path) -> bool:
-    """Return True for a file of DuckDB or SQLite; False for no file."""
+    """Return True if a file is a database of DuckDB or SQLite; False if it does not exist."""
     with contextlib.suppress(OSError, ValueError):
         if _is_file(path):
             with path.open("rb") as stream:
@@ -131,7 +131,7 @@ def is_database(path: Path) -> bool:
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = False) -> None:
-    """Raise UsageError if `write_file` would, before any work is done.
+    """Raise the UsageError that `write_file` would raise, before any work is done.
 
     `inputs` are the files and folders that the command reads or writes besides the output; they need not exist.
     """
@@ -166,7 +166,7 @@ def _check_inputs(output: Path, place: Path, inputs: Iterable[Path]) -> None:
 
 
 def _is_part(place: Path, one: Path) -> bool:
-    """Return True if a path is another one under any name, or a data file in that folder."""
+    """Return True if `one` is the same file as `place`, or a folder that has `place` as a data file."""
     real = Path(os.path.realpath(one))
     if place == real:
         return True

@@ -15,7 +15,7 @@ from typing import Any, Final
 from joulemap.system.resource import need_package
 
 Heads = Sequence[tuple[str, str]]
-"""Name and DuckDB type of each column."""
+"""(name, DuckDB type) of each column."""
 
 SHOWN: Final = 10
 """Maximum number of drawn rows."""
@@ -79,7 +79,7 @@ def to_polars(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Draw the first rows (of `count` in total) as lines that fit the terminal."""
+    """Draw the first rows as lines that fit the terminal; `count` is the number of all rows."""
     width = shutil.get_terminal_size().columns
     cells = [[_shorten(value) for value in row] for row in rows[:SHOWN]]
     columns = [list(column) for column in zip(names, *cells, strict=True)]
@@ -95,7 +95,7 @@ def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], c
 
 
 def draw_html(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Draw the first of `count` rows as an HTML table."""
+    """Draw the first rows as an HTML table; `count` is the number of all rows."""
     cells = [["" if value is None else str(value) for value in row] for row in rows[:SHOWN]]
     more = f"<p>{count - SHOWN:,} more</p>" if count > SHOWN else ""
     return f"<p>{escape(_count(title, count, len(names)))}</p>{make_table(names, cells)}{more}"
@@ -141,7 +141,7 @@ def _to_array(kind: str, values: Sequence[Any]) -> Any:
 
 
 def _find_type(kind: str) -> Any:
-    """Return the Arrow type of a column; None to infer it from the values."""
+    """Return the Arrow type of a DuckDB column type; None to infer it from the values."""
     import pyarrow as pa
 
     if kind.endswith("[]"):

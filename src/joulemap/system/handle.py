@@ -79,9 +79,9 @@ def try_lock_file(descriptor: int) -> bool:
 
 
 def try_lock_bytes(descriptor: int, start: int = 0, length: int = 0, *, is_shared: bool = False) -> bool:
-    """Lock a range of bytes, a length of 0 up to any end; return False if another process has locked one of them.
+    """Lock a range of bytes, up to any end of the file for a length of 0.
 
-    Raises OSError on a file system without locks.
+    Return False if another process has locked one of the bytes. Raises OSError on a file system without locks.
     """
     if not IS_POSIX:
         return windows.lock(descriptor, start, length, is_shared=is_shared)

@@ -10,13 +10,13 @@ from typing import Final
 TRIM_THRESHOLD: Final = -1
 TOP_PAD: Final = -2
 MMAP_THRESHOLD: Final = -3
-"""Parameters of mallopt(3)."""
+"""Number of the parameter of mallopt(3) that sets the size from which memory is mapped separately."""
 
 KEPT_BYTES: Final = 1 << 29
-"""Maximum freed memory kept at the end of the heap."""
+"""Maximum bytes of freed memory that are kept at the end of the heap."""
 
 PAD_BYTES: Final = 1 << 26
-"""Increment by which the heap grows."""
+"""Number of bytes by which the heap grows at once."""
 
 LARGEST_BYTES: Final = 1 << 25
 """Size up to which arrays are allocated in the heap; the maximum that mallopt(3) accepts."""

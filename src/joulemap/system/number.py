@@ -9,7 +9,7 @@ from typing import Final
 _REAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _ODD: Final = re.compile(r"\d_|(?![0-9])\d")
-"""Digit with a separator or of another script; Python accepts both."""
+"""Pattern of digits that Python accepts but files must not contain: with separators, or of other scripts."""
 
 MOST_DIGITS: Final = 40
 """Maximum digits of a whole number; no count is longer."""

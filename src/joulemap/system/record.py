@@ -49,7 +49,7 @@ class _Later:
         self.how, self.options = how, options
 
     def __call__(self, kind: type) -> type:
-        """Return the class, to be turned into a record later."""
+        """Return the class, which becomes a record on first use."""
         self.kind = kind
         self.is_waiting = True
         self.is_plain = False
@@ -61,7 +61,7 @@ class _Later:
         return kind
 
     def __get__(self, _record: object, _kind: type) -> Any:
-        """Return the fields."""
+        """Turn the class into a record and return its fields."""
         self.finish()
         return self.kind.__attrs_attrs__  # type: ignore[attr-defined]
 
@@ -73,7 +73,7 @@ class _Later:
         return __init__
 
     def _begin(self) -> None:
-        """Make instances possible: of a plain record, or of the finished class."""
+        """Make a record type usable: as a plain record if possible, else as a finished class of attrs."""
         with _LOCK:
             if self.is_plain:
                 return
@@ -112,7 +112,7 @@ class _Later:
 
 
 def _is_plain(kind: type, options: dict[str, Any]) -> bool:
-    """Return whether a class needs nothing of attrs but the usual methods."""
+    """Return whether a class needs only the usual methods of a record."""
     own = vars(kind)
     fields = own.get("__annotations__", {})
     return (
@@ -157,7 +157,7 @@ def _add_comparison(kind: Any, *, is_hashable: bool) -> None:
 
 
 def _compare_by(kind: Any, compared: list[str], hashed: list[str], *, is_hashable: bool) -> None:
-    """Add `__eq__` over some fields, and `__hash__` over others."""
+    """Add `__eq__` over the fields in `compared`, and `__hash__` over the fields in `hashed`."""
     read, read_hashed = _read_all(compared), _read_all(hashed)
 
     def __eq__(record: object, other: object) -> Any:  # noqa: N807
@@ -171,7 +171,7 @@ def _compare_by(kind: Any, compared: list[str], hashed: list[str], *, is_hashabl
 
 
 def _read_all(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that reads fields of a record."""
+    """Return a function that returns the named fields of a record as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     first = attrgetter(*names) if names else None
@@ -184,7 +184,7 @@ def _add_repr(kind: Any) -> None:
 
 
 def _represent(shown: list[str]) -> Callable[[object], str]:
-    """Return `__repr__` with the named fields."""
+    """Return a `__repr__` that shows the named fields."""
     fill, read = ", ".join(f"{name}={{!r}}" for name in shown).format, _read_all(shown)
 
     def __repr__(record: object) -> str:  # noqa: N807

@@ -81,9 +81,10 @@ def need_torch(what: str, package: str = "") -> None:
 
 
 def digest_code(*places: str, without: Collection[str] = ()) -> str:
-    """Return sixteen hexadecimal digits over the code of files and folders of the package, `without` some files.
+    """Return a digest of the code of files and folders of the package, as sixteen hexadecimal digits.
 
-    Comments, docstrings, layout and the wording of errors do not count; in other files, comment lines do not.
+    Files in `without` are left out. Comments, docstrings, layout and the wording of errors do not count; in other
+    files, comment lines do not.
     """
     name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
     return remember("code", name, lambda: read_code(*places, without=without))
@@ -116,7 +117,7 @@ def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
 
 
 def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list[Value]:
-    """Return the results of several functions as `remember` does; new ones are cached in one write."""
+    """Return name -> result as a list: each result is cached like that of `remember`, new ones in one write."""
     kept = cache_folder() / f"{place}.json"
     seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
     new = {name: make() for name, make in makes.items() if name not in values}

@@ -20,7 +20,7 @@ END: Final = 2**63
 
 
 class Overlapped(ctypes.Structure):
-    """OVERLAPPED, which holds the offset of the first byte."""
+    """Structure OVERLAPPED of the Windows API, which states the offset of the first byte."""
 
     _fields_ = (
         ("internal", ctypes.c_void_p),
@@ -33,7 +33,7 @@ class Overlapped(ctypes.Structure):
 
 @cache
 def _load() -> tuple[Any, Any]:
-    """Return the kernel's library, and the function from a descriptor to its handle."""
+    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor."""
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
     word, handle, place = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
     kernel.LockFileEx.argtypes = [handle, word, word, word, word, place]
@@ -42,7 +42,10 @@ def _load() -> tuple[Any, Any]:
 
 
 def lock(descriptor: int, start: int, length: int, *, is_shared: bool = False, is_waiting: bool = False) -> bool:
-    """Lock bytes of a file, a length of 0 up to the last; return False if one of them is locked, else raise OSError."""
+    """Lock a range of bytes, up to the last byte for a length of 0.
+
+    Return False if one of the bytes is locked. Raise OSError for any other failure.
+    """
     kernel, find_handle = _load()
     flags = (0 if is_shared else EXCLUSIVE) | (0 if is_waiting else FAIL_IMMEDIATELY)
     low, high = _divide(length or END - start)
@@ -69,7 +72,7 @@ def _place(start: int) -> Overlapped:
 
 
 def _divide(number: int) -> tuple[int, int]:
-    """Return the lower and upper 32 bits."""
+    """Return the lower and the upper 32 bits of a number."""
     return number & 0xFFFF_FFFF, number >> 32
 
 

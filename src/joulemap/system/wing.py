@@ -38,7 +38,7 @@ class Ask(NamedTuple):
     home: str
     """Module with the function that has the question's name."""
     keywords: str = ""
-    """Type in `domain.settings` of the keywords that replace fields of its settings."""
+    """Name of a type in `domain.settings`, whose keywords set fields of the question's settings."""
     is_of_model: bool = False
     """True if the question's first argument is a model: a name, or a module with example inputs."""
     is_shared: bool = True
@@ -59,9 +59,9 @@ class Wing(NamedTuple):
     parts: Mapping[str, str] = {}
     """Port -> object that the core requests at this extension point; see docs/extend.md."""
     queries: tuple[str, ...] = ()
-    """Folders of `queries` whose row types are in the wing's module `row`."""
+    """Subfolders of `queries` whose row types are in the wing's module `row`."""
     uses: tuple[str, ...] = ()
-    """Wings that this one requires; it is omitted without them."""
+    """Names of wings that this wing requires; without them, this wing is left out."""
 
 
 @cache

@@ -53,15 +53,15 @@ SYMBOLS: Final = {
 """Field of a record -> symbol; any other field keeps its name."""
 
 PLAIN: Final = {"instruction_bytes": "W"}
-"""Field of another record -> symbol."""
+"""Field of any other record -> symbol."""
 
 RECORDS: Final = frozenset({"work", "kernels", "placement", "engine", "device"})
-"""Names of the records whose fields are symbols."""
+"""Variable names of the records whose fields become symbols."""
 
 ENTRY: Final = re.compile(
     r'(component = "(\w+)"\naction = "(\w+)"\n(?:(?!count|\[\[).*\n)*)count = "[^"\n]*"',
 )
-"""Action in a class's file, up to its count."""
+"""Pattern of an action in a class's file, up to its count."""
 
 Counts = dict[tuple[str, str], str]
 
@@ -172,7 +172,7 @@ def _needed(formulas: Counts, made: dict[str, str]) -> dict[str, str]:
 
 
 def _entries(function: ast.FunctionDef) -> Iterator[tuple[tuple[str, str], ast.expr]]:
-    """Yield the key and the value of each count in a function."""
+    """Yield ((component, action), value) of each count in a function."""
     for node in ast.walk(function):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
@@ -205,7 +205,7 @@ def _assignments(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
 
 
 class _Symbols(ast.NodeTransformer):
-    """Rewriter of counting code as formulas."""
+    """Rewriter of the code of action counts as formulas."""
 
     def __init__(self, known: dict[str, ast.expr]) -> None:
         self.known = dict(known)

@@ -24,7 +24,7 @@ from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import load_compilers, write_doubt, write_served_doubt
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare, name_served_scale
+from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import Bounds
@@ -40,7 +40,7 @@ PRICES_SOURCE: Final = (
 
 
 LOAD: Final = "of this load"
-"""Mark in `seen` of a power that a hardware file uses as a measured load; it is not scored."""
+"""Text in the column `seen` of a power that a hardware file uses as a measured load; such a power is not scored."""
 
 
 EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
@@ -138,13 +138,9 @@ def read_training(workspace: Workspace) -> tuple[Residual, ...]:
 
 def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
     """Return the errors of predictions for served models."""
-    names = [field.name for field in attrs.fields(ServingResidual) if field.name not in ("error", "quantity")]
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
     return tuple(
-        ServingResidual(
-            error=row["log_error"],
-            quantity=name_served_scale(row["quantity"], row["scope"]),
-            **{name: row[name] for name in names},
-        )
+        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
         for row in workspace.query("validate.served").records()
     )
 
@@ -182,7 +178,7 @@ def _share_prices(share: ErrorShare) -> ErrorShare:
 
 
 def main() -> None:
-    """Write the scales and shares that ship."""
+    """Fit and write the built-in error scales and shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--served", action="store_true", help="only what is served")

@@ -24,7 +24,7 @@ ROLL_CALLS: Final = 3
 """Calls in a profile for a roll over two dimensions: one for the roll, and a kernel for each dimension."""
 
 REDUCED: Final = ("fp16", "bf16")
-"""Precisions whose batch normalization converts its parameters, with a kernel each time."""
+"""Precisions at which batch normalization converts its parameters by one more kernel each."""
 
 
 @frozen
@@ -34,7 +34,7 @@ class Expected:
     key: Key
     call_count: int = 1
     is_certain: bool = True
-    """False if it depends on the layout of an operand, which a trace does not have."""
+    """False if the kernel depends on the layout of an operand, which a trace does not state."""
 
 
 def _elements(shape: Shape) -> int:
@@ -122,7 +122,7 @@ def _expect_product(operator: TracedOperator, _precision: str) -> list[Expected]
 
 
 def _expect_attention(operator: TracedOperator, _precision: str) -> list[Expected]:
-    """Return the one kernel of an attention's three operators; it is expected of the softmax alone."""
+    """Return the kernel of an attention, which a trace splits into three operators; only the softmax gets it."""
     return [Expected(("attention", operator.output_shape[:-1]))] if operator.kind == "softmax" else []
 
 
@@ -144,7 +144,7 @@ def _expect_masked_fill(operator: TracedOperator, _precision: str) -> list[Expec
 
 
 def _expect_plain(aten: str = "") -> Callable[[TracedOperator, str], list[Expected]]:
-    """Return the rule of an operator that is one kernel with its output's shape."""
+    """Return a rule for an operator that runs as one kernel with the shape of its output."""
     return lambda operator, _precision: [Expected((aten or operator.operation, operator.output_shape))]
 
 
@@ -175,7 +175,7 @@ RULES: Final[Mapping[str, Callable[[TracedOperator, str], list[Expected]]]] = {
     "index": lambda operator, _precision: [Expected(("index", operator.weight_shapes[0]))],
     "roll": lambda operator, _precision: [Expected(("roll", operator.output_shape), ROLL_CALLS)],
 }
-"""Operation -> rule for its kernels; any other operation is one kernel of its own name."""
+"""Operation -> function that returns its kernels; any other operation is one kernel of the same name."""
 
 _RULE_OF_OTHERS: Final = _expect_plain()
 

@@ -109,7 +109,7 @@ def list_elements() -> Iterator[str]:
 
 
 class _One(Call):
-    """Call with one output element."""
+    """Stand-in for a call whose output has one element."""
 
     def __init__(self) -> None:
         super().__init__((), {}, ())
@@ -150,7 +150,7 @@ def list_scenarios() -> Iterator[str]:
 
 
 def list_spreads() -> Iterator[str]:
-    """Yield the table of bases, with the factor of one spread."""
+    """Yield the table of bases, with the factor that corresponds to one spread of each basis."""
     yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
 
 
@@ -169,7 +169,7 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
 }
 
 IN_DOCS: Final = frozenset({"scenarios", "spreads"})
-"""Short parts. All others are only on the site: docs/ names the commands that print them."""
+"""Parts that are short enough for docs/; all other parts are only on the site."""
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 @frozen
 class _Row:
-    """Rows of a profile with one key."""
+    """Rows of a profile that have the same key."""
 
     kernels: tuple[ProfiledKernel, ...]
 
@@ -45,22 +45,22 @@ class _Row:
 
 @frozen
 class _Claim:
-    """Division of the rows of a profile among operators."""
+    """Assignment of the rows of a profile to operators of a trace."""
 
     rows: Mapping[Key, _Row]
     expected: Mapping[int, Sequence[Expected]]
-    """Operator -> its kernels, for operators that are compared."""
+    """Index of an operator -> kernels that it is expected to run."""
     pass_count: int
     """Number of times that the profile lists every operator."""
 
     @cached_property
     def certain(self) -> Counter[Key]:
-        """Calls per pass that operators are sure to make."""
+        """Key -> calls per pass that operators make for certain."""
         return self._count(True)
 
     @cached_property
     def possible(self) -> Counter[Key]:
-        """Further calls per pass that operators may make."""
+        """Key -> further calls per pass that operators may make."""
         return self._count(False)
 
     def _count(self, is_certain: bool) -> Counter[Key]:
@@ -72,12 +72,14 @@ class _Claim:
         return counts
 
     def is_met(self, key: Key) -> bool:
-        """Return whether the calls measured in a row equal the operators that the row covers."""
+        """Return whether a row has as many calls per pass as the operators that expect it."""
         least = self.certain[key]
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 
     def shares(self, one: Expected) -> tuple[float, float]:
-        """Return (calls, microseconds) per pass that an expected kernel gets of its row."""
+        """Return the (calls, microseconds) per pass that one kernel of an operator gets; (0, 0) if its row is not
+        matched.
+        """
         if not self.is_met(one.key):
             return 0.0, 0.0
         row = self.rows[one.key]
@@ -87,7 +89,7 @@ class _Claim:
         return calls, row.device_time_us * calls / row.call_count
 
     def without_unmet(self) -> _Claim:
-        """Return the claim without operators that lack one of their kernels."""
+        """Return the claim without operators for which a kernel has another number of calls than expected."""
         kept = {
             index: kernels
             for index, kernels in self.expected.items()

@@ -45,12 +45,12 @@ BESIDE: Final = {
 """Module -> names that are always public."""
 
 HIDDEN: Final = {"Batch", "Call", "Chapter", "Connection", "Report", "Shape", "default_workspace"}
-"""Names that callers who hold a public object do not need."""
+"""Names that public objects use, but that callers do not need, so that they are not public."""
 
 
 @cache
 def _read_public(module: str) -> ast.Module:
-    """Return a module as others see it; a module of questions as its stub."""
+    """Return the syntax tree of a module as callers see it; for a module of questions, that of its stub."""
     return ast.parse(spell_asked(module)) if module in ASKED else read(module)
 
 
@@ -61,7 +61,7 @@ def _find_definitions(module: str) -> dict[str, ast.stmt]:
 
 @cache
 def _find_homes(module: str) -> dict[str, tuple[str, str]]:
-    """Return name in a module of ours -> (our module that defines it, its name there)."""
+    """Return name in a module of this package -> (module that defines it, its name there)."""
     homes = list_imports(_read_public(module)) | {name: (module, name) for name in _find_definitions(module)}
     return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
 

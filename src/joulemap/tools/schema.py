@@ -57,7 +57,7 @@ OPTIONAL: Final[dict[str, Any]] = {
     "notes": {**TEXTS, "description": "What the words mean, what is assumed and what is left out."},
     "next_steps": {**TEXTS, "description": "Commands that lead on from the answer."},
 }
-"""Properties that any document may have."""
+"""Properties that a document may have or lack."""
 
 PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "datetime": "string"}
 """Python type -> JSON type."""
@@ -67,7 +67,7 @@ TABLE: Final = re.compile(r"Table\[(\w+)\]")
 
 
 def _describe_type(annotation: object) -> dict[str, Any]:
-    """Return the schema of a value with this annotation; one without constraints if it is not a plain type."""
+    """Return the JSON schema of a value with this annotation; it has no constraints unless the type is plain."""
     names = [name.strip() for name in str(getattr(annotation, "__name__", annotation)).split("|")]
     is_null, names = "None" in names, [name for name in names if name != "None"]
     if all(name in PLAIN for name in names):

@@ -29,7 +29,7 @@ HEAD: Final = f'# {GENERATED}\n"""Questions with the signatures of the functions
 WIDTH: Final = 120
 
 MODULE: Final = ("module: torch.nn.Module", "example_inputs: ExampleInputs | None", "/")
-"""Parameters that replace a model's name."""
+"""Parameters of a question's overload for a torch module, in place of the model's name."""
 
 MORE: Final = {
     "AbstractContextManager": ("contextlib", "AbstractContextManager"),
@@ -37,12 +37,12 @@ MORE: Final = {
     **{name: ("joulemap.domain.settings", name) for name in ("ModelKeywords", "RunKeywords", "SettingsKeywords")},
     **{name: ("typing", name) for name in ("Unpack", "overload")},
 }
-"""Names that stubs need besides those of the questions -> (module, name there)."""
+"""Names that stubs need in addition to those of the questions -> (module, name in it)."""
 
 
 @cache
 def read(module: str) -> ast.Module:
-    """Return the syntax tree of a module of ours."""
+    """Return the syntax tree of a module of this package."""
     place = PACKAGE.joinpath(*module.split(".")[1:])
     return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
 

@@ -32,7 +32,7 @@ BATCHES: Final = (1, 2, PROOF_BATCH)
 """Batches at which a model is traced."""
 
 ABOVE: Final = (SECOND_BATCH,)
-"""Further batches of a model that runs other operators at batch 1."""
+"""Further batches at which a model is traced that runs other operators at batch 1."""
 
 
 def keep(connection: Connection, names: Collection[str]) -> None:
@@ -54,7 +54,7 @@ def keep(connection: Connection, names: Collection[str]) -> None:
 
 
 def main(names: Collection[str] = ()) -> None:
-    """Write the workloads, and print how many there are; without names, of every model."""
+    """Trace the models with these names, or all without names; write the workloads and print their number."""
     models = load_models()
     wanted = {package for name in names or models if (package := models[name].package)}
     missing = sorted(package for package in wanted if package_version(package) == "absent")

@@ -19,19 +19,22 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.guest import first_line
 
 TensorOrModule = torch.Tensor | torch.nn.Module
-"""Types for which objects are searched: tensors, and modules, whose tensors are weights."""
+"""Types that a search through arguments yields: tensors, and modules, whose tensors are weights."""
 
 MOST_VALUES: Final = 65_536
-"""Maximum elements of an input whose values are kept: lengths, ids, grids and masks, not activations."""
+"""Maximum elements of an integer or boolean input whose values a trace keeps, such as lengths, ids, grids and masks."""
 
 _CLOSED: Final = (
     str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, FunctionType, MethodType, ModuleType,
 )  # fmt: skip
-"""Types that hold no tensors."""
+"""Types whose objects are not searched, because they contain no tensors."""
 
 
 def named_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
-    """Return (path, tensor) of nested arguments, in order, each tensor once; `['cache'].layers[0].keys` is a path."""
+    """Return (path, tensor) for each distinct tensor in nested arguments, in order.
+
+    A path is written like code: `['cache'].layers[0].keys`.
+    """
     found: dict[int, tuple[str, torch.Tensor]] = {}
     for place, leaf in _leaves(value, "", set()):
         if isinstance(leaf, torch.Tensor):
@@ -40,12 +43,13 @@ def named_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """Return the tensors of nested arguments, in order, each once."""
+    """Return the distinct tensors in nested arguments, in order."""
     return [leaf for _, leaf in named_tensors(value)]
 
 
 def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return arguments with `make(tensor)` for each tensor; an object that holds one is copied, others are shared.
+    """Return the arguments with each tensor replaced by `make(tensor)`. Objects that contain a tensor are copied; all
+    others are shared.
 
     Raises ModelError for an object with tensors that cannot be copied.
     """
@@ -76,7 +80,7 @@ def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Return whether an input's values matter, as they do for small integers and booleans with storage."""
+    """Return whether a trace keeps the values of an input: at most `MOST_VALUES` integers or booleans, with storage."""
     return (
         not tensor.is_meta
         and not isinstance(tensor, FakeTensor)
@@ -97,7 +101,7 @@ def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Tenso
 
 
 def _find_held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, TensorOrModule]]:
-    """Yield an object if it is a tensor or module, else the tensors and modules in it."""
+    """Yield (path, value) of an object that is a tensor or module, or of the tensors and modules inside it."""
     if isinstance(leaf, torch.Tensor | torch.nn.Module):
         yield place, leaf
         return

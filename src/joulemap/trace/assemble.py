@@ -1,4 +1,4 @@
-"""Assembly of recorded calls to a workload."""
+"""Assembly of recorded calls into a workload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes
 
 @attrs.define
 class _Assembly(Assembly):
-    """Assembly of the calls of a recording."""
+    """Workload under construction, to which the calls of a recording are appended."""
 
     def add_call(self, call: RecordedCall, own_path: bool) -> None:
         if does_nothing(call, self.recorder.tensors):
@@ -139,7 +139,7 @@ def assemble(
     parameter_count: int,
     notes: tuple[str, ...],
 ) -> Workload:
-    """Return the workload that was recorded, not yet fused: it has no subgraphs."""
+    """Return the workload of the recorded calls. It has no subgraphs, because fusion is a later step."""
     assembly = _Assembly(recorder, find_places(recorder, outputs))
     calls_in = Counter(call.invocation for call in recorder.calls if not call.is_view)
     for call in recorder.calls:
@@ -169,13 +169,13 @@ def assemble(
 
 
 def _note_appending(operators: list[Operator]) -> list[str]:
-    """Return the note on a given past to which new rows are appended; none without such a past."""
+    """Return the note that `cat` calls append rows to given keys and values; an empty list without such calls."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat appends new rows to given keys and values{APPENDED}"] if count else []
 
 
 def _note_decompositions(operators: list[Operator]) -> list[str]:
-    """Return the note on the assumptions about decompositions; none without decompositions."""
+    """Return the note on dependent steps and precision of matrix decompositions; an empty list without any."""
     steps = Counter[str]()
     for operator in operators:
         if operator.is_decomposition:

@@ -16,7 +16,7 @@ from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touch
 
 @attrs.define
 class Assembly:
-    """Operators so far, with their traffic and dependences."""
+    """Operators of a workload under construction, with their memory accesses and data dependences."""
 
     recorder: Recorder
     places: Places
@@ -39,10 +39,10 @@ class Assembly:
         shape: tuple[int, ...] | None = None,
         is_foldable: bool | None = None,
     ) -> int:
-        """Append an operator and return its index; `label` names it in its module, and `shape` replaces the shape of
-        the call's output.
+        """Append an operator for a call and return its index.
 
-        It is foldable if the call depends on no input, unless `is_foldable` is given.
+        `label` is its name within its module, and `shape` replaces the shape of the call's output. Without
+        `is_foldable`, the operator is foldable if the call depends on no input.
         """
         output = call.outputs[0] if call.outputs else None
         if shape is None:
@@ -73,7 +73,9 @@ class Assembly:
         byte_count: int,
         item_bytes: int | None = None,
     ) -> None:
-        """Append an access; without `item_bytes`, those of the tensor's dtype are used."""
+        """Append an access of an operator to a tensor. `item_bytes` defaults to the bytes per element of the tensor's
+        dtype.
+        """
         base = self.recorder.tensors[index].base
         owner = self.recorder.tensors[base]
         is_state = owner.storage in self.places.states
@@ -91,7 +93,9 @@ class Assembly:
         )
 
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
-        """Append the reads of a call, each memory at most once and no more of it than the kernel reads."""
+        """Append the reads of a call. Memory that several arguments share is read once, and only as far as the kernel
+        needs it.
+        """
         tensors = [self.recorder.tensors[index].tensor for index in reads]
         limits: dict[int, int] = {}
         if cost.gathered_count is not None:
@@ -108,7 +112,7 @@ class Assembly:
                 self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 
     def add_writes(self, operator: int, call: RecordedCall, written_count: int | None = None) -> None:
-        """Append the writes of a call, of `written_count` elements at most."""
+        """Append the writes of a call; `written_count` limits the elements written per tensor."""
         for index in call.writes:
             tensor = self.recorder.tensors[index].tensor
             byte_count = touched_bytes(tensor)
@@ -117,7 +121,7 @@ class Assembly:
             self.add_access(operator, tensor, index, "output", byte_count)
 
     def add_edges(self, operator: int, depends: tuple[tuple[int, int], ...]) -> None:
-        """Append edges from (call, tensor) pairs."""
+        """Append an edge to an operator for each (index of the producing call, tensor index)."""
         for producer, tensor in depends:
             self.edges.append(
                 Edge(
@@ -130,7 +134,7 @@ class Assembly:
 
 @attrs.define
 class PassedValue:
-    """Value that an operator of a call passes to a later one; it is created when it is first written."""
+    """Intermediate tensor between two operators of one call; the first write creates it."""
 
     assembly: Assembly
     shape: tuple[int, ...]

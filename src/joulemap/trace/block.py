@@ -146,7 +146,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the new token's state and the caches with it appended."""
+        """Return (state of the new token, keys, values); the new token is appended to keys and values."""
         batch, tokens, width = x.shape
         packed = self.projection(self.norm1(x)).view(batch, tokens, 3, self.heads, width // self.heads)
         query, key, value = packed.permute(2, 0, 3, 1, 4).unbind(0)
@@ -221,7 +221,9 @@ class StreamCopy(nn.Module):
         self.example_inputs = torch.empty(1, elements, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the negative of `x`: an operation per element, because a copy engine may perform a pure copy."""
+        """Return the negative of `x`. Negation keeps the copy on the compute units; a copy engine may perform a pure
+        copy.
+        """
         return torch.neg(x)
 
 
@@ -242,7 +244,7 @@ BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
 
 
 def find_family(name: str) -> str:
-    """Return the family under which a block is scored."""
+    """Return the model family under which a block's errors are reported: `bert` or `block`."""
     return "bert" if name.startswith("bert_") else "block"
 
 

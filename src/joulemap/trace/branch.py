@@ -27,7 +27,7 @@ from joulemap.trace.tape import Step, Tape
 
 
 def describe_blocks(block_mask: Sequence[Any]) -> str:
-    """Return a note on the blocks that a block mask omits, as far as its values are known."""
+    """Return a note on the blocks of scores that a FlexAttention mask omits; empty without a mask."""
     tensors = [part for part in block_mask if isinstance(part, torch.Tensor)]
     if len(tensors) < 2:
         return ""
@@ -48,10 +48,9 @@ _REAL: Final[dict[int, torch.Tensor]] = {}
 
 @contextlib.contextmanager
 def flex_attention_on_meta() -> Iterator[None]:
-    """Let FlexAttention take tensors without storage, and block masks that were made on any device.
+    """Let FlexAttention accept tensors without storage, and block masks made on any device.
 
-    Its function refuses other devices before its operator is reached, by `_validate_device` and by the device of the
-    mask.
+    Without this context, `_validate_device` and a check of the mask's device refuse such arguments.
     """
     from torch.nn.attention import flex_attention as flex
 
@@ -187,7 +186,9 @@ def _flex_attention(
     score_buffers: Sequence[Any] = (),
     _mask_buffers: Sequence[Any] = (),
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Record one attention over all scores, as `torch.nn.functional.scaled_dot_product_attention` computes it."""
+    """Record one attention over all scores, including masked blocks, like
+    `torch.nn.functional.scaled_dot_product_attention`.
+    """
     with tape.on_trial() as calls:
         position = [torch.empty((), dtype=torch.int32, device="meta") for _ in range(4)]
         score_mod(torch.empty((), dtype=query.dtype, device="meta"), *position, *score_buffers)

@@ -14,14 +14,14 @@ MOST_LISTED: Final = 4
 """Maximum tensors of an operator whose sizes an error states."""
 
 SIZES: Final = " in "
-"""Start of the note with the sizes."""
+"""Beginning of the note that `add_sizes` appends to an error."""
 
 GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot set version_counter for inference")
-"""Parts of the texts with which torch refuses a gradient in inference mode."""
+"""Fragments of torch's error messages about gradients in inference mode."""
 
 
 def functions_of(error: BaseException) -> set[CodeType]:
-    """Return the functions in an error's traceback."""
+    """Return the code objects of the functions in an error's traceback."""
     return {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
 
 
@@ -31,7 +31,7 @@ def wants_gradients(error: BaseException) -> bool:
 
 
 def add_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Add the sizes of an operator's tensors to its error, if the error names no size."""
+    """Append a note with the sizes of an operator's tensors to its error, if the error text contains no digit."""
     if not re.search(r"\d", text_of(error)):
         sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_LISTED])
         error.add_note(f"{SIZES}{name} of {' and '.join(sizes)}")

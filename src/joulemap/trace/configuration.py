@@ -1,6 +1,6 @@
 """Model configurations from users: regular files of bounded size, with finite numbers and plausible sizes.
 
-Every `config.json` is read here: of decoders that are known by their sizes, and of hub models that are traced.
+This module reads every `config.json`, of hub models that are traced and of decoders that are derived from their sizes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from joulemap.trace.source import QUANTIZATION_FILES, find_quantization_files
 QUANTIZATION: Final = "quantization_config"
 
 MOST_BYTES: Final = 10_000_000
-"""Maximum bytes of a configuration; the longest published ones list modules by name in less than a tenth of it."""
+"""Maximum bytes of a configuration file; the longest published files have less than a tenth of this."""
 
 DEEPEST: Final = 50
-"""Maximum depth of nested objects and lists."""
+"""Maximum nesting depth of objects and lists in a configuration."""
 
 LARGEST_COUNT: Final = 2_000_000_000
-"""Limit of any count; no published configuration has one above 2^31."""
+"""Maximum of a setting without a limit in `LARGEST`; no published configuration has a number above 2^31."""
 
 LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (re.compile(r"experts(_per_tok)?$|topk$|top_k"), 10_000),
@@ -36,12 +36,15 @@ LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (re.compile(r"position|positions$|seq_len|seq_length|context|window|chunk|max_length"), 1_000_000_000),
     (re.compile(r"^dim$|_dim$|size$|_embd$|^d_model$|^d_ff$|inner$|_rank$|width$|channels$"), 4_194_304),
 )
-"""Pattern of names -> limit of their sizes, the first that applies. Limits are several times the largest published
-sizes (126 layers, 512 experts, 256 heads, a width of 53,248, a vocabulary of 262,400, a context of 10 million)."""
+"""(pattern of a setting's name, maximum value); the first pattern that matches applies.
+
+Limits are several times the largest published sizes: 126 layers, 512 experts, 256 heads, a width of 53,248, a
+vocabulary of 262,400 and a context of 10 million.
+"""
 
 
 BOUND: Final = "_limit"
-"""Ending of the names whose values may be infinite; no size has such a name."""
+"""Suffix of settings whose values may be infinite; no size has such a name."""
 
 
 def find_limit(name: str) -> int:
@@ -50,10 +53,10 @@ def find_limit(name: str) -> int:
 
 
 def read_configuration(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file; ModelError, with the name of the file, if it is not a configuration.
+    """Return the settings in a configuration file. `name` is the file's name in error messages.
 
-    Refused are devices and named pipes, long files, JSON other than an object, nesting beyond the limit, and numbers
-    that are not finite, except an infinite limit (`"time_step_limit": [0.0, Infinity]` of Nemotron-H).
+    Raises ModelError for devices, named pipes, long files, JSON other than an object, deep nesting and numbers that are
+    not finite. Limits such as `"time_step_limit": [0.0, Infinity]` of Nemotron-H may be infinite.
     """
     shown = quote(name)
     try:
@@ -72,9 +75,9 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file; a file next to it may add the quantization of the checkpoint.
+    """Return the settings in a configuration file, with the checkpoint's quantization from a file next to it, if any.
 
-    Raises like `read_configuration`.
+    Raises ModelError like `read_configuration`.
     """
     values = read_configuration(path, name)
     for file in find_quantization_files(path):
@@ -94,7 +97,7 @@ def _read_constant(text: str) -> float:
 
 
 def _check_finite(values: Mapping[str, Any], shown: str) -> None:
-    """Raise ModelError for a number that is not finite, and for nesting beyond the limit."""
+    """Raise ModelError for a number that is not finite, or for nesting beyond `DEEPEST`."""
     waiting: list[tuple[str, Any, int]] = [("", values, 0)]
     while waiting:
         name, value, level = waiting.pop()
@@ -109,7 +112,7 @@ def _check_finite(values: Mapping[str, Any], shown: str) -> None:
 
 
 def check_sizes(values: Mapping[str, Any], model: str) -> None:
-    """Raise ModelError for a size beyond its limit, at any depth, before anything is built from it."""
+    """Raise ModelError if a size at any depth exceeds its limit. Call this before anything is built from the sizes."""
     for name, value in _list_numbers(values, ""):
         limit = find_limit(name)
         if abs(value) > limit and limit < LARGEST_COUNT:
@@ -128,7 +131,7 @@ def _list_numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:
 
 
 def read_whole(name: str, value: Any, model: str, least: int = 0) -> int:
-    """Return a setting that is an integer within its limits; ModelError for anything else."""
+    """Return a setting as an integer. Raise ModelError if it is not a whole number from `least` to its limit."""
     limit = find_limit(name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= limit or value != int(value):
@@ -137,7 +140,7 @@ def read_whole(name: str, value: Any, model: str, least: int = 0) -> int:
 
 
 def _show(value: object) -> str:
-    """Return a value as an error shows it: short, with thousands separators."""
+    """Return a value as a short text for an error message, with thousands separators."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if abs(value) < LARGEST_COUNT**2 else f"a number of {len(str(value))} digits"
     return repr(value)[:60]

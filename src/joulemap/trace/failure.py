@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def explain(error: BaseException, recorder: Tape) -> str:
-    """Return the cause of an error, the last module called, and the line of the user's code."""
+    """Return one line with the cause of an error, the last module called, and the line of the user's code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
 
@@ -73,7 +73,7 @@ def _installed_place(error: BaseException) -> str:
 
 
 def _describe_assertion(error: BaseException, reason: str) -> str:
-    """Return the reason of a failed assertion: its source line if it has no message."""
+    """Return the message of a failed assertion, or its source line if it has no message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     line = linecache.getline(frame.filename, frame.lineno or 0).strip()
     if reason == "AssertionError" and line.startswith("assert"):
@@ -135,4 +135,4 @@ _REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         ),
     )
 )
-"""(pattern of an error of torch, function that returns its meaning for a traced model)."""
+"""(pattern of a torch error message, function that explains a match for a traced model)."""

@@ -32,12 +32,12 @@ STDOUT: Final = 1
 STDERR: Final = 2
 
 LONGEST: Final = 300
-"""Maximum characters of an error that are shown."""
+"""Maximum characters of a user's error message that are shown."""
 
 _ALONE: Final = threading.RLock()
 
 _NOT_USERS: Final = (Path(__file__).parents[1], Path(os.__file__).parent)
-"""Folders whose files are not the user's: this package, and the standard library with the packages installed there."""
+"""Folders whose files are not user code: this package, the standard library and installed packages."""
 
 
 _INSTALLED: Final = {"site-packages", "dist-packages"}
@@ -45,11 +45,11 @@ _INSTALLED: Final = {"site-packages", "dist-packages"}
 
 @contextlib.contextmanager
 def hosting(model: str) -> Iterator[None]:
-    """Run user code inside; its errors become a ModelError of one line, except Ctrl-C and our own errors.
+    """Run user code in this context. Its errors become a ModelError of one line, except Ctrl-C and JoulemapError.
 
-    All output, by any means, goes to stderr. Afterwards the working directory, environment, signal handlers, streams,
-    built-in functions and torch's defaults are restored. Inside, torch has its own defaults, and models of hubs have no
-    network.
+    All output goes to stderr, also that of other processes and native code. Afterwards the working directory,
+    environment, signal handlers, streams, built-in functions and torch's defaults are restored. Inside, torch has its
+    own defaults, and model hubs have no network.
     """
     with _ALONE, contextlib.ExitStack() as stack:
         for keep in (_keep_interrupt, _keep_folder, _keep_signals, _keep_interpreter, _keep_streams, _keep_torch):
@@ -62,7 +62,7 @@ def hosting(model: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(describe: Callable[[BaseException], str]) -> Iterator[None]:
-    """Turn any error inside into a ModelError with this description, except Ctrl-C and our own errors."""
+    """Convert errors in a `with` block to a ModelError with the text of `describe`, except Ctrl-C and JoulemapError."""
     try:
         yield
     except (JoulemapError, Interrupted):
@@ -81,7 +81,7 @@ def first_line(error: BaseException) -> str:
 
 
 def describe_place(error: BaseException) -> str:
-    """Return the last line of user code in an error's traceback, to append to its text."""
+    """Return text about the last line of user code in an error's traceback, to append to the error message."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"; {Path(error.filename).name}" + (f", line {error.lineno}" if error.lineno else "")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -94,7 +94,7 @@ def describe_place(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _keep_interrupt() -> Iterator[None]:
-    """Distinguish Ctrl-C from a `KeyboardInterrupt` of the guest, in a program without its own handler."""
+    """Distinguish Ctrl-C from a `KeyboardInterrupt` that user code raises, in a program without its own handler."""
     is_ours = _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:
         signal.signal(signal.SIGINT, _interrupt)
@@ -128,7 +128,9 @@ def _keep_folder() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keep_signals() -> Iterator[None]:
-    """Restore signal handlers, the wakeup descriptor and an alarm; only the main thread can have changed them."""
+    """Restore signal handlers and the wakeup descriptor on exit, and stop an alarm started inside. Only the main thread
+    can change these, so other threads do nothing.
+    """
     if not _is_main_thread():
         yield
         return
@@ -154,7 +156,7 @@ def _is_main_thread() -> bool:
 
 @contextlib.contextmanager
 def _keep_interpreter() -> Iterator[None]:
-    """Restore the environment, the search path of modules, built-in functions and random numbers."""
+    """Restore the environment, module search path, built-in functions and random state on exit."""
     builtins = vars(sys.modules["builtins"])
     functions, environment, variables = dict(builtins), os.environ, dict(os.environ)
     path, entries, arguments = sys.path, list(sys.path), list(sys.argv)
@@ -197,14 +199,14 @@ class _UnclosableStream:
 
 
 class _SplitStream:
-    """Stream that redirects the output of guest threads that are still running."""
+    """Stream that sends the output of user threads that outlive their `hosting` context to another stream."""
 
     def __init__(self, stream: TextIO, aside: TextIO) -> None:
         self._stream, self._aside = stream, aside
         self._guests: set[threading.Thread] = set()
 
     def part_from(self, threads: set[threading.Thread]) -> None:
-        """Send the output of these threads to the other stream as well."""
+        """Redirect the output of these threads too, and stop tracking threads that have ended."""
         self._guests = {thread for thread in self._guests | threads if thread.is_alive()}
 
     def __getattr__(self, name: str) -> Any:
@@ -213,7 +215,7 @@ class _SplitStream:
 
 @contextlib.contextmanager
 def _keep_streams() -> Iterator[None]:
-    """Send to stderr the output of Python, of other processes, and of libraries below Python's streams."""
+    """Send all output to stderr: of Python, of other processes, and of libraries that bypass Python's streams."""
     stdout, stderr = sys.stdout, sys.stderr
     talk = cast("TextIO", _UnclosableStream(open(os.devnull, "w") if stderr is None else stderr))  # noqa: SIM115
     _flush(stdout, stderr)
@@ -242,7 +244,7 @@ def _flush(*streams: TextIO | None) -> None:
 
 @contextlib.contextmanager
 def _watch_threads() -> Iterator[set[threading.Thread]]:
-    """Yield the set of threads that are started inside, by this thread or by one of them."""
+    """Yield the set of threads that this thread or its child threads start in the context; the set grows meanwhile."""
     started: set[threading.Thread] = set()
     usual, host = threading.Thread.start, threading.current_thread()
 
@@ -282,7 +284,7 @@ def _keep_descriptors() -> Iterator[None]:
 
 
 def _revive(stream: TextIO, number: int) -> TextIO:
-    """Return a stream, or another one on the same descriptor if the guest has closed it."""
+    """Return a stream, or a new one on its descriptor if user code has closed it."""
     try:
         is_closed = stream is not None and stream.closed
     except ValueError:  # the buffer was detached
@@ -292,7 +294,9 @@ def _revive(stream: TextIO, number: int) -> TextIO:
 
 @contextlib.contextmanager
 def _keep_torch() -> Iterator[None]:
-    """Trace with single precision as the default and no default device, whatever this program has set."""
+    """Use single precision as torch's default and no default device in this context, and restore the program's settings
+    afterwards.
+    """
     dtype, device = torch.get_default_dtype(), default_device()
     is_deterministic = torch.are_deterministic_algorithms_enabled()
     warns_only = torch.is_deterministic_algorithms_warn_only_enabled()

@@ -26,22 +26,24 @@ _NESTED: Final = str(Path(torch.nested.__file__).parent)
 """Folder of `torch.nested`, whose code reads the values of offsets."""
 
 _OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
-"""Folders whose code is not a model's: those of torch and of this package."""
+"""Folders whose code is not part of a model: those of torch and of this package."""
 
 MOST: Final = 2**27
-"""Maximum numbers that leave torch at once, as zeros."""
+"""Maximum elements of a tensor that a model may convert to Python or numpy; the converted values are zeros."""
 
 LIST_NOTE: Final = "numbers read from data are assumed to be 0, 1.0 or False"
 ARRAY_NOTE: Final = "an array is assumed to hold zeros; what numpy computes is not counted"
 
 CAPABILITY: Final = (9, 0)
-"""Compute capability that a model sees, whatever GPU this machine has; one with all of torch's own kernels."""
+"""CUDA compute capability reported to a model, regardless of this machine. It is one that all of torch's own kernels
+support.
+"""
 
 Wrapped = Callable[..., Any]
 
 
 class _Generator(torch.Generator):
-    """Random number generator on the device of the trace, whatever device is requested."""
+    """Random number generator on the trace's device, whatever device the model requests."""
 
     def __new__(cls, *_device: Any, **_named: Any) -> _Generator:
         return super().__new__(cls)
@@ -53,7 +55,7 @@ CPU: Final = torch.device("cpu")
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
-    """Answer requests for the data of tensors without storage, and hide all devices except the trace's."""
+    """Give stand-ins to a model that reads data of tensors without storage, and hide all devices except the trace's."""
     with META:
         torch.empty(0)  # torch lists its tensor factories when a device is first used, so before they are replaced
     before = torch._C._only_lift_cpu_tensors()
@@ -76,8 +78,7 @@ def on_one_device(tape: Tape) -> Iterator[None]:
 def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of an operator with every device replaced by the trace's.
 
-    An operator on a tensor without storage stays on meta. Anything else is made on the CPU, whatever device is
-    requested.
+    The device is meta if the first tensor argument has no storage, and the CPU otherwise, whatever the model requests.
     """
     named = kwargs.get("device")
     if named is None and not any(isinstance(one, torch.device) for one in args):
@@ -92,7 +93,7 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Return whether a frame runs code of torch or of this package, and not of a model."""
+    """Return whether a frame runs code of torch or of this package rather than the model's code."""
     return frame.f_code.co_filename.startswith(_OURS)
 
 

@@ -47,7 +47,7 @@ def attention_as_in_inference() -> Iterator[None]:
 
 
 def _is_plain(module: Attention, query: Any, key: Any, value: Any, kwargs: dict[str, Any]) -> bool:
-    """Return whether the fast path takes this call, and computes no weights for the caller."""
+    """Return whether the fast path accepts this call: self-attention without masks or returned attention weights."""
     masks = (kwargs.get(name) for name in ("key_padding_mask", "attn_mask"))
     return (
         kwargs.get("need_weights", True) is False
@@ -79,7 +79,8 @@ def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
 
 
 def attended_on_meta(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_rest: Any, **_named: Any) -> Any:
-    """Return the output of a fused attention kernel: of shape (..., heads, tokens, width), with tokens first in memory.
+    """Return an empty output of a fused attention kernel, of shape (..., heads, tokens, width) with tokens first in
+    memory.
 
     Source: the flash, memory-efficient and cuDNN kernels of PyTorch all allocate (batch, tokens, heads, width) and
     return its transpose.
@@ -95,9 +96,11 @@ def grouped_on_meta(
     _bias: torch.Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Return the output of a grouped GEMM, whose rows start at multiples of 16 bytes.
+    """Return an empty output of a grouped GEMM, whose rows start at multiples of 16 bytes.
 
-    The shape rule of PyTorch before 2.15 refuses float32, and float16 without a GPU, though its kernels take both.
+    PyTorch before 2.15 has a shape rule that refuses float32, and float16 without a GPU, though its kernels accept
+    both.
+
     Source: aten/src/ATen/native/GroupedMMUtils.h, `_grouped_mm_validate_inputs`,
     `compute_grouped_gemm_output_size_stride`.
     """
@@ -131,10 +134,11 @@ _GROUPED_TYPES: Final = frozenset({torch.float32, torch.float16, torch.bfloat16}
 def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the operands of a batched GEMM as its kernel gets them: copied if it cannot read them in place.
 
-    A batch dimension of size 1 is treated like a larger one with the same layout, so that a trace grows evenly with the
-    batch; at batch 1 this may count a copy that is not made.
-    Source: aten/src/ATen/native/LinearAlgebra.cpp, `_matmul_impl`: both are expanded to the common batch and reshaped
-    to three dimensions, which copies an operand without such a view.
+    A batch dimension of size 1 is treated like a larger one with the same layout, so that costs grow linearly with the
+    batch. At batch 1 this may count a copy that PyTorch does not make.
+
+    Source: aten/src/ATen/native/LinearAlgebra.cpp, `_matmul_impl`: both operands are expanded to the common batch and
+    reshaped to three dimensions, which copies an operand without such a view.
     """
     if min(left.dim(), right.dim()) < 3:
         return left, right
@@ -154,9 +158,11 @@ def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
 
 
 def find_filled_mask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the mask of an `index_put_` that ATen runs as `masked_fill_`; None for any other.
+    """Return the mask of an `index_put_` call that ATen runs as `masked_fill_`, such as `x[mask] = 0`; None for other
+    calls.
 
-    `x[mask] = 0` is such a call. The mask broadcasts to the tensor that is filled.
+    The returned mask broadcasts to the tensor that is filled.
+
     Source: aten/src/ATen/native/IndexingUtils.h, `canDispatchToMaskedFill`.
     """
     target, indices, value, *rest = args
@@ -243,13 +249,13 @@ INDEX_NOTE: Final = "every element of a mask is assumed to be selected"
 
 
 MOST_ZEROS: Final = 2**24
-"""Maximum elements on which an operator without any other rule is run."""
+"""Maximum input elements for which `run_on_zeros` runs an operator."""
 
 
 def run_on_zeros(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the result of an operator without a rule for shapes, without storage: the operator is run on zeros.
+    """Run an operator without a shape rule on zeros, and return its result without storage.
 
-    NotImplemented if there are too many elements, or a tensor is not dense.
+    Returns NotImplemented if the inputs have more than `MOST_ZEROS` elements, or a tensor is not dense.
     """
     tensors = tensors_in((args, kwargs))
     if sum(tensor.numel() for tensor in tensors) > MOST_ZEROS or not _are_dense(tensors):
@@ -278,10 +284,10 @@ def _are_dense(tensors: Sequence[torch.Tensor]) -> bool:
 
 @contextlib.contextmanager
 def one_suppression_for_all_classes() -> Iterator[None]:
-    """Prevent torchvision from suppressing boxes class by class, a loop whose length depends on data.
+    """Prevent torchvision from suppressing boxes class by class, in a loop whose length depends on data.
 
-    Boxes of different classes are moved apart and suppressed together, as torchvision does itself for up to 20,000
-    boxes on a GPU. One `nms` over all boxes is the worst case of the same work.
+    Boxes of different classes get disjoint coordinates and one `nms` call, as torchvision does for up to 20,000 boxes
+    on a GPU. One `nms` over all boxes is the worst case of the same work.
     """
     try:
         from torchvision.ops import boxes
@@ -297,17 +303,17 @@ def one_suppression_for_all_classes() -> Iterator[None]:
 
 
 def selects(index: torch.Tensor) -> bool:
-    """Return True if an index is a mask, which selects the elements where it is true."""
+    """Return whether an index is a mask, which selects the elements where it is true."""
     return index.dtype in (torch.bool, torch.uint8)
 
 
 def is_mask(index: Any) -> bool:
-    """Return True if an index is a mask (bool or uint8) on the meta device."""
+    """Return whether an index is a mask (bool or uint8) on the meta device."""
     return isinstance(index, torch.Tensor) and selects(index) and index.is_meta
 
 
 def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
-    """Return the indices with each mask replaced by the positions of all its elements, and whether there was one."""
+    """Return (indices, whether there was a mask). Each mask is replaced by the positions of all its elements."""
     expanded: list[Any] = []
     found = False
     for index in indices:

@@ -50,9 +50,10 @@ _LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_
 
 
 def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
-    """Return (module, inputs) of a timm model with arguments of `timm.create_model`; the image follows them.
+    """Return (module, inputs) of a timm model built with these arguments of `timm.create_model`.
 
-    Raises UnknownNameError for an unknown name, UsageError for an argument that the model does not take.
+    The input image has the size and channels of the arguments, else of the model's configuration. Raises
+    UnknownNameError for an unknown model, UsageError for an argument that the model does not take.
     """
     import timm
 
@@ -75,7 +76,9 @@ def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[tor
 
 
 def _takes(timm: Any, request: ModelRequest) -> str:
-    """Return, as text, the arguments of a timm model: those of the first of its classes that names any."""
+    """Return text that lists the arguments of a timm model, found in the constructor of its class or nearest base class
+    with any.
+    """
     with build_on_meta():
         module = timm.create_model(request.factory, pretrained=False)
     for kind in type(module).__mro__:
@@ -92,7 +95,7 @@ def _takes(timm: Any, request: ModelRequest) -> str:
 
 
 def _image_of(module: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return channels, height and width of a timm model's image: of its configuration, or of its arguments."""
+    """Return (channels, height, width) of a timm model's image, from `arguments` or else the model's configuration."""
     configuration = getattr(module, "pretrained_cfg", None) or module.default_cfg
     channels, *size = configuration["input_size"]
     wanted = arguments.get("img_size", arguments.get("input_size"))

@@ -1,4 +1,4 @@
-"""Limits for traces that would not end: on a forward pass's operators, and on time."""
+"""Limits for traces that would not end: maximum operators of a forward pass, and maximum time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
 MOST_OPERATORS: Final = 1_000_000
 MOST_SECONDS: Final = 180
 MOST_ASKED: Final = 2_000
-"""Maximum times that a data-dependent condition at one place in a model may evaluate to False."""
+"""Maximum times that a data-dependent condition at one place in a model may evaluate to False in a pass."""
 
 GRACE_S: Final = 5.0
-"""Maximum delay in seconds after the time limit."""
+"""Seconds between attempts to stop a trace that exceeded its time limit."""
 
 _is_limited: ContextVar[bool] = ContextVar("_is_limited", default=False)
 
@@ -35,8 +35,8 @@ _LOOP: Final = "it may loop without end, as where data that a trace does not hav
 
 
 class OutOfTimeError(BaseException):
-    """Time limit exceeded while building a model or running its forward pass; a bare `except Exception` does not catch
-    it.
+    """Time limit exceeded while building a model or running its forward pass. User code with `except Exception` does
+    not catch it.
     """
 
     def __str__(self) -> str:
@@ -81,16 +81,16 @@ def _whole(variable: str, usual: int) -> int:
 
 
 def describe_limit(error: BaseException) -> str:
-    """Return the limit that was exceeded and the remedy; empty for another error."""
+    """Return which limit an error reports, and the remedy; empty if the error reports none."""
     return str(error) if isinstance(error, OutOfTimeError | OutOfOperatorsError | OutOfAnswersError) else ""
 
 
 @contextlib.contextmanager
 def limited_time(model: str) -> Iterator[None]:
-    """Raise OutOfTimeError in this thread when the time is over, again if the code continues.
+    """Raise OutOfTimeError in this thread when the time limit is reached, and again if the code continues.
 
-    If the thread takes no step of Python, as in a sleep, a command of ours ends the process. A limit inside another
-    limit has no effect.
+    A thread that executes no Python, as in a sleep, cannot be interrupted; a command of joulemap then ends the process.
+    A nested limit has no effect.
     """
     if _is_limited.get():
         yield
@@ -126,15 +126,15 @@ def limited_time(model: str) -> Iterator[None]:
 
 
 def _raise_in(thread: int) -> None:
-    """Make a thread raise OutOfTimeError at its next step."""
+    """Make a thread raise OutOfTimeError at its next bytecode instruction."""
     if ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError)) == 0:
         raise ModelError("the thread that traces has ended")
 
 
 def _let_arrive() -> None:
-    """Catch an exception that was raised in this thread and has not arrived, so that it is not raised elsewhere.
+    """Catch an exception raised for this thread that is still pending, so that it does not appear in later code.
 
-    Withdrawing it instead would make the interpreter look for it at every step from then on.
+    Withdrawing the exception instead would slow down every later step of the interpreter.
     """
     with contextlib.suppress(OutOfTimeError):
         for _ in range(_STEPS):

@@ -1,4 +1,4 @@
-"""Values that a forward pass on meta reads on the host: its input numbers and results read back."""
+"""Values that a model's code reads during a forward pass on meta: devices, its input numbers, and results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class ReportedDevice:
         """Device of tensors whose values the trace has: equal to `_device`, but another object."""
 
     def answer(self, func: Any, args: Sequence[Any]) -> Any:
-        """Return the answer to a function that asks for the device of a tensor; NotImplemented for any other."""
+        """Return the reported device or device property that a function asks for; NotImplemented for any other
+        function.
+        """
         question = _QUESTIONS.get(func)
         if question is None or is_ours(sys._getframe(2)):
             return NotImplemented
@@ -74,10 +76,10 @@ _ASSIGN: Final = torch.Tensor.__setitem__
 
 
 class HostValues(TorchFunctionMode):
-    """Mode that keeps the values of tensors made from Python numbers, although they are moved to the
-    activations' device.
+    """Mode that keeps the values of tensors made from Python numbers, although the tensors move to the activations'
+    device.
 
-    A list that is read from an input is reported to the recorder, because later tensors may depend on it.
+    When a model reads a list from an input, the recorder is told, because later tensors may depend on the list.
     """
 
     def __init__(self, recorder: Recorder, reported: ReportedDevice | None = None) -> None:

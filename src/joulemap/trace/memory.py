@@ -1,4 +1,4 @@
-"""Memory limit for building a model, and the memory that it has taken."""
+"""Memory limit for building a model, and a counter of the memory allocated meanwhile."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _LIMITS: Final = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "m
 
 
 def allowed_bytes(limit_bytes: float | None) -> float:
-    """Return a limit, or half of the free memory if there is none."""
+    """Return `limit_bytes`, or half of the free memory if it is None."""
     return SHARE * free_bytes() if limit_bytes is None else limit_bytes
 
 
 def free_bytes() -> float:
-    """Return the memory available to this process: of the machine or of its control groups."""
+    """Return the bytes of memory available to this process, on the machine and within its control groups."""
     return min(_free_of_machine(), *_free_of_groups(), math.inf)
 
 
@@ -50,7 +50,7 @@ def _free_of_machine() -> float:
 
 
 def _free_of_groups() -> Iterator[float]:
-    """Yield the memory that each control group of this process has left; its file cache counts as free."""
+    """Yield the bytes that each control group of this process may still allocate; its file cache counts as free."""
     try:
         lines = _OWN_GROUPS.read_text().splitlines()
     except OSError:
@@ -89,8 +89,8 @@ _META: Final = torch.device("meta")
 class Meter(TorchDispatchMode):
     """Counter of allocated tensor bytes, which raises ModelError before they exceed a limit.
 
-    A tensor with storage loses it when it meets one without, so that values that a constructor computes from weights
-    have a shape.
+    An operator on tensors with and without storage runs without storage, because a constructor may compute values from
+    weights that have none.
     """
 
     def __init__(self, limit_bytes: float) -> None:
@@ -141,7 +141,7 @@ class Meter(TorchDispatchMode):
 
 
 def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return True if all tensors of a call are plain arguments without storage; False is inconclusive."""
+    """Return whether all tensors of a call are plain arguments without storage. False may also mean nested tensors."""
     found = False
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.Tensor):
@@ -154,7 +154,9 @@ def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments, all without storage if one of them has none; RuntimeError if that would lose a value."""
+    """Return the arguments of a call, all without storage if one of them has none. Raise RuntimeError if that would
+    lose a value.
+    """
     tensors = tensors_in((args, kwargs))
     if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta or not tensor.dim() for tensor in tensors):
         return args, kwargs
@@ -168,7 +170,7 @@ def _without_storage(value: Any) -> Any:
 
 
 def _foresee(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Return the bytes that an operator is about to allocate; 0 if its shapes alone do not determine them."""
+    """Return the bytes that an operator will allocate; 0 if shapes alone do not determine them."""
     if func.is_view or func._schema.is_mutable:
         return 0
     tensors = tensors_in((args, kwargs))

@@ -1,4 +1,4 @@
-"""Workload of a module, which runs once on the meta device."""
+"""Trace of a module, which runs once on the meta device, to a workload."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ from joulemap.trace.thread import following_threads
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
-"""Maximum data-dependent conditions that evaluate to True."""
+"""Maximum data-dependent conditions of a model that are assumed True after a failed pass."""
 
 
 @contextlib.contextmanager
 def build_with_storage(limit_bytes: float | None = None) -> Iterator[None]:
-    """Within this context, let `build_on_meta` allocate and initialize weights as their constructors do, up to a
-    limit.
-    """
+    """Make `build_on_meta` allocate and initialize weights in this context, up to a memory limit."""
     with take("real", limit_bytes):
         yield
 
 
 @contextlib.contextmanager
 def build_on_meta() -> Iterator[None]:
-    """Build modules inside without allocating their weights, unless an outer context sets another way."""
+    """Build modules in this context without allocating their weights, unless an outer context sets another way."""
     with building(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _to_meta(value: Any) -> Any:
-    """Return a tensor without storage in place of a tensor, also of a fake one; any other value unchanged."""
+    """Return a copy without storage of a tensor or fake tensor; any other value unchanged."""
     if isinstance(value, FakeTensor):
         return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
 def _weight(value: torch.Tensor) -> torch.Tensor:
-    """Return the traced form of a weight: without storage, unless it is sparse."""
+    """Return a weight without storage; a sparse weight keeps its storage."""
     return value if is_sparse(value) else cast(torch.Tensor, _to_meta(value))
 
 
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return the traced form of an input: with values if it is sparse, or small integers or booleans; else without."""
+    """Return an input for a trace. Sparse tensors and small integer or boolean tensors keep their values; others lose
+    storage.
+    """
     if is_sparse(value):
         return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
@@ -79,9 +79,9 @@ def _as_it_is(value: torch.Tensor) -> torch.Tensor:
 def _copy_on_meta(
     module: torch.nn.Module, replaced: Sequence[tuple[torch.nn.Module, torch.nn.Module]] = ()
 ) -> torch.nn.Module:
-    """Return a copy of the module whose tensors have no storage, without allocating its weights a second time.
+    """Return a copy of a module whose tensors have no storage, without allocating its weights a second time.
 
-    The parts in `replaced` are exchanged for their replacements.
+    `replaced` has pairs (part of the module, replacement in the copy).
     """
     memo: dict[int, Any] = {
         id(parameter): torch.nn.Parameter(_weight(parameter.detach()), requires_grad=parameter.requires_grad)
@@ -107,7 +107,9 @@ def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module,
 
 @contextlib.contextmanager
 def _copying_any_tensor() -> Iterator[None]:
-    """Make every tensor copyable, also one computed from weights; large ones are copied without their storage."""
+    """Allow `deepcopy` of every tensor in this context, also of tensors computed from weights. Copies of large tensors
+    have no storage.
+    """
     usual = torch.Tensor.__deepcopy__
 
     def copied(tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
@@ -141,7 +143,7 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
 def _run(
     module: torch.nn.Module, make_inputs: Callable[[], tuple[Any, Any]], model: str
 ) -> tuple[Recorder, tuple[Any, Any], Any]:
-    """Return the record of a forward pass, its inputs and its result; ModelError if it fails.
+    """Return (recorder, inputs, result) of a forward pass. Raise ModelError if it fails.
 
     A failed pass is run again in four cases:
 
@@ -150,7 +152,7 @@ def _run(
     - It computes with a mask or a count that a stand-in replaced.
     - It asked for its device, and another device has not been tried.
 
-    If passes fail on all devices, the error is that of the pass that came furthest.
+    If passes fail on all devices, the error of the pass that recorded most calls is raised.
     """
     answered: set[Site] = set()
     settled: set[int] = set()
@@ -249,12 +251,11 @@ def trace_module(
     may_change: bool = False,
     keeps_values: bool = False,
 ) -> Workload:
-    """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
+    """Return the workload of `module(*args, **kwargs)` in inference, before fusion.
 
-    With `keeps_values` activations keep their values too, until they meet weights: some models look for empty images.
-
-    The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
-    ModelError, with the module path that was reached, if the forward pass fails.
+    A copy without weights runs on the meta device; with `may_change`, the module itself may run. With `keeps_values`,
+    small inputs keep their values until an operator combines them with weights, because some models look for empty
+    images. Raises ModelError, with the path of the last module reached, if the forward pass fails.
     """
     module, has_packed = _prepare(module, model, may_change=may_change)
     as_traced = _as_it_is if keeps_values else _as_input
@@ -277,13 +278,13 @@ def trace_module(
 def run_module(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, model: str, may_change: bool
 ) -> Any:
-    """Return the result of `module(*args, **kwargs)`, run as in a trace; raises like `trace_module`."""
+    """Return the result of `module(*args, **kwargs)`, run as in `trace_module`, and raise the same errors."""
     module, _ = _prepare(module, model, may_change=may_change)
     return _run(module, lambda: replace_tensors((tuple(args), dict(kwargs)), _as_input), model)[2]
 
 
 def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[torch.nn.Module, bool]:
-    """Return the traced form of a module, without storage and in inference mode, and whether it was quantized."""
+    """Return (module without storage in inference mode, whether it has quantized parts)."""
     lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
     if lazy:
         raise ModelError(

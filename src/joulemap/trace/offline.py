@@ -1,4 +1,6 @@
-"""Model libraries without a network: requests are reported, and nothing is downloaded."""
+"""Model libraries without network access: nothing is downloaded, and each attempted request raises an error with its
+address.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class OfflineError(ConnectionError):
 
 @contextlib.contextmanager
 def offline() -> Iterator[None]:
-    """Block network access of this thread and of threads that it starts. Call it inside `hosting`.
+    """Block network access of this thread and of threads that it starts in this context. Use it inside `hosting`.
 
     Libraries with an offline setting get it before they are imported; any other connection is refused.
     """
@@ -70,7 +72,7 @@ def _refuse(address: Any) -> NoReturn:
 
 
 def find_request(error: BaseException) -> str:
-    """Return the address that an error, or its cause, reports as requested; empty for an error of another kind."""
+    """Return the address that an `OfflineError` in the causes of an error reports as requested; empty without one."""
     cause: BaseException | None = error
     while cause is not None:
         is_refusal = isinstance(cause, OfflineError) or type(cause).__name__ == "OfflineModeIsEnabled"

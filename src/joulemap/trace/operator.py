@@ -1,4 +1,4 @@
-"""Single operators as torch modules, to test `single` against and to measure."""
+"""Single operators as torch modules, to measure them and to test the workloads of `single` against traces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Tensor]]] = {
 
 
 class FunctionModule(nn.Module):
-    """Function of tensors as a module."""
+    """Module that applies a function of tensors."""
 
     def __init__(self, function: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class FunctionModule(nn.Module):
 
 
 def build_operator(operator: SingleOperator, batch: int) -> Built:
-    """Return the module of an operator, and inputs at a batch, without storage.
+    """Return (module of an operator, inputs without storage at a batch size).
 
     Raises ModelError for a kernel that torch does not have.
     """
@@ -94,10 +94,10 @@ def _conv2d(operator: SingleOperator, batch: int) -> Built:
 
 
 def _attention(operator: SingleOperator, batch: int) -> Built:
-    """Return the attention of the last tokens of a sequence over the whole sequence.
+    """Return (module, inputs) of attention from the last tokens of a sequence to the whole sequence.
 
-    Raises ModelError for causal attention with cached tokens, because torch counts the mask from the first key, and for
-    keys that contain their values or are stored in fewer bits.
+    Raises ModelError for causal attention with cached tokens, because torch aligns its mask to the first key. Also
+    raises it for keys that contain their values or are stored in fewer bits.
     """
     if operator.arguments["latent"] or operator.arguments["cache"]:
         raise ModelError(f"{operator} has no torch module: attention in torch needs separate values, as wide as keys")

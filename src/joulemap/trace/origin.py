@@ -1,12 +1,12 @@
 """Origins of data-dependent decisions: the calls that compute a mask or a count from other values.
 
-operators                                                                      origin
-scores > 0.5, cat((mask, ~mask)), x[...]                                       the comparison
-exp(x).long(), masked_fill, repeat_interleave                                  the conversion
-ceil(exp(x)), sum, clamp, long(), item()                                       the rounding
+    operators                                       origin
+    scores > 0.5, cat((mask, ~mask)), x[...]        the comparison
+    exp(x).long(), masked_fill, repeat_interleave   the conversion
+    ceil(exp(x)), sum, clamp, long(), item()        the rounding
 
-A stand-in replaces the result of one operator only. If a pass fails because others computed with the same mask or
-count, its origin gets a value that holds for all of them: every element selected, each repeated once.
+A stand-in replaces the result of one operator only. If a pass fails because other operators use the same mask or count,
+its origin gets a value that holds for all of them: every element selected, each repeated once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDINGS: Final = frozenset({"ceil", "floor", "round", "trunc"})
 """Operators that round to integers."""
 
 MOST_BACK: Final = 24
-"""Maximum calls between an integer and its rounding."""
+"""Maximum calls searched backwards from an integer for the rounding that made it."""
 
 
 def decided_by(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -46,9 +46,10 @@ def find_origins(
     *,
     is_number: bool = False,
 ) -> set[int]:
-    """Return the calls that make a mask, or a count, from unknown values of another kind.
+    """Return the calls that make a mask from values other than masks, or a count from values other than integers.
 
-    The origin of a count is its rounding, if there is one; a single number has no other origin.
+    A count that was rounded has its rounding as origin. With `is_number`, for a single number read by the host, only a
+    rounding counts.
     """
 
     def unknown(producer: int) -> list[int]:

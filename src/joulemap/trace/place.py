@@ -1,12 +1,12 @@
 """Memory of calls: state that persists after a call, results in place of an argument, and calls without effect.
 
-A cache exists before the first call, and is written. Its bytes are not weights, even if a buffer holds it: they come
-from memory and go back there, and not all of them are computed in this inference. An input that is overwritten as a
+A cache exists before the first call, and calls write to it. Its bytes are not weights, even if a buffer holds it: they
+come from memory and return there, and this inference does not compute all of them. An input that is overwritten as a
 whole is not a cache.
 
-A given past to which new rows are joined (`torch.cat`) is a cache as well, but one that frameworks copy. Only the join
-reads the past, and its result is returned or multiplied by another activation, as keys and values are. Features that a
-network joins are read by a convolution or a linear layer instead.
+Given keys and values to which `torch.cat` appends rows are a cache as well, but one that frameworks copy. Only the
+`cat` reads them, and its result is returned or multiplied by another activation. Features that a network concatenates
+differ: a convolution or a linear layer reads them.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _PRODUCTS: Final = frozenset({"bmm", "baddbmm", "matmul", "mm", "mv", "dot", "fl
 _HANDING: Final = frozenset(
     {"_to_copy", "clone", "contiguous", "div", "expand_copy", "mul", "repeat", "repeat_interleave", "reshape", "to"}
 )
-"""Operators whose result still contains the given keys or values."""
+"""Operators that pass on keys or values, possibly scaled, repeated or copied."""
 
 
 @attrs.frozen
 class Places:
-    """Memory of one trace, by storage."""
+    """Storages that outlive the calls of a trace, or that several tensors share."""
 
     states: frozenset[int]
-    """Storages of the model that a pass writes, and inputs that it partly overwrites."""
+    """Storages of the model that the pass writes, and of inputs that it overwrites partly."""
     taken: dict[int, int]
-    """Storage of a result -> storage of the argument whose place it takes."""
+    """Storage of a result -> storage of the argument whose memory it reuses."""
     appending: frozenset[int]
-    """Calls that join rows to a given past."""
+    """Indices of `cat` calls that append rows to given keys or values."""
 
     def root(self, storage: int) -> int:
-        """Return the storage whose memory this one shares."""
+        """Return the storage whose memory `storage` reuses, or `storage` itself."""
         while storage in self.taken:
             storage = self.taken[storage]
         return storage
 
 
 def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
-    """Return the memory that persists after calls.
+    """Return which storages persist after the calls of a trace, and which results reuse an argument's memory.
 
-    An operator that puts values into a copy of its first argument takes the place of that argument. It does so if
-    nothing reads the argument afterwards, and if it is not a parameter, which the next inference needs unchanged.
+    An operator that puts values into a copy of its first argument reuses the memory of that argument. This holds if no
+    later call reads the argument. A parameter is never reused, because the next inference needs it unchanged.
     """
     first: dict[int, RecordedTensor] = {}
     for value in recorder.tensors:
@@ -82,7 +82,7 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
 
 
 def find_past(recorder: Recorder, call: RecordedCall) -> int | None:
-    """Return the tensor that a call joins others to, the first that has elements; None if it joins nothing."""
+    """Return the index of the first nonempty tensor that a `cat` call joins; None for other calls or without one."""
     if call.name != "cat":
         return None
     return next((index for index in call.reads if recorder.tensors[index].tensor.numel()), None)
@@ -91,7 +91,7 @@ def find_past(recorder: Recorder, call: RecordedCall) -> int | None:
 def _find_appending(
     recorder: Recorder, first: dict[int, RecordedTensor], outputs: list[torch.Tensor]
 ) -> frozenset[int]:
-    """Return the calls that join rows to a given past, or to the result of such a call."""
+    """Return the `cat` calls that append rows to given keys or values, or to the result of such a call."""
     calls, tensors = recorder.calls, recorder.tensors
     pasts = {
         number: tensors[past].storage
@@ -108,7 +108,7 @@ def _find_appending(
     returned = {tensors[recorder.find(tensor)].storage for tensor in outputs}
 
     def is_kept(number: int) -> bool:
-        """Return whether the result of a join is returned, joined again or multiplied by another activation."""
+        """Return whether a `cat` result is returned, appended to again, or multiplied by another activation."""
         made = tensors[calls[number].writes[0]].storage
         if made in returned and any(tensors[index].producer is not None for index in calls[number].reads):
             return True
@@ -140,9 +140,10 @@ def _reads_weights(recorder: Recorder, call: RecordedCall) -> bool:
 
 
 def does_nothing(call: RecordedCall, tensors: Sequence[RecordedTensor]) -> bool:
-    """Return whether a call makes or changes nothing because its arguments are empty, so that no kernel is launched.
+    """Return whether a call launches no kernel, because its arguments are empty and it makes or changes nothing.
 
     An operator that searches data for its rows (`nonzero`) does work even if it finds none.
+
     Source: `TensorIterator`, the products and the indexing of ATen return if there is no element to work on.
     """
     if call.is_view:
@@ -162,7 +163,7 @@ def _writes_a_part(call: RecordedCall, tensor: torch.Tensor) -> bool:
 
 
 def _last_reads(recorder: Recorder, outputs: list[torch.Tensor]) -> dict[int, int]:
-    """Return the last call that reads each storage; the outputs of the model are read after all calls."""
+    """Return storage -> last call that reads it. Outputs of the model count as read after the last call."""
     last: dict[int, int] = {}
     for number, call in enumerate(recorder.calls):
         if not call.is_view:

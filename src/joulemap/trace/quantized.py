@@ -1,6 +1,7 @@
-"""Modules with packed int8 weights, replaced by the float modules that they were made from.
+"""Conversion of modules with packed int8 weights back to the float modules from which torch made them.
 
 Packed weights have no shapes on meta. `torch.ao.quantization.quantize_dynamic` and `convert` create such modules.
+
 Source: torch/ao/nn.
 """
 
@@ -36,7 +37,7 @@ _SIZES: Final = ("in_channels", "out_channels", "kernel_size", "stride", "paddin
 
 
 def find_quantized(module: nn.Module) -> Iterator[tuple[nn.Module, nn.Module]]:
-    """Yield (module with packed weights, float module without storage) for all parts of a module."""
+    """Yield (submodule with packed weights, float module without storage) for the submodules of a module."""
     for part in module.modules():
         if _PACKAGE.fullmatch(type(part).__module__):
             made = _unpack(part)
@@ -107,4 +108,4 @@ _MAKERS: Final[dict[str, Callable[[Any], nn.Module]]] = {
     "DeQuantize": lambda _: nn.Identity(),
     "QFunctional": _functional,
 }
-"""Name of a class, without dimensions and fused activations -> function that makes its float module."""
+"""Class name, without dimensions and fused activations -> function that makes the float module."""

@@ -67,7 +67,7 @@ _READ_BY_HOST: Final = frozenset(
 _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
 _MAKES: Final = frozenset({"arange", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
-"""Maximum elements of a tensor whose values are computed."""
+"""Maximum elements of a tensor whose values a trace computes."""
 
 ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
 
@@ -77,7 +77,7 @@ Site = tuple[CodeType, int]
 
 @attrs.define(kw_only=True)
 class RecordedTensor:
-    """Tensor as seen while recording; `base` is the index of the tensor that owns the memory."""
+    """Tensor seen during a forward pass; `base` is the index of the tensor that owns its memory."""
 
     tensor: torch.Tensor
     index: int
@@ -92,16 +92,16 @@ class RecordedTensor:
 
 @attrs.define(kw_only=True)
 class RecordedCall:
-    """One dispatched operator."""
+    """Dispatched operator of a forward pass."""
 
     name: str
     """Name without namespace and overload: `conv2d`."""
     aten: str
     func: Any
-    """Dispatched overload."""
+    """ATen overload that was dispatched."""
     module_path: str
     invocation: int
-    """Number of the innermost module call that contains this operator; its operators share it."""
+    """Number of the innermost module call around this operator; operators of one module call share it."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
@@ -109,19 +109,19 @@ class RecordedCall:
     """Indices of the tensors read, each once, in argument order."""
     writes: tuple[int, ...]
     depends: tuple[tuple[int, int], ...]
-    """(producer call, tensor index) pairs."""
+    """(index of the producing call, tensor index) for each data dependence."""
     is_view: bool
     depends_on_input: bool
     mutates: bool = False
     """True if the call writes to an argument."""
     known: dict[int, torch.Tensor] = attrs.field(factory=dict)
-    """id of a tensor argument -> its values, for a formula that needs them."""
+    """id of a tensor argument -> its known values, for operators whose cost depends on them."""
     score_operations: int = 0
-    """Operations for each score of an attention with a custom score function."""
+    """Operations per score of an attention with a user-defined score function."""
 
 
 class Recorder(TorchDispatchMode):
-    """Recorder of every dispatched operator until its context ends; it keeps strong references to all tensors."""
+    """Mode that records every dispatched operator in its context; it keeps strong references to all tensors."""
 
     supports_higher_order_operators = True
 
@@ -130,15 +130,15 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_left_torch = False
-        """True if data were converted to numpy, so that arrays from numpy may depend on them."""
+        """True if data were converted to numpy; arrays from numpy may depend on them."""
         self.asked: Site | None = None
-        """Place of the last data-dependent condition that evaluated to False."""
+        """Place in the model of the last data-dependent condition that was assumed False."""
         self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
-        """Calls that create the masks and counts that stand-ins replaced."""
+        """Indices of calls that compute the masks and counts for which stand-ins were used."""
         self._answered_true = answered_true
         self._settled = settled
-        """Calls whose masks are set to true and whose counts are set to 1."""
+        """Indices of calls whose masks are assumed to be all true, and whose counts are assumed to be 1."""
         self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
@@ -153,19 +153,19 @@ class Recorder(TorchDispatchMode):
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._originals: dict[int, int] = {}
-        """Storage of a twin -> storage of the tensor with values that it represents."""
+        """Storage of a meta twin -> storage of the tensor with values that it represents."""
         self._places: dict[int, torch.Tensor] = {}
         self._held: list[torch.Tensor] = []
-        """Tensors that are kept, so that their memory is not reused."""
+        """Tensors kept alive so that their storage identifiers are not reused."""
         self._unknown: set[int] = set()
-        """Storages with values that were overwritten by a tensor without values."""
+        """Storages whose values are no longer known, because a tensor without values overwrote them."""
         self._has_read_input = False
-        """True if a number that depends on an input was read, so that later tensors may depend on it."""
+        """True if the host read a number that depends on an input; later tensors may depend on it."""
         self.values = Values()
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self.held_until: dict[int, int] = {}
-        """Storage -> last call before the end of the last module call that it was passed to."""
+        """Storage -> index of the last call in the last module call that got the storage as an argument."""
         self._names = {id(child): name for name, child in module.named_modules()}
 
     @contextlib.contextmanager
@@ -191,16 +191,16 @@ class Recorder(TorchDispatchMode):
             after.remove()
 
     def add_input(self, tensor: torch.Tensor) -> None:
-        """Declare a model input."""
+        """Record a tensor as an input of the model."""
         self._add(tensor, producer=None, role="input")
 
     def read(self, tensor: torch.Tensor) -> None:
-        """Note that the host reads a tensor's values; a boolean tensor does not count."""
+        """Note that the host reads values of a tensor, on which later tensors may depend; booleans are ignored."""
         if tensor.dtype != torch.bool:
             self._has_read_input |= self._depends_on_input(tensor)
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in place of a tensor that was made outside torch."""
+        """Record a tensor made outside torch as a model input, and return a copy without storage."""
         twin = tensor.to("meta")
         self.add_input(twin)
         return twin
@@ -213,7 +213,7 @@ class Recorder(TorchDispatchMode):
         reads: Sequence[torch.Tensor],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Record an operator under another name, which reads and returns dense tensors."""
+        """Record a call under another operator name, with these dense tensors as its reads and outputs."""
         indices = tuple(dict.fromkeys(map(self.find, reads)))
         self._record(func, name, args, {}, reads, indices, outputs)
 
@@ -225,16 +225,18 @@ class Recorder(TorchDispatchMode):
             self._held.append(tensor)
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""
+        """Return the name of the parameter or buffer that owns a tensor's memory; empty for any other tensor."""
         return self.tensors[self.find(tensor)].name
 
     def add_product(self, tensor: torch.Tensor) -> None:
-        """Declare a result of the last call that is not among its outputs, and need not be written."""
+        """Record a tensor that the last call computes besides its outputs, like a sum that a kernel need not write."""
         self._add(tensor, producer=len(self.calls) - 1, role="activation", new_version=True)
 
     @contextlib.contextmanager
     def on_trial(self) -> Iterator[Callable[[], list[RecordedCall]]]:
-        """Record the code inside without keeping the record; the function yielded returns the calls so far."""
+        """Record the calls of this context and discard them afterwards. The yielded function returns the calls recorded
+        so far.
+        """
         kept = {name: copy.copy(getattr(self, name)) for name in _RECORD}
         start = len(self.calls)
         try:
@@ -244,7 +246,7 @@ class Recorder(TorchDispatchMode):
                 setattr(self, name, before)
 
     def find(self, tensor: torch.Tensor) -> int:
-        """Return the index of a tensor, and declare parameters and constants when they are first seen."""
+        """Return the index of a tensor; a tensor seen for the first time is recorded."""
         known = self._by_id.get(id(tensor))
         if known is not None:
             return known
@@ -337,19 +339,18 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _storage(self, tensor: torch.Tensor) -> int:
-        """Return the identifier of a tensor's memory; a twin has its original's."""
+        """Return the identifier of a tensor's memory; a meta twin shares that of its original."""
         storage = storage_of(tensor)
         return self._originals.get(storage, storage)
 
     def _is_known(self, value: Any) -> bool:
-        """Return whether a tensor has values, and the model computes the same ones."""
+        """Return whether a value is a tensor with values that equal those of a real inference."""
         return isinstance(value, torch.Tensor) and not value.is_meta and storage_of(value) not in self._unknown
 
     def _sent_as(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
-        """Return the dtype in which a tensor is sent to another device; None for any other call.
+        """Return the resulting dtype of a call that moves a tensor to another device; None for any other call.
 
-        All devices are one here: known values stay known on the device of activations, and activations get none on the
-        host.
+        A trace has only one device, so such a call converts the dtype at most.
         """
         names = [argument.name for argument in func._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -363,11 +364,11 @@ class Recorder(TorchDispatchMode):
     def _on_one_device(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """Return the arguments, with real tensors moved to meta if others are on meta, and the result if it is already
-        known.
+        """Return (args, kwargs, result) with real tensors moved to meta if another argument is on meta. The result is
+        None unless known masks determine it.
 
-        A tensor that a forward pass makes without a device is real, and so are small integer inputs. Values that are
-        computed from shapes, lengths and ids are kept until they meet an activation, or are too large.
+        Small integer inputs and tensors that the model makes without a device are real. Values computed from shapes,
+        lengths and ids stay known until they are combined with an activation or become too large.
         """
         tensors = tensors_in((args, kwargs))
         if not tensors and "device" in kwargs:
@@ -390,9 +391,9 @@ class Recorder(TorchDispatchMode):
     def _floats_on_one_device(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments; real floating-point tensors move to meta if other arguments are on meta.
+        """Return (args, kwargs) with real floating-point tensors moved to meta if another argument is on meta.
 
-        A composite operator reads integers (lengths, sections), and keeps those.
+        Integers keep their values, because composite operators read them as lengths or sections.
         """
         tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
@@ -406,7 +407,7 @@ class Recorder(TorchDispatchMode):
         return moved
 
     def _positions(self, indices: Any) -> Iterator[Any]:
-        """Yield indices on meta, with known masks as the positions that they select."""
+        """Yield indices on meta; a known mask is replaced by the positions that it selects."""
         for index in indices:
             if self._is_known(index) and selects(index):
                 yield from (position.to("meta") for position in index.nonzero(as_tuple=True))
@@ -414,9 +415,9 @@ class Recorder(TorchDispatchMode):
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
 
     def move(self, value: Any, func: Any = None) -> Any:
-        """Return the twin on meta of a tensor with values; twins share memory if their originals do.
+        """Return the meta twin of a tensor with values; twins of tensors that share memory share memory.
 
-        Any other value is returned unchanged, and so is a single number, unless the operator writes to it.
+        Other values are returned unchanged, and so is a zero-dimensional tensor that `func` only reads.
         """
         if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
@@ -441,7 +442,7 @@ class Recorder(TorchDispatchMode):
     def _evaluate(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
     ) -> Any:
-        """Return the result of the operator: from known values if they determine it, else from `_run`."""
+        """Return the result of an operator, from known values if they determine it, else from `_run`."""
         is_decided = name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))
         if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
@@ -467,7 +468,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _selected(self, name: str, index: Any) -> list[Any]:
-        """Return an index, or for a known mask the positions that it selects."""
+        """Return the positions that a known mask selects; any other index as a list of itself."""
         known = self.values.find(index) if is_mask(index) else None
         if known is None:
             return [index]
@@ -475,7 +476,7 @@ class Recorder(TorchDispatchMode):
         return indices
 
     def _take_known(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
-        """Return the result of a data-dependent operator from known values, and note its assumptions."""
+        """Return the result of an operator computed from known values, and note the assumptions behind them."""
         for assumption in sorted(computed.assumptions):
             self.note_choice(name, assumption)
         if on_host:
@@ -487,7 +488,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of the operator, or its worst case if it depends on data."""
+        """Return the result of an operator on meta; if its shape depends on data, the worst case."""
         tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors):
             if name == "_local_scalar_dense":
@@ -524,7 +525,7 @@ class Recorder(TorchDispatchMode):
                 )
 
     def _settle(self, outputs: tuple[torch.Tensor, ...]) -> None:
-        """Replace data-dependent masks and counts by their stand-ins."""
+        """Assume data-dependent masks in a call's outputs to be all true, and counts to be 1."""
         for output in outputs:
             assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
             self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
@@ -546,14 +547,12 @@ class Recorder(TorchDispatchMode):
         return found.value
 
     def note_choice(self, name: str, assumption: str) -> None:
-        """Note an assumption about a data-dependent choice, once for all modules with the same choice."""
+        """Note an assumption about a data-dependent choice, unless a module has the same note already."""
         if not any(note.endswith(assumption) for note in self.notes):
             self.note(name, assumption)
 
     def _known_arguments(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
-        """Return the known arguments of an operator whose cost depends on them; only data-dependent indices are
-        included.
-        """
+        """Return id -> values of the known integer arguments on which an operator's cost depends."""
         if name not in GROUPED and name not in PLACED and name not in GATHERED:
             return {}
         asked: dict[int, torch.Tensor] = {}
@@ -569,7 +568,7 @@ class Recorder(TorchDispatchMode):
         return asked
 
     def _answer(self) -> bool:
-        """Return the assumed result of a test on data: False, or True where False would raise an error."""
+        """Return the assumed result of a data-dependent condition: False, or True where False led to an error."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and is_ours(frame):
             frame = frame.f_back
@@ -585,7 +584,7 @@ class Recorder(TorchDispatchMode):
         return False
 
     def note(self, name: str, assumption: str) -> None:
-        """Note an assumption about an operator of the module that is running."""
+        """Add a note on an assumption about operator `name` in the module that is running."""
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
         if note not in self.notes:
             self.notes.append(note)
@@ -662,7 +661,7 @@ class Recorder(TorchDispatchMode):
 
 
 def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Return the device of a new tensor: as requested, but small integers have values and large tensors have none."""
+    """Return the device for a new tensor: CPU for small integers, meta for large tensors, else the requested one."""
     device: torch.device | None = kwargs["device"]
     if is_asked_by_nested():
         return device
@@ -697,7 +696,7 @@ _RECORD: Final = (
     "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
     "_unknown", "_has_read_input", "held_until",
 )  # fmt: skip
-"""Attributes that hold the record."""
+"""Recorder attributes that `on_trial` saves and restores."""
 
 
 def unwrap(tensor: torch.Tensor) -> torch.Tensor:
@@ -708,12 +707,12 @@ def unwrap(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _acts_itself(kind: type) -> bool:
-    """Return whether tensors of a class run operators on tensors inside them, which are then recorded."""
+    """Return whether a tensor class dispatches operators to inner tensors; those operators are recorded instead."""
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:
-    """Yield (is written, tensor) for each tensor argument of a call, by its schema."""
+    """Yield (whether the operator's schema writes it, tensor) for each tensor argument of a call."""
     for position, argument in enumerate(func._schema.arguments):
         value = args[position] if position < len(args) else kwargs.get(argument.name)
         written = argument.alias_info is not None and argument.alias_info.is_write

@@ -25,14 +25,16 @@ from joulemap.trace.formula import Cost
 
 @attrs.frozen
 class _Cell:
-    """Operations of a cell per unit of its state and step, without its GEMMs and their biases."""
+    """Elementwise and special operations of a recurrent cell, per unit of its state and per step. GEMMs and biases are
+    excluded.
+    """
 
     gates: int
-    """Columns of the GEMMs per unit."""
+    """Columns of each GEMM per unit of the state."""
     elementwise_count: int
     special_count: int
     adds_bias: int
-    """Biases of the recurrent GEMM per unit."""
+    """Bias additions after the recurrent GEMM, per unit of the state."""
 
 
 CELLS: Final[Mapping[str, _Cell]] = {
@@ -41,7 +43,7 @@ CELLS: Final[Mapping[str, _Cell]] = {
     "rnn_tanh": _Cell(gates=1, elementwise_count=1, special_count=1, adds_bias=1),
     "rnn_relu": _Cell(gates=1, elementwise_count=2, special_count=0, adds_bias=1),
 }
-"""ATen operator -> its cell."""
+"""ATen operator -> operations of its cell."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,17 +57,17 @@ class Recurrence:
     states: tuple[torch.Tensor, ...]
     """Initial hidden and cell states, each of (layers x directions, batch, width)."""
     weights: tuple[tuple[torch.Tensor, ...], ...]
-    """Weights of each layer and direction: input, recurrent, two biases and a projection, if present."""
+    """Weights of each layer and direction: input, recurrent, then two biases and a projection if the layer has them."""
     has_biases: bool
     directions: int
     step_count: int
     token_count: int
-    """Inputs over all steps and sequences; a packed batch has fewer than steps x batch."""
+    """Inputs over all steps and sequences; below steps x batch for packed sequences of unequal length."""
     is_packed: bool
 
     @classmethod
     def of(cls, call_name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Recurrence:
-        """Return the recurrence of a call of the operator, by the names in its schema."""
+        """Return the recurrence that a call of an ATen operator computes."""
         names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args, strict=False)) | dict(kwargs)
         is_packed = "batch_sizes" in given
@@ -95,11 +97,11 @@ class Recurrence:
 
     @property
     def width(self) -> int:
-        """Features that each direction returns: of the state, or of its projection."""
+        """Features per direction in the output: those of the projection if there is one, else of the state."""
         return int(self.states[0].shape[-1])
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Return tensors with the shapes of the operator's outputs, without values."""
+        """Return uninitialized tensors with the shapes of the operator's outputs."""
         shape = (*self.source.shape[:-1], self.directions * self.width)
         return (self.source.new_empty(shape), *(state.new_empty(state.shape) for state in self.states))
 
@@ -112,7 +114,7 @@ class ShapedCost(Cost):
 
 
 def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
-    """Return the counts of the GEMM of all inputs of a sublayer and direction."""
+    """Return the cost of the input GEMM of one sublayer and direction, over all steps."""
     columns, inner = (int(size) for size in weights[0].shape)
     rows = recurrence.token_count
     return ShapedCost(
@@ -126,7 +128,7 @@ def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> Sha
 
 
 def scan_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
-    """Return the counts of all steps; a projection of the state adds columns to the same GEMM."""
+    """Return the cost of the scan of one sublayer and direction, over all steps. A projection adds GEMM columns."""
     cell, rows = recurrence.cell, recurrence.token_count
     columns, inner = (int(size) for size in weights[1].shape)
     units = columns // cell.gates

@@ -68,7 +68,7 @@ def _join(
     products: Sequence[int],
     scans: Sequence[int],
 ) -> None:
-    """Add the edges of the call's dependencies: inputs to the first GEMMs, states to scans, others to both."""
+    """Add edges for the call's dependences: inputs to the first GEMMs, initial states to scans, any other to both."""
     inputs = {position[id(recurrence.source)]}
     states = {position[id(state)] for state in recurrence.states}
     for dependence in call.depends:

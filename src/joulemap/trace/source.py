@@ -30,10 +30,10 @@ MOST_BYTES: Final = 10_000_000
 """Maximum bytes of a configuration, or of a code file."""
 
 PART_BYTES: Final = 2**20
-"""Bytes of a file that are read at a time."""
+"""Bytes read from a file at a time."""
 
 MAX_DIMENSIONS: Final = 64
-"""Maximum dimensions that torch's kernels index."""
+"""Maximum dimensions of a tensor in torch's kernels."""
 MAX_ELEMENTS: Final = 2**48
 """Maximum elements of one input: a petabyte of fp32."""
 
@@ -45,7 +45,7 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 """Dtypes that an input can have."""
 
 SHIPPING: Final = ("zoo", "block")
-"""Kinds whose workloads ship."""
+"""Kinds of models whose workloads ship with joulemap."""
 
 KINDS: Final = ("zoo", "block", "operator", "file", "exported", "timm", "hf", "module")
 """Kinds of models of the core; wings add others, whose workloads follow from their names."""
@@ -54,25 +54,26 @@ HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """Prefix of a model's name -> package that provides the model."""
 
 CONFIGURATION_FILE: Final = "config.json"
-"""Configuration in the folder of a checkpoint."""
+"""Name of the configuration file in a checkpoint's folder."""
 
 FAMILIES: Final[Mapping[str, str]] = {
     "bart": "Bart", "beit": "Beit", "blip": "Blip", "camembert": "Camembert", "deberta": "DebertaV2", "deit": "DeiT",
     "electra": "Electra", "longformer": "Longformer", "whisper": "Whisper", "xlnet": "XLNet",
 }  # fmt: skip
-"""Families without a shipped workload, as people write them -> name in transformers. Source: its model_types."""
+"""Common name of a model family without a shipped workload -> its name in transformers. Source: its model_types."""
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
-"""File next to a configuration with the checkpoint's quantization -> method. Source: Model Optimizer and AutoGPTQ write
-them."""
+"""File name next to a configuration that states the checkpoint's quantization -> its method. Model Optimizer and
+AutoGPTQ write such files.
+"""
 
 OWN_FORMULAS: Final = " formulas="
-"""Text in a key before the digest of a program's own formulas."""
+"""Text before the digest of user-defined formulas in a workload's key."""
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
-"""Function that quotes a text for an error, without the middle if it is long."""
+"""Function that quotes a text for an error message; the middle of a long text is omitted."""
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 
@@ -80,11 +81,11 @@ _LENGTH: Final = re.compile(r"-\d+$")
 """Number of tokens at the end of a name, as in `bert-base-uncased-384`."""
 
 _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
-"""Names of inputs that are integers unless another dtype is given: `input_ids`, `attention_mask`."""
+"""Pattern of input names that default to integers, such as `input_ids` and `attention_mask`."""
 
 
 def _digest_own_formulas() -> str:
-    """Return the digest of a program's own formulas; empty without any. Imports nothing."""
+    """Return the digest of user-defined formulas; empty without any. Imports no module."""
     own = sys.modules.get("joulemap.trace.formula.own")
     return "" if own is None else str(own.digest_own())
 
@@ -94,7 +95,7 @@ class InputSpec:
     """One input of a model."""
 
     shape: tuple[int, ...]
-    """Shape, batch first."""
+    """Shape of the tensor, batch first."""
     dtype: str = "fp32"
     name: str = ""
     """Name of a keyword argument; empty for a positional one."""
@@ -106,14 +107,14 @@ class InputSpec:
 
 @attrs.frozen(kw_only=True)
 class PassSizes:
-    """Sizes of a decoder's forward pass, for which the model is built."""
+    """Sizes of a decoder's forward pass in tokens and devices."""
 
     tokens: int = 1
-    """New tokens of each sequence."""
+    """New tokens per sequence."""
     cached: int = 0
-    """Earlier tokens of each sequence."""
+    """Tokens per sequence that are already in the KV cache."""
     has_all_logits: bool = False
-    """True if logits of all tokens are requested from a model that can omit them."""
+    """True to compute logits of all tokens in a model that can omit them."""
     data_devices: int = 1
     """Devices over which sequences are divided."""
 
@@ -124,38 +125,38 @@ class PassSizes:
 
 @attrs.frozen(kw_only=True)
 class ModelRequest:
-    """Model and its inputs, resolved far enough to know the key of the workload."""
+    """Model and its inputs as requested by the user, resolved far enough to compute the workload's key."""
 
     model: str
-    """Model as requested."""
+    """Name of the model as requested."""
     kind: str
     """One of `KINDS`, or a wing's kind with a `version`."""
     batch: int | None
-    """Batch; None if the inputs that the model brings are taken unchanged."""
+    """Batch size; None to use the model's own inputs unchanged."""
     inputs: tuple[InputSpec, ...] = ()
-    """Given inputs; empty if the model brings its own."""
+    """Inputs given by the user; empty to use the model's own."""
     layout: str = "tensors"
     """Form of the inputs: `tensors`, or `images`, a list with one image per sample."""
     arguments: tuple[tuple[str, str], ...] = ()
-    """Arguments of a factory, as written."""
+    """(name, value) of a factory's arguments, as written by the user."""
     is_default: bool = False
-    """True if only the batch differs from the model as it ships."""
+    """True if at most the batch size differs from the shipped workload."""
     is_trusted: bool = False
-    """True if a saved program may run code when it is loaded."""
+    """True to let a saved program run code when it is loaded."""
     build_memory_bytes: float | None = attrs.field(default=None, eq=False)
     """Maximum memory for building the model; None for half of the free memory."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
     held: object = attrs.field(default=None, eq=False, repr=False)
-    """In-memory module with its example inputs."""
+    """In-memory module with its example inputs; None for other kinds."""
     sizes: PassSizes | None = None
-    """Sizes of a decoder's forward pass; None for a forward pass as given by the inputs."""
+    """Sizes of a decoder's forward pass; None if the inputs determine them."""
     package: str = ""
-    """Package besides torch that provides the classes of a known model; empty if none does."""
+    """Package that provides the model's classes besides torch; empty if none is needed."""
 
     version: str = ""
-    """Version of the code with which a wing builds the workload from the name; empty for a model of the core."""
+    """Version of the wing's code that builds the workload from the name; empty for a model of the core."""
 
     def __attrs_post_init__(self) -> None:
         if not self.version and self.kind not in KINDS:
@@ -163,12 +164,12 @@ class ModelRequest:
 
     @property
     def is_closed(self) -> bool:
-        """True if the workload follows from the name, without torch."""
+        """True if the workload can be built from the name alone, without torch."""
         return self.kind == "operator" or bool(self.version)
 
     @property
     def sequences(self) -> int:
-        """Sequences of the batch on one device."""
+        """Sequences per device, rounded up."""
         return -(-(self.batch or 1) // (self.sizes.data_devices if self.sizes else 1))
 
     @property
@@ -235,7 +236,9 @@ def parse_input(text: str) -> InputSpec:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a name can be stored: without lone surrogates, as of undecodable bytes, and without a null."""
+    """Return whether a name can be stored: it has no null character and no lone surrogate, which undecodable bytes
+    leave.
+    """
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -257,7 +260,9 @@ def parse_argument(text: str) -> tuple[str, str]:
 
 
 def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
-    """Return a batch, or the inputs' batch if none is given; UsageError if it is invalid or contradicts the inputs."""
+    """Return a batch size, or that of the inputs if it is None. Raise UsageError if it is invalid or contradicts the
+    inputs.
+    """
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
         raise UsageError(f"batch is {batch!r}, expected a whole number from 1 to {MAX_BATCH}")
     if batch is not None and not 1 <= batch <= MAX_BATCH:
@@ -270,9 +275,9 @@ def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | No
 
 
 def find_uncommon(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the first shape whose leading size differs from that of the first shape; None if there is none.
+    """Return the first shape whose leading size differs from that of the first nonempty shape; None without one.
 
-    A leading size of 1 and a shape of fewer dimensions, such as a mask or a number, are ignored.
+    Leading sizes of 1 and shapes with fewer dimensions, such as masks or numbers, are ignored.
     """
     first = next(filter(None, shapes), ())
     if not first or first[0] == 1:
@@ -291,8 +296,7 @@ def resolve_model(
     config: str = "",
     others: Callable[[], Sequence[str]] = tuple,
 ) -> ModelRequest:
-    """Return the request for a name: of a known model, an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or
-    `hf:NAME`.
+    """Return the request for a known model, an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
     `is_trusted` lets a saved program run code. `config` is the configuration file for `hf:NAME`. `others` returns
     further names that an error may suggest. Raises UnknownNameError for a name that is none of these, ModelError for a
@@ -361,7 +365,7 @@ def resolve_model(
 
 
 def _find_meant(name: str, models: Mapping[str, ModelEntry], others: Iterable[str]) -> list[str]:
-    """Return the names that a misspelt one most likely means, each model once, whatever its number of tokens."""
+    """Return known names similar to a misspelt one, best first; of a model with several token counts, one name."""
     named = {alias: _LENGTH.sub("", entry.name) for entry in models.values() for alias in (*entry.aliases, entry.name)}
     found: dict[str, str] = {}
     for near in find_meant(name, (*named, *others)):
@@ -370,7 +374,7 @@ def _find_meant(name: str, models: Mapping[str, ModelEntry], others: Iterable[st
 
 
 def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
-    """Return the request for a hub's model with its configuration, from the given file or the folder or file named."""
+    """Return a hub model's request with its configuration, read from `config` or from the path in its name."""
     named = Path(request.factory)
     is_path = named.is_dir() or named.suffix == ".json"
     if not config and not is_path:
@@ -486,7 +490,7 @@ def _resolve_path(
 
 
 def local_files(path: Path) -> list[Path]:
-    """Return a Python file and every file next to it that it imports, also indirectly; any other file alone."""
+    """Return a Python file and every file in its folder that it imports, also indirectly; any other file alone."""
     top = path.resolve()
     waiting, seen = [top], list[Path]()
     while waiting:
@@ -510,7 +514,7 @@ def _content_digest(path: Path) -> str:
 
 
 def _local_imports(file: Path, folder: Path) -> set[Path]:
-    """Return the files under a folder that a module imports; relative imports start from the module."""
+    """Return the files under `folder` that a Python file imports."""
     if file.stat().st_size > MOST_BYTES:
         raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is not code")
     try:

@@ -27,7 +27,7 @@ _PRODUCTS: Final = {
     "mm": (0, 1, None), "matmul": (0, 1, None), "mv": (0, 1, None), "bmm": (0, 1, None), "_sparse_mm": (0, 1, None),
     "addmm": (1, 2, 0), "addmv": (1, 2, 0), "_sparse_addmm": (1, 2, 0),
 }  # fmt: skip
-"""Name of a sparse multiplication -> positions of its operands and of its added term."""
+"""Sparse multiplication -> positions of (left operand, right operand, added term); None without an added term."""
 
 _MAKERS: Final = frozenset(
     {
@@ -47,7 +47,7 @@ _ON_VALUES: Final = frozenset({"to", "_to_copy", "type_as", "clone", "neg", "abs
 
 
 def is_about_sparse(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Return whether an operator takes a sparse tensor, or makes one."""
+    """Return whether an operator reads or makes a sparse tensor."""
     return name in _MAKERS or name.startswith("to_sparse") or _holds_sparse(args) or _holds_sparse(kwargs.values())
 
 
@@ -85,9 +85,7 @@ def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
 
 
 def _outside(func: Any, source: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Return the result of a function of a tensor; inference mode cannot create views of a tensor from before the
-    pass.
-    """
+    """Call a function of a tensor in the inference mode that the tensor was made in, because views cannot cross it."""
     with torch.inference_mode(source.is_inference()), torch.no_grad():
         return func(source, *args, **kwargs)
 
@@ -117,7 +115,7 @@ def _linear(tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tenso
 
 
 def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return a sparse tensor made from others; without storage if one of the others has none or is unknown."""
+    """Return a new sparse tensor; it has no storage if one of its parts has none."""
     given = tensors_in((args, kwargs))
     if any(one.is_meta for one in given):
         moved = {id(one): tape.move(one) for one in given}
@@ -127,7 +125,7 @@ def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def _same(tape: Tape, source: torch.Tensor | Sequence[torch.Tensor], made: torch.Tensor) -> torch.Tensor:
-    """Return `made`, after recording that its parts have the memory of `source`'s parts or of the tensors `source`."""
+    """Record that the parts of `made` share memory with the parts of `source`, and return `made`."""
     parts = sparse_parts(source) if isinstance(source, torch.Tensor) else source
     for part, before in zip(sparse_parts(made), parts, strict=False):
         tape.stand_for(part, before)
@@ -181,7 +179,7 @@ def _on_values(tape: Tape, func: Any, name: str, args: Sequence[Any]) -> Any:
 
 
 def _build(like: torch.Tensor, parts: Sequence[torch.Tensor], *, is_coalesced: bool) -> torch.Tensor:
-    """Return a sparse tensor with other parts, in the shape and layout of `like`."""
+    """Return a sparse tensor from parts (indices, then values), with the shape and layout of `like`."""
     if like.layout == torch.sparse_coo:
         indices, values = parts
         return torch.sparse_coo_tensor(indices, values, like.shape, is_coalesced=is_coalesced)
@@ -190,7 +188,9 @@ def _build(like: torch.Tensor, parts: Sequence[torch.Tensor], *, is_coalesced: b
 
 
 def _refusal(tape: Tape, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return the reason why an operator cannot be counted, with the name of the sparse tensor that it reads."""
+    """Return the error message for an operator that cannot be counted; it names the sparse tensor that the operator
+    reads.
+    """
     sparse = next(filter(is_sparse, tensors_in((args, kwargs))), None)
     if sparse is None:
         return (

@@ -1,4 +1,4 @@
-"""Interface of the recorder for stand-ins and higher-order operators."""
+"""Interface of the recorder that stand-ins and higher-order operators use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SeenTensor(Protocol):
 
 
 class Tape(Protocol):
-    """Record of operators that is being written."""
+    """Recorder of operators during a forward pass."""
 
     has_left_torch: bool
 
@@ -53,28 +53,30 @@ class Tape(Protocol):
         reads: Sequence[torch.Tensor],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Record an operator under another name, which reads and returns dense tensors."""
+        """Record a call under another operator name, with these dense tensors as its reads and outputs."""
 
     def move(self, value: Any) -> Any:
-        """Return the twin without storage of a tensor with values; any other value unchanged."""
+        """Return the meta twin of a tensor with values; any other value unchanged."""
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
         """Treat `tensor` and `other` as the same memory."""
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""
+        """Return the name of the parameter or buffer that owns a tensor's memory; empty for any other tensor."""
 
     def note(self, name: str, assumption: str) -> None:
-        """Note an assumption about an operator of the module that is running."""
+        """Add a note on an assumption about operator `name` in the module that is running."""
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
         """Return the values that the host reads from a tensor without storage; None if they are unknown."""
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in place of a tensor that was made outside torch."""
+        """Record a tensor made outside torch as a model input, and return its copy without storage."""
 
     def add_product(self, tensor: torch.Tensor) -> None:
-        """Declare a result that the last operator computes but need not write."""
+        """Record a tensor that the last call computes besides its outputs, like a sum that a kernel need not write."""
 
     def on_trial(self) -> AbstractContextManager[Callable[[], Sequence[Step]]]:
-        """Record the operators of the enclosed code, then discard them; the yielded function returns those so far."""
+        """Record the calls of this context and discard them afterwards. The yielded function returns the calls recorded
+        so far.
+        """

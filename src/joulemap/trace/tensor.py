@@ -1,4 +1,4 @@
-"""Names of dtypes, and the memory that a tensor touches."""
+"""Names of dtypes, and the bytes of memory that reading a tensor touches."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ SPARSE: Final = {
     torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
     torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
 }
-"""Sparse layout -> names of the parts of a tensor."""
+"""Sparse layout -> names of its component tensors."""
 
 
 def is_sparse(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor stores only some of its numbers, with their positions."""
+    """Return whether a tensor has a sparse layout."""
     return tensor.layout in SPARSE
 
 
@@ -73,7 +73,7 @@ def sparse_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the dense parts of a tensor, such as the values and offsets of a jagged one; any other tensor itself."""
+    """Return the dense tensors inside a sparse, jagged or other wrapped tensor; a dense tensor as a list of itself."""
     if is_sparse(tensor):
         return sparse_parts(tensor)
     flatten = getattr(tensor, "__tensor_flatten__", None)
@@ -83,16 +83,16 @@ def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def touched_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
+    """Return the bytes read to access all of `tensor`; an expanded dimension is read once."""
     dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
     return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
 
 
 def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | None = None) -> list[tuple[int, int]]:
-    """Return (position, bytes read) of the tensors that one operator reads, counting each region of memory once.
+    """Return (position, bytes read) of the tensors that one operator reads; memory that tensors share is counted once.
 
-    Views of one storage that start and end at the same element are one region (a matrix and its transpose). Other views
-    add up (the halves of a chunk), to the whole storage at most. `limits` has the maximum bytes read of some tensors.
+    Views of one storage that start and end at the same element count once, such as a matrix and its transpose. Other
+    views add up to at most the whole storage. `limits` maps a position to the maximum bytes read.
     """
     left: dict[int, int] = {}
     regions: set[tuple[int, int, int]] = set()
@@ -114,5 +114,5 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | 
 
 
 def float_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of one element that a precision scales, else 0: integers and fp8 keep their width."""
+    """Return the bytes of an element that a precision scales; 0 for integers and fp8, whose width is fixed."""
     return tensor.element_size() if tensor.is_floating_point() and tensor.element_size() > 1 else 0

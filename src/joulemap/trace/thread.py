@@ -3,8 +3,8 @@
     Thread(target=f).start()          f runs in its thread; the pass continues when f has ended or waits
     ThreadPoolExecutor().submit(f)    f runs at once
 
-A thread that waits, as for a queue, and runs operators after the pass has gone on has no place in the order of a trace:
-it is refused. A waiting thread that runs none may stay.
+A thread may wait, for example for a queue, while the pass continues. ModelError is raised if it then runs operators,
+because they have no place in the order of the trace.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASTRAY: Final = (
 
 
 class _Strand(TorchDispatchMode):
-    """Recorder of the operators that a thread dispatches while the pass waits for it."""
+    """Mode that passes a thread's operators to the recorder while the pass waits for the thread."""
 
     supports_higher_order_operators = True
 
@@ -49,7 +49,7 @@ class _Strand(TorchDispatchMode):
 
 
 class _Threads:
-    """Threads of one pass, of which one runs at a time."""
+    """Threads of one forward pass; one of them runs at a time."""
 
     def __init__(self, recorder: Recorder, modes: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
         self.recorder = recorder
@@ -58,7 +58,7 @@ class _Threads:
         self._modes = modes
 
     def start(self, thread: threading.Thread, usual: Callable[[threading.Thread], None]) -> None:
-        """Start a thread of the pass, let it run until it ends or waits, and raise its error."""
+        """Start a thread, wait until it ends or waits, and raise the error that ended it."""
         if self.turn != threading.get_ident():
             usual(thread)
             return
@@ -90,7 +90,7 @@ class _Threads:
             seen = len(self.recorder.calls)
 
     def submit(self, usual: Callable[..., Future[Any]], pool: Any, function: Any, *args: Any, **named: Any) -> Any:
-        """Return the future of a call, which runs now if the pass itself submits it."""
+        """Return the future of a pool call. The call runs immediately if the thread whose turn it is submits it."""
         if self.turn != threading.get_ident():
             return usual(pool, function, *args, **named)
         future: Future[Any] = Future()
@@ -105,7 +105,7 @@ class _Threads:
 def following_threads(
     recorder: Recorder, modes: Callable[[], contextlib.AbstractContextManager[Any]], model: str
 ) -> Iterator[None]:
-    """Record the operators of the threads that are started inside, each under the `modes` of the pass.
+    """Record the operators of threads started in this context, each thread under the pass's `modes`.
 
     Raises ModelError at the end, even after an error, if a thread ran operators in parallel to the pass.
     """

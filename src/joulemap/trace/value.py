@@ -31,22 +31,22 @@ from joulemap.trace.formula.product import hit_count
 from joulemap.trace.tensor import storage_of, tensors_in
 
 MOST_ELEMENTS: Final = 2**25
-"""Maximum elements of a known tensor that follows from a choice; a larger one is unknown."""
+"""Maximum elements of a tensor whose values are kept although they follow from an assumed choice."""
 
 MOST_PLAIN: Final = 2**18
-"""Maximum elements of a known tensor that follows from no choice."""
+"""Maximum elements of a tensor whose values are kept and follow from no assumed choice."""
 
 MOST_CHOSEN: Final = 2**20
-"""Maximum data-dependent choices of one operator."""
+"""Maximum data-dependent choices of one operator that get assumed values."""
 
 MOST_BYTES: Final = 2**29
-"""Maximum bytes of all known values; the least recently used ones are forgotten first."""
+"""Maximum bytes of all known values; the least recently used are forgotten first."""
 
 _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
-"""Operator with a data-dependent choice -> position of the dimension of the choice."""
+"""Operator that chooses elements by value -> position of its dimension argument."""
 
 _ORDERS: Final = frozenset({"sort", "argsort"})
-"""Operators of `_CHOICES` that order all of their choices, of which a router may take the first."""
+"""Operators of `_CHOICES` that sort all elements; a router may take the first of them."""
 
 _UNINITIALIZED: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is uninitialized memory."""
@@ -54,43 +54,43 @@ _UNINITIALIZED: Final = frozenset({"empty", "empty_like", "empty_strided", "new_
 
 @attrs.frozen
 class Known:
-    """Known value of a tensor on meta."""
+    """Known values of a tensor on meta."""
 
     tensor: torch.Tensor
-    """Tensor on meta, kept so that its id is not reused."""
+    """Tensor on meta, kept alive so that its id is not reused."""
     value: torch.Tensor
     assumptions: frozenset[str]
-    """Assumptions about data that the value depends on."""
+    """Assumptions about data on which the values depend."""
     byte_count: int = 0
-    """Bytes of memory that the value shares with no other."""
+    """Bytes of the values' memory; 0 if another known value owns it."""
 
 
 @attrs.frozen
 class Computed:
-    """Result of an operator on known values."""
+    """Result of an operator on known values, with the assumptions behind them."""
 
     result: Any
     assumptions: frozenset[str]
 
 
 def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
-    """Return the choices of each row (rows x taken), spread evenly over all options, starting with `first`."""
+    """Return a (rows x taken) tensor of choices, spread evenly over the options that independent choices would hit."""
     hit = max(hit_count(rows, taken, choices), 1)
     return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
 
 
 class Values:
-    """The known values of one trace."""
+    """Known values of the tensors of one trace."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, Known] = OrderedDict()
         self._sharing: dict[int, set[int]] = {}
         self._bytes = 0
         self._next = 0
-        """Start of the next choice."""
+        """First option of the next balanced choice."""
 
     def find(self, tensor: torch.Tensor) -> Known | None:
-        """Return the known value of a tensor, or None."""
+        """Return the known values of a tensor, or None."""
         if not tensor.is_meta:
             return Known(tensor, tensor, frozenset())
         known = self._known.get(id(tensor))
@@ -106,7 +106,7 @@ class Values:
         *,
         is_shared: bool = False,
     ) -> None:
-        """Remember the value of a tensor on meta, unless it is large; `is_shared` if another value holds its memory."""
+        """Store the values of a tensor on meta, unless it is large; `is_shared` if others own their memory."""
         most = MOST_ELEMENTS if assumptions else MOST_PLAIN
         if not tensor.is_meta or value.is_meta or value.numel() > most or tensor.shape != value.shape:
             return
@@ -121,7 +121,7 @@ class Values:
             self._drop(next(iter(self._known)))
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Forget every value that shares the memory of a tensor."""
+        """Forget the values of every tensor that shares memory with `tensor`."""
         for key in self._sharing.get(storage_of(tensor), set()).copy():
             self._drop(key)
 
@@ -131,7 +131,7 @@ class Values:
         self._sharing[storage_of(known.tensor)].discard(key)
 
     def compute(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Computed | None:
-        """Return the result of an operator on known values; None if one is unknown, or the operator fails on them."""
+        """Return the result of an operator on known values; None if a value is unknown or the operator fails."""
         if torch.Tag.nondeterministic_seeded in func.tags:
             return None
         values: dict[int, torch.Tensor] = {}
@@ -157,7 +157,9 @@ class Values:
 
     @staticmethod
     def _in_floats(func: Any, args: Any, kwargs: Any, assumptions: frozenset[str]) -> Computed | None:
-        """Return the result of an operator that a CPU computes only in floating point (`histc` of integers)."""
+        """Return an operator's result computed in fp64, for operators that CPUs do not offer for integers (`histc`);
+        None if that fails.
+        """
         if not args or not isinstance(args[0], torch.Tensor) or args[0].is_floating_point() or func._schema.is_mutable:
             return None
         try:
@@ -175,7 +177,9 @@ class Values:
         reads: Sequence[torch.Tensor],
         result: Any,
     ) -> None:
-        """Store the result of an operator on meta if it follows from known values; forget values that it overwrote."""
+        """Store the values of an operator's results if they follow from known values, and forget values that it
+        overwrote.
+        """
         follows = (
             all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNINITIALIZED
         )
@@ -199,7 +203,7 @@ class Values:
         reads: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor],
     ) -> bool:
-        """Store the outputs of an operator on known values; return whether that was possible."""
+        """Compute and store the outputs of an operator on known values; return whether that was possible."""
         known = [one for one in map(self.find, reads) if one is not None]
         most = MOST_ELEMENTS if any(one.assumptions for one in known) else MOST_PLAIN
         if any(output.numel() > most for output in outputs):
@@ -215,7 +219,7 @@ class Values:
         return True
 
     def _choose(self, name: str, args: Any, kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
-        """Record a balanced outcome of a data-dependent choice."""
+        """Store assumed balanced results of an operator that makes a data-dependent choice; ignore other operators."""
         position = _CHOICES.get(name)
         if position is None or outputs[-1].dtype != torch.int64:
             return
@@ -247,5 +251,5 @@ class Values:
 
 
 def to_meta(result: Any) -> Any:
-    """Return a result with every tensor on the meta device, in the same layout."""
+    """Return a copy of nested results with every tensor on the meta device, in the same memory layout."""
     return tree_map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf, result)

@@ -1,12 +1,11 @@
-"""Two ways to build a module: without weights, or with them.
+"""Two ways to build a module: without weights (`meta`), or with them (`real`).
 
     META ──► REAL, within a limit of memory
      │        └ values: `.item()`, numpy, packed weights of int8 modules, `torch.jit.trace`
      └ tensors of `torch.empty`, and values computed from them, have shapes only; all else is as written
 
-The second way is taken if the first fails. Both ways replace an accelerator by the host, so that the machine needs
-none. Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is
-not theirs.
+The second way is used if the first fails. Both ways replace an accelerator by the host, so the machine needs none.
+`FakeTensorMode` is not a third way: kernels and copies that do not support its tensors write to invalid memory.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ LARGE: Final = 2**22
 """Maximum elements of a tensor that keeps its storage when its module is copied."""
 
 MOST_MADE: Final = 2**20
-"""Maximum elements of a tensor that is filled on META. A forward pass reads no value of a larger one; a constructor
-may."""
+"""Maximum elements of a tensor that is filled with values on META. A larger tensor has none: a forward pass reads no
+value of it, though a constructor may.
+"""
 
 _MAKERS: Final = frozenset(
     {torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.eye, torch.normal}
@@ -45,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""Functions that change only values; initializers consist of these."""
+"""Functions that change only a tensor's values, of which initializers consist."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 class _Tensors(TorchFunctionMode):
-    """Mode that decides where tensors are while a module is built."""
+    """Mode that decides on which device tensors are made while a module is built."""
 
     def __init__(self, way: Way) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class _Tensors(TorchFunctionMode):
 
 
 def _make(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return the tensor that a function makes, without storage if it is large."""
+    """Return the tensor that a factory function makes, without storage if it is large."""
     sizes = args[0] if args and isinstance(args[0], tuple | list) else args
     if sizes and all(type(size) is int for size in sizes) and math.prod(sizes) <= MOST_MADE:
         return func(*args, **kwargs)
@@ -103,7 +103,7 @@ def _is_accelerator(device: Any) -> bool:
 
 
 def _move(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Move a tensor as a program requests, but not to accelerators, and not if it has no storage."""
+    """Return a tensor converted as the program requests, but never on an accelerator; a tensor on meta stays there."""
     tensor, *rest = args
     if func is not torch.Tensor.to:
         return tensor if tensor.is_meta or tensor.device.type == "cpu" else tensor.to("cpu")
@@ -124,7 +124,7 @@ def _move(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def take(way: Way, limit_bytes: float | None = None) -> Iterator[Meter]:
-    """Build the modules inside in one way; a limit of None is half of the free memory."""
+    """Build the modules of this context in one way; without a limit, they may take half of the free memory."""
     meter = Meter(allowed_bytes(limit_bytes))
     tokens = _way.set(way), _meter.set(meter)
     try:
@@ -136,7 +136,7 @@ def take(way: Way, limit_bytes: float | None = None) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def _jit_without_modes() -> Iterator[None]:
-    """Make `torch.jit.trace`, which identifies weights by object, run outside modes."""
+    """Run `torch.jit.trace` outside dispatch modes in this context, because it identifies weights by object."""
     usual = torch.jit.trace
 
     def trace(*args: Any, **kwargs: Any) -> Any:
@@ -152,15 +152,15 @@ def _jit_without_modes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def building() -> Iterator[None]:
-    """Build the modules inside in the current way, which is without weights unless `take` sets another."""
+    """Build the modules of this context in the current way: without weights, unless `take` sets another."""
     with _jit_without_modes(), _meter.get() or Meter(math.inf), _Tensors(_way.get()):
         yield
 
 
 def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -> tuple[Made, Way]:
-    """Return the result of `make`, without weights unless that fails, and the way that was used.
+    """Return (result of `make`, way used). Weights are allocated only if building without them fails.
 
-    Raises ModelError if both ways fail, with the message of the second, or if it needs more memory than allowed.
+    Raises ModelError if both ways fail, with the message of the second, or if the model needs more memory than allowed.
     """
     if _way.get() == "real":
         return _within(make, model, limit_bytes, ""), "real"
@@ -177,7 +177,7 @@ def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -
 
 
 def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why: str) -> Made:
-    """Return the result of `make` with its weights; ModelError states the needed memory if it exceeds the limit."""
+    """Return the result of `make` with weights. Raise ModelError with the memory needed if it exceeds the limit."""
     meter = _meter.get()
     try:
         return make()
@@ -193,7 +193,9 @@ def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why
 
 
 def _may_need_values(error: ModelError) -> bool:
-    """Return whether a model's own code failed, for another reason than a missing module, name or setting."""
+    """Return whether a failed build may succeed with real weights: the model's code failed, but not for a missing
+    module or name.
+    """
     cause = error.__cause__
     if not isinstance(cause, Exception) or isinstance(cause, ImportError | SyntaxError | NameError):
         return False

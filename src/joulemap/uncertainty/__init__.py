@@ -1,1 +1,3 @@
-"""Uncertainty of predictions: intervals, shared errors of predictions, and the best candidate."""
+"""Uncertainty of predictions: intervals, errors that predictions share, and the probability that a candidate is
+best.
+"""

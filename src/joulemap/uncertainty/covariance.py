@@ -4,8 +4,8 @@
     error of an energy = error of the latency + error of the power
 
 Errors of latency and power are independent. Factors are the class, the board, the model, the board with the model, the
-case, the run itself, and the numbers of the hardware. Runs with the same key of a factor have its random number in
-common. Shares are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md states the
+case, the run itself, and the numbers of the hardware. Runs with the same key of a factor have the same random number
+for it. Shares are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md states the
 source of the shares.
 """
 
@@ -27,7 +27,7 @@ SHARE_UNIT: Final = 1e15
 """Integer that represents a share of 1."""
 
 NUMBERS: Final = "numbers"
-"""Factor of the errors that a chip's own numbers cause in all its runs."""
+"""Factor for errors that wrong numbers of a chip, such as its clock, cause in all its runs."""
 
 KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "class": lambda run: ("class", run["architecture"]),
@@ -38,43 +38,46 @@ KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "case": lambda run: ("case", run["architecture"], run["model"], run["configuration"]),
     OWN: lambda run: ("own", run["own"]),
 }
-"""Factor -> the properties of a run that form its key."""
+"""Factor -> function that returns the key of a run: the properties that runs with the same error have in common."""
 
 
 @frozen(kw_only=True)
 class ErrorColumns:
-    """Errors of runs, one row per run, split into factors, one column per factor."""
+    """Errors of runs as arrays: one row per run, and one column per factor where the error is split into factors."""
 
     places: Mapping[int, int]
-    """Run -> its row."""
+    """Run id -> row of the arrays."""
     factors: tuple[str, ...]
     latency_half_width: Floats
     power_half_width: Floats
     latency_share: Floats
-    """Share of each factor in the variance of latency; `power_share` has the same shape."""
+    """Share of each factor in the variance of each run's latency (runs x factors); `power_share` has the same shape."""
     power_share: Floats
     keys: Integers
-    """Index in `texts` of each run's key of each factor."""
+    """Index in `texts` of the key of each run for each factor (runs x factors)."""
     texts: tuple[str, ...]
 
     def find(self, run_ids: Sequence[int]) -> Integers:
-        """Return the row of each run; -1 for a run without a prediction."""
+        """Return the row of each run id; -1 for a run without a prediction."""
         return np.array([self.places.get(one, -1) for one in run_ids], dtype=np.int64)
 
 
 @frozen(kw_only=True)
 class Differences:
-    """Covariance of differences between runs in log latency and log energy, in squared half-widths.
+    """Variances of the differences between two runs in ln(latency) and ln(energy), for many pairs, as squared
+    half-widths.
 
-    The covariance of latency with energy equals the variance of latency: the rest of an energy's error is that of
-    power, which is independent.
+    The covariance of latency and energy equals the variance of latency: an energy's error is the sum of the latency's
+    error and an independent one of power.
     """
 
     latency_square: Floats
     energy_square: Floats
 
     def half_width(self, powers: Sequence[Powers]) -> Floats:
-        """Return the half-width of the logarithm of each pair's ratio, in one quantity or in one quantity per pair."""
+        """Return the half-width of ln(ratio) of each pair. `powers` has the exponents of one metric for all pairs, or
+        one per pair.
+        """
         latency, energy = (np.array([getattr(one, name) for one in powers]) for name in ("latency", "energy"))
         square = (
             np.square(latency) * self.latency_square
@@ -85,11 +88,11 @@ class Differences:
 
 
 def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str], float]) -> ErrorColumns:
-    """Return the errors of runs by factor.
+    """Return the errors of runs, split into factors.
 
-    Each run has `run_id`, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
-    numbers of its hardware cause, `latency_own_half_width` and `energy_own_half_width`, and the properties that `KEYS`
-    reads. `shares` maps (quantity, factor) to a share; quantities are latency and power.
+    Each run has `run_id`, `latency_half_width`, `energy_half_width`, and the properties that `KEYS` reads. It also has
+    `latency_own_half_width` and `energy_own_half_width`, the parts that the numbers of its hardware cause. `shares`
+    maps (quantity, factor) to a share; quantities are latency and power.
     """
     factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
     known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0}
@@ -107,7 +110,9 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def keep(whole: Floats, part: Floats) -> Floats:
-        """Return the variance of each factor without the part that the hardware's numbers explain."""
+        """Return the shares of each run's variance: for `NUMBERS` the part that the hardware's numbers explain, else
+        the rest.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.square(part / np.where(whole == 0.0, np.nan, whole))
         return np.asarray(np.abs(is_other - np.minimum(np.nan_to_num(own, nan=0.0), 1.0)[:, None]))
@@ -129,10 +134,10 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
 
 
 def compare_pairs(errors: ErrorColumns, first: Integers, second: Integers, *, is_other: Any = False) -> Differences:
-    """Return the covariance of the differences between rows of `errors`, pair by pair.
+    """Return the variances of the differences between the rows `first` and `second` of `errors`, pair by pair.
 
-    `is_other` is true for a second run that is another design, represented by the row of a stored run: then the two do
-    not share the run's own error.
+    `is_other` is True where the second run is another design that has no row and uses that of a stored run. Both runs
+    then do not share the error of this one run.
     """
     is_alike = errors.keys[first] == errors.keys[second]
     is_alike &= ~(np.asarray(is_other, dtype=bool)[..., None] & np.array([one == OWN for one in errors.factors]))

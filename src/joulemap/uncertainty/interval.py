@@ -1,4 +1,4 @@
-"""Half-widths of the 80 % intervals of predictions, for many at once.
+"""Half-widths of the 80 % intervals of predictions, for many predictions at once.
 
 ‖a, b‖ is the root of the sum of the squares, as for independent errors.
 
@@ -9,10 +9,10 @@
     evidence ‖errors of its group, own prices‖
     energy   ‖latency, power‖      edp  ‖2 latency, power‖
 
-Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Errors that a
-calibration left for held-out model families replace those of a group. Values that a question sets are taken as exact.
-Prices without evidence widen a power and never narrow it. docs/doubt.md states the source of the numbers and their
-measured coverage.
+A price is an energy per action. Own numbers and prices are those of the hardware's file; their uncertainty is added if
+the errors were measured on other hardware. Errors of a calibration on held-out model families replace those of a group.
+Values that a question sets count as exact. Prices without evidence widen a power and never narrow it. docs/doubt.md
+states the source of the numbers and their measured coverage.
 """
 
 from __future__ import annotations
@@ -28,49 +28,50 @@ from joulemap.uncertainty.scale import CLASS_LEVEL
 
 @frozen(kw_only=True)
 class Errors:
-    """Errors of comparable predictions of one quantity, one row per prediction."""
+    """Error scales of predictions of one quantity, latency or power, as arrays with one row per prediction."""
 
     half_width: Floats
     level: Floats
-    """Level of the group of measurements; NaN without one."""
+    """Level of the group of measurements; NaN without a group."""
     group_count: Floats
     held_out: Floats
-    """Half-width of the calibration's errors on held-out model families; NaN without a calibration. For errors of
+    """Half-width of the calibration's errors on held-out model families; NaN without a calibration. In the record for
     power, it is the half-width of the energy.
     """
     least: Floats
-    """Lower bound of the half-width of the power of calibrated chips."""
+    """Lower bound of the half-width of power on calibrated chips."""
 
     @property
     def is_foreign(self) -> NDArray[np.bool_]:
-        """True for errors of other hardware."""
+        """True for predictions whose error scale was measured on other hardware."""
         return np.asarray(np.isnan(self.held_out) & (self.level != OWN_LEVEL))
 
 
 @frozen(kw_only=True)
 class Spent:
-    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or
-    determine them.
-    """
+    """Inputs of half-widths from the latency and energy of predictions, as arrays with one row per prediction."""
 
     latency_fs: Floats
     bound_fs: Floats
-    """Latency bound by compute, memory and launches, one column each."""
+    """Parts of the latency in femtoseconds that are bound by compute, memory and launches, one column each."""
     own_number: Floats
-    """Half-widths of the hardware's numbers that bound these parts."""
+    """Half-widths of the hardware's numbers that determine the parts in `bound_fs`, with the same columns."""
     basis_square: Floats
-    """Squared half-width of the energy from its energies per action, parts of one basis summed."""
+    """Squared half-width of the energy from its energies per action. Parts with the same basis are added before
+    squaring.
+    """
     own_square: Floats
-    """Squared half-width from energies per action that the hardware's own file gives, beyond those of scored
-    hardware."""
+    """Squared half-width of the energy from energies per action in the hardware's file; only what exceeds that of
+    scored hardware.
+    """
     has_load: NDArray[np.bool_]
-    """True if a load of the whole board was measured."""
+    """True if the power of the whole board under a load was measured."""
     host_share: Floats
-    """Share of the energy that is static power of a host."""
+    """Share of the host's static power in the energy."""
     growth_half_width: Floats
-    """Half-width of the ratio of energy at the wall plug to energy of the board; 0 unless the boundary is `system`."""
+    """Half-width of the logarithm of wall energy per board energy; 0 unless the boundary is `system`."""
     host_half_width: Floats
-    """Half-width of the host's power at the wall plug; 0 unless the boundary is `system`."""
+    """Half-width of the logarithm of the host's power at the wall plug; 0 unless the boundary is `system`."""
 
 
 @frozen(kw_only=True)
@@ -79,9 +80,9 @@ class HalfWidths:
 
     latency: Floats
     latency_own: Floats
-    """Part of the half-width that is due to the hardware's own numbers."""
+    """Part of `latency` that is due to the numbers in the hardware's file."""
     price: Floats
-    """Half-width of the power from energies per action alone."""
+    """Half-width of the power from the energies per action alone."""
     energy: Floats
     energy_own: Floats
     edp: Floats
@@ -89,13 +90,16 @@ class HalfWidths:
 
 
 def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: Floats) -> Floats:
-    """Return the squared half-width of the power of a measured class, from its evidence and its energies per action."""
+    """Return the squared half-width of a power from two others: of measured errors, and of its energies per action.
+
+    More groups of measurements reduce the weight of the second.
+    """
     excess = np.maximum(price_square - evidence_square, 0.0)
     return np.asarray(evidence_square + FULL_GROUPS / (group_count + FULL_GROUPS) * excess)
 
 
 def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
-    """Return the half-widths of predictions; NaN if no errors are known."""
+    """Return the half-widths of latency, power, energy and EDP; NaN where no error scale is known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
         own = np.where(latency.is_foreign, own, 0.0 * own)

@@ -1,7 +1,7 @@
 """Closed forms: probabilities of logistic errors, and exponents of latency and energy in metrics.
 
-The logarithm of a predicted value has a logistic error. With the half-width h of its 80 % interval, a value that is
-predicted to be `ahead` above a bound, as a logarithm, is above it with the probability
+The logarithm of a predicted value has a logistic error; h is the half-width of its 80 % interval. If its prediction is
+`ahead` above a bound, the logarithm is above the bound with the probability
 
     1 / (1 + exp(-ln 9 x ahead / h))
 
@@ -24,25 +24,27 @@ Floats = NDArray[np.float64]
 
 @frozen
 class Powers:
-    """Exponents of latency and energy in a quantity, with which errors of the two enter its logarithm."""
+    """Exponents of latency and energy in a metric. They multiply the errors of latency and energy in the metric's
+    logarithm.
+    """
 
     latency: float
     energy: float
 
     @classmethod
     def of(cls, metric: Metric) -> Powers:
-        """Return the exponents in a metric."""
+        """Return the exponents of latency and energy in a metric."""
         return cls(metric.latency_power, metric.energy_power)
 
     def as_cost(self, *, is_higher_better: bool) -> Powers:
-        """Return the exponents in the metric as a cost, of which less is better."""
+        """Return the exponents in a cost, where lower is better: with opposite signs if a higher metric is better."""
         return Powers(-self.latency, -self.energy) if is_higher_better else self
 
 
 def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
-    """Return the probability that a logarithm exceeds a bound, if its prediction exceeds the bound by `ahead`.
+    """Return the probability that a logarithm exceeds a bound. `ahead` is the predicted logarithm minus the bound.
 
-    A half-width of 0 or NaN means no error: the probability is 0, 0.5 or 1.
+    A half-width of 0 or NaN means no error; the probability is then 0, 0.5 or 1.
     """
     ahead, half_width = np.asarray(ahead, dtype=float), np.asarray(half_width, dtype=float)
     has_error = half_width > 0.0
@@ -53,7 +55,7 @@ def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
 
 
 def is_told_apart(probability: Floats) -> NDArray[np.bool_]:
-    """Return whether two candidates are distinguished, given the probability that the first is better."""
+    """Return whether one of two candidates is clearly better, given the probability that the first is better."""
     return np.asarray(np.fmax(probability, 1.0 - probability) >= TOLD_APART)
 
 

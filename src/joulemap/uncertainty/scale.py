@@ -22,45 +22,47 @@ from joulemap.domain.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
 CLASS_LEVEL: Final = 2
-"""Lowest level of measurements of the hardware's own class."""
+"""Lowest level of error scales that were measured on the hardware's own class."""
 
 OTHER_WORK: Final = "other work of its class"
-"""Basis of an interval whose class has no measurements of this kind of work."""
+"""Description of an error scale from measurements of the class, but of other kinds of work."""
 
 BASES: Final = (
     "measurements of other classes, widened", "measurements of other classes, widened", OTHER_WORK, "its class",
     "its runtime", "its precision", "boards of its compiler", "its own measurements",
 )  # fmt: skip
-"""Basis of an interval by level."""
+"""Level of an error scale -> description of its measurements."""
 
 CALIBRATED: Final = "its calibration"
-"""Basis of an interval from the held-out errors of a calibration."""
+"""Description of an error scale from the held-out errors of a calibration."""
 
 
 @frozen(kw_only=True)
 class Subject:
-    """Configuration whose errors are estimated."""
+    """Configuration for which an error scale is sought."""
 
     work: str
-    """Kind of whole model or of single operator."""
+    """Kind of work: of a whole model, or of a single operator."""
     architecture: str
     runtime: str
     precision: str
     hardware: str
     """Catalogue id; for a variant, the id of its base."""
     ops_per_s: float | None = None
-    """Peak of the hardware at its fastest precision; None if unknown, which matches every size."""
+    """Highest peak of the hardware at any precision; None if it is unknown, so that scales of every size apply."""
 
     @property
     def scored_runtime(self) -> str:
-        """Runtime whose errors apply: a class with only its vendor's compiler fuses as its engine does."""
+        """Runtime whose measured errors apply. It is `engine` for fused runs of classes other than CPU and GPU, because
+        their only compiler is the vendor's.
+        """
         return "engine" if self.runtime == "fused" and self.architecture not in ("cpu", "gpu") else self.runtime
 
 
 def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:
-    """Return the smallest half-width of a power that the evidence of a level allows; 0 for an unmeasured class.
+    """Return the minimum half-width of a power if the best evidence has this level; 0 if the class was not measured.
 
-    A floor of all classes applies where the class has none.
+    A floor for all classes applies to a class without a floor.
     """
     if level < CLASS_LEVEL:
         return 0.0
@@ -79,12 +81,12 @@ def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> fl
 def find_scale(
     scales: Iterable[ErrorScale], quantity: DoubtQuantity, subject: Subject, floors: Iterable[PowerFloor] = ()
 ) -> ErrorScale | None:
-    """Return the scale of the finest group that contains a configuration; None if there is none.
+    """Return the error scale of the finest group that contains a configuration; None if no group does.
 
     The half-width of a power is at least the floor of its class and evidence. Any half-width is at least `UNMEASURED`
     for decompositions that no board of the class has run. The same minimum holds for latency outside `MEASURED_CLASSES`
-    if neither the hardware nor another board of its compiler was measured. Software that is a new source adds to the
-    half-width of latency (`find_new_source`).
+    if neither the hardware nor another board of its compiler was measured. Software that is new to the measurements
+    adds to the half-width of latency (`find_new_source`).
     """
     asked = {
         "work": subject.work,

@@ -1,14 +1,14 @@
 """Standings: the probability that each candidate of a question is best, or on a Pareto front.
 
 With two candidates, the probability has a closed form. With more, it is the fraction of 500 joint draws in which a
-candidate wins, which resolves one percent. It is at most the probability of beating each of the 16 best others in a
-pair. An additional candidate therefore never raises the probability of another.
+candidate wins, accurate to about one percent. It is at most the probability of beating any one of the 16 best others,
+so that an additional candidate never raises the probability of another.
 
 The draws of a run do not depend on the other runs. Each key of a factor gives two normal numbers per draw (Box and
-Muller 1958), from a hash of the key and the draw: one for latency, one for power. The error of an energy is the
-sum of both. All errors of a draw have one random scale, with which a normal error is a logistic one: half the square of
-the scale is a sum of exponential numbers over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest is
-replaced by its mean, 1 / 31^2 + 1 / 32^2 + ... So the difference of two runs is logistic as well, and as wide as its
+Muller 1958), from a hash of the key and the draw: one for latency, one for power. The error of an energy is the sum of
+both. All errors of a draw are multiplied by one random scale, which makes normal errors logistic: half the square of
+the scale is a sum of exponential numbers over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty terms are drawn; the rest
+is replaced by its mean, 1 / 31^2 + 1 / 32^2 + ... The difference of two runs is thus logistic too, and as wide as its
 closed form.
 """
 
@@ -29,16 +29,17 @@ from joulemap.uncertainty.probability import Floats, Powers, probability_above
 Hashes = NDArray[np.uint64]
 
 SELLER_SHARE: Final = 0.37
-"""Share of the variance of a price's error that the prices of one seller have in common.
+"""Share of the variance of a price's error that all prices of one seller have in common.
 
-Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of tests/test_offer.py)."""
+Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of tests/test_offer.py).
+"""
 
 SCALE_TERMS: Final = 30
 SCALE_REST: Final = 0.0328
-"""Mean of the terms of the scale that are not drawn."""
+"""Mean of the terms of the random scale that are not drawn."""
 
 BLOCK: Final = 2_000_000
-"""Maximum count of random numbers drawn at once; more would not fit in small memories."""
+"""Maximum number of random numbers drawn at once; more would not fit in small memories."""
 
 _FACTOR: Final = 0xD6E8FEB86659FD93
 _SEED: Final = 0xE17A1465
@@ -49,18 +50,20 @@ _MASK: Final = 2**64 - 1
 
 @frozen(kw_only=True)
 class Draws:
-    """Errors of some draws: logarithms of measured over predicted values, a row per run and a column per draw."""
+    """Random errors of ln(latency) and ln(energy), with one row per run and one column per draw."""
 
     numbers: Hashes
-    """Number of each draw."""
+    """Number of each draw, from which its random numbers follow."""
     scale: Floats
-    """Scale of all errors of each draw."""
+    """Random factor of each draw that multiplies all its errors."""
     latency: Floats
     energy: Floats
 
 
 def mix(words: Hashes) -> Hashes:
-    """Return words of 64 bits whose bits are mixed. Source: Murmur's finalizer with the constants of DuckDB's hash."""
+    """Return 64-bit words with mixed bits, for use as hashes. Source: Murmur's finalizer with the constants of DuckDB's
+    hash.
+    """
     for _ in range(2):
         words = words ^ (words >> np.uint64(32))
         words = words * np.uint64(_FACTOR)
@@ -69,9 +72,7 @@ def mix(words: Hashes) -> Hashes:
 
 @cache
 def hash_text(text: str) -> int:
-    """Return the hash of a text, as in DuckDB 1.5 (`src/common/types/hash.cpp`), with which earlier versions of
-    joulemap drew.
-    """
+    """Return the 64-bit hash of a text, as DuckDB 1.5 computes it (`src/common/types/hash.cpp`)."""
     data = text.encode()
     found = _SEED ^ (len(data) * _LENGTH & _MASK)
     for start in range(0, len(data), 8):
@@ -80,25 +81,25 @@ def hash_text(text: str) -> int:
 
 
 def hash_texts(texts: Sequence[str]) -> Hashes:
-    """Return the hash of each text."""
+    """Return the 64-bit hash of each text."""
     return np.array([hash_text(text) for text in texts], dtype=np.uint64)
 
 
 def draw_uniform(keys: Hashes, numbers: Hashes) -> Floats:
-    """Return a uniformly distributed number between 0 and 1 for each key and draw."""
+    """Return a uniform random number between 0 and 1 for each key and draw (keys x draws)."""
     words = mix(keys[..., None] ^ (numbers * np.uint64(_STRIDE)))
     return np.asarray((words.astype(np.float64) + 0.5) / 2.0**64)
 
 
 def draw_normals(keys: Hashes, numbers: Hashes) -> tuple[Floats, Floats]:
-    """Return two independent normal numbers for each key and draw."""
+    """Return two independent standard normal numbers for each key and draw, as two arrays (keys x draws)."""
     size = np.sqrt(-2.0 * np.log(draw_uniform(keys, numbers)))
     angle = 2.0 * np.pi * draw_uniform(keys ^ np.uint64(1), numbers)
     return size * np.cos(angle), size * np.sin(angle)
 
 
 def draw_scales(numbers: Hashes) -> Floats:
-    """Return the scale of all errors of each draw."""
+    """Return the random factor of each draw that multiplies all its errors."""
     terms = np.arange(1, SCALE_TERMS + 1, dtype=np.uint64)
     key = np.array([hash_text("scale")], dtype=np.uint64)
     even = draw_uniform(key, (np.uint64(32) * numbers[:, None] + terms).ravel()).reshape(len(numbers), SCALE_TERMS)
@@ -107,7 +108,7 @@ def draw_scales(numbers: Hashes) -> Floats:
 
 
 def draw_errors(errors: ErrorColumns, count: int) -> Iterator[Draws]:
-    """Yield `count` joint draws of the errors of runs, as many at once as memory allows."""
+    """Yield `count` joint draws of the errors of runs, in blocks that fit in memory."""
     hashes = hash_texts(errors.texts)
     step = max(BLOCK // max(len(errors.texts), errors.keys.size, 1), 1)
     for start in range(0, count, step):
@@ -126,7 +127,9 @@ def draw_errors(errors: ErrorColumns, count: int) -> Iterator[Draws]:
 
 
 def draw_prices(keys: Sequence[str], sellers: Sequence[str], half_widths: Floats, draws: Draws) -> Floats:
-    """Return the log error of each price in each draw; prices from one seller share part of it."""
+    """Return the error of ln(price) for each price and draw (prices x draws). Errors of one seller's prices are
+    correlated.
+    """
     found = np.zeros((len(half_widths), len(draws.numbers)))
     doubted = np.flatnonzero(half_widths > 0.0).tolist()
     if doubted:
@@ -138,13 +141,15 @@ def draw_prices(keys: Sequence[str], sellers: Sequence[str], half_widths: Floats
 
 
 def price_square(half_width: Floats, other: Floats, is_one_price: Floats, is_one_seller: Floats) -> Floats:
-    """Return the squared half-width of the difference of two prices, as logarithms; 0 for one and the same price."""
+    """Return the squared half-width of ln(price / other price) for pairs of prices. It is 0 if both are the same
+    price.
+    """
     shared = np.where(is_one_price, 1.0, np.where(is_one_seller, SELLER_SHARE, 0.0))
     return half_width**2 + other**2 - 2.0 * half_width * other * shared
 
 
 RIVAL_COUNT: Final = 16
-"""Maximum best candidates with which each candidate is compared pairwise."""
+"""Number of best candidates with which every candidate is compared in pairs."""
 
 DRAW_COUNT: Final = 500
 FRONT_DRAW_COUNT: Final = 250
@@ -152,35 +157,35 @@ FRONT_DRAW_COUNT: Final = 250
 
 @frozen(kw_only=True)
 class Candidate:
-    """A candidate of a question; the lowest cost is the best."""
+    """Candidate of a question; the candidate with the lowest cost is predicted to be best."""
 
     place: int
-    """Number of the candidate within its question."""
+    """Number that identifies the candidate within its question."""
     run_id: int
     powers: Powers
     """Exponents of latency and energy in the cost."""
     cost: float
     """Logarithm of the metric's value if lower is better, else its negative."""
     price_half_width: float = 0.0
-    """Half-width that the price adds to the logarithm of the cost; 0 without a price."""
+    """Half-width of ln(cost) that is due to the price; 0 without a price."""
     price_key: str = ""
     seller: str = ""
 
 
 @frozen(kw_only=True)
 class Standing:
-    """Standing of a candidate among those of its question."""
+    """Probability that a candidate is the best of its question."""
 
     place: int
     probability_best: float
     probability_ahead: float | None
     """Probability that the candidate is better than the predicted best; None for the predicted best itself."""
     is_likely_best: bool
-    """True for the predicted best, and for candidates that are not distinguished from it."""
+    """True for the predicted best, and for candidates that may well be better than it."""
 
 
 def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> list[Standing]:
-    """Return the standing of each candidate of one question, the best cost first.
+    """Return the standing of each candidate of one question, the lowest cost first.
 
     A candidate whose run has no prediction is omitted, unless it is the only one.
     """
@@ -208,7 +213,10 @@ def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> li
 
 
 def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
-    """Return the probability that each candidate beats each of the best ones; NaN for itself."""
+    """Return the probability that each candidate beats each of the `RIVAL_COUNT` best (candidates x rivals).
+
+    It is NaN for a candidate against itself, and without a prediction.
+    """
     rows = errors.find([one.run_id for one in ranked])
     rivals = np.arange(min(len(ranked), RIVAL_COUNT))
     first, second = (one.ravel() for one in np.meshgrid(np.arange(len(ranked)), rivals, indexing="ij"))
@@ -226,13 +234,13 @@ def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
 
 
 def _number(texts: Sequence[str]) -> Integers:
-    """Return a number for each text, equal for equal texts."""
+    """Return a number for each text; equal texts have equal numbers."""
     places: dict[str, int] = {}
     return np.array([places.setdefault(one, len(places)) for one in texts], dtype=np.int64)
 
 
 def _count_wins(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
-    """Return the fraction of draws in which each candidate is the best."""
+    """Return the fraction of draws in which each candidate has the lowest cost."""
     rows = errors.find([one.run_id for one in ranked])
     there = np.flatnonzero(rows >= 0)
     costs = np.array([one.cost for one in ranked])[there, None]
@@ -252,17 +260,19 @@ def _count_wins(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
 
 @frozen(kw_only=True)
 class Axis:
-    """One of the two costs of a Pareto front."""
+    """One cost of a Pareto front for all its candidates."""
 
     powers: Powers
     """Exponents of latency and energy in the cost."""
     costs: Floats
-    """Logarithms of values if lower is better, else their negatives."""
+    """ln(value) of each candidate if lower is better, else its negative."""
     has_price: bool
-    """True if the price of a candidate is a factor of the value."""
+    """True if the value contains the price of the candidate as a factor."""
 
     def draw(self, latency: Floats, energy: Floats, prices: Floats) -> Floats:
-        """Return the costs in each draw."""
+        """Return the cost of each candidate in each draw, given the drawn errors of all candidates (candidates x
+        draws).
+        """
         drawn = self.costs[:, None] + (self.powers.latency * latency + self.powers.energy * energy)
         return np.asarray(drawn + prices) if self.has_price else drawn
 
@@ -273,9 +283,10 @@ def estimate_front(
     prices: tuple[Sequence[str], Sequence[str], Floats],
     errors: ErrorColumns,
 ) -> Floats:
-    """Return, for each candidate, the probability that no other beats it in both costs; NaN without a finite cost.
+    """Return, for each candidate, the probability that no other candidate beats it in both costs; NaN without a finite
+    cost.
 
-    `prices` are keys, sellers and half-widths. Every run has a prediction.
+    `prices` are keys, sellers and half-widths. Every run must have a prediction.
     """
     rows, order = errors.find(run_ids), np.asarray(run_ids)
     there = np.zeros(len(rows))

@@ -1,1 +1,1 @@
-"""Reports: answers with their figures as one file that a browser opens without a network."""
+"""Reports: answers and figures in one HTML file that a browser opens without a network."""

@@ -1,10 +1,10 @@
-"""HTML page of a report: one file that opens from disk, reads without JavaScript and requests nothing from a network.
+"""HTML page of a report: one file that opens from disk, can be read without JavaScript, and requests nothing from a
+network.
 
     headline → badges → contents → chapters (figures drawn as SVG, tables, sources) → the data
 
-With JavaScript, Vega draws the figures again from the data of the page. The content security policy allows the page's
-own style and two scripts, by their digests, and nothing else. Vega interprets its expressions, so that nothing is
-evaluated.
+With JavaScript, Vega draws the figures again from the data of the page. The content security policy allows only the
+page's style and two scripts, by their digests. Vega interprets its expressions, so that no text is evaluated as code.
 """
 
 from __future__ import annotations
@@ -43,19 +43,21 @@ from joulemap.webpage.report import (
 )
 
 STATIC_CHOICES: Final = 4
-"""Maximum figures of an exhibit that are all drawn as SVG; of more, only the first; a browser draws the others."""
+"""Maximum number of figures in an exhibit that are all drawn as SVG. If there are more, only the first is; scripts draw
+the others.
+"""
 
 SHOWN_ROWS: Final = 14
-"""Rows of the table behind the first figure of an exhibit; the data has all rows."""
+"""Maximum rows of the table under the first figure of an exhibit; the data of the page has all rows."""
 
 SHOWN_FEW_ROWS: Final = 6
-"""Rows of the table behind each other figure of an exhibit."""
+"""Maximum rows of the table under every other figure of an exhibit."""
 
 IN_CHARACTERS: Final = f"Figures are drawn as text: {INSTALL} draws images."
 """Line at the top of a page without images."""
 
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
-"""Grade of a badge -> its mark, so that colour is not the only sign of it."""
+"""Grade of a badge -> symbol, so that the grade does not depend on colour alone."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')
 _NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
@@ -74,7 +76,7 @@ def _warm_up() -> None:
 
 
 def write_page(report: Report) -> str:
-    """Return a report as HTML; without vl-convert-python its figures are in characters, and it has no scripts."""
+    """Return a report as HTML. Without vl-convert-python, its figures are drawn in characters and it has no scripts."""
     has_images = is_installed()
     vega = bundle_script() if has_images else ""
     style, script = _read("style.css"), _read("script.js")
@@ -123,14 +125,14 @@ def _digest(text: str) -> str:
 
 
 class _Page:
-    """Writer of the page of one report."""
+    """Writer of the HTML page of one report."""
 
     def __init__(self, report: Report, *, has_images: bool) -> None:
         self._report = report
         self._has_images = has_images
 
     def write_body(self) -> str:
-        """Return the header of the page, its contents and chapters."""
+        """Return the page's header, table of contents and chapters as HTML."""
         first, *rest = self._report.verdict or ("",)
         head = [
             '<a class="skip" href="#content-of-page">Skip to the report</a>',
@@ -149,7 +151,7 @@ class _Page:
         return "\n".join([*head, '<main id="content-of-page">', *map(self._chapter, titled), "</main>"])
 
     def write_foot(self) -> str:
-        """Return the footer: the origin of the page, and the command that makes it again."""
+        """Return the footer: version and sources, and the command that makes the report again."""
         again = f"<p>Again: <code>{escape(self._report.command)}</code></p>" if self._report.command else ""
         return f"<footer><p>{escape(self._report.made)}</p>{again}</footer>"
 
@@ -213,7 +215,9 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
 
 
 def _draw(figure: Figure, name: str) -> str:
-    """Return a figure as SVG that can share a page: with unique ids and without unneeded attributes."""
+    """Return a figure as SVG for a page with several figures: ids begin with `name`, and needless attributes are
+    removed.
+    """
     head, _, rest = draw_svg(figure).partition(">")
     rest = rest.partition("</desc>")[2]
     kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))
@@ -221,18 +225,18 @@ def _draw(figure: Figure, name: str) -> str:
 
 
 def _draw_text(figure: Figure, _name: str) -> str:
-    """Return a figure in characters; empty if it has none."""
+    """Return a figure in characters as HTML; empty if the figure has no text drawing."""
     drawn = draw_text(figure)
     return f'<pre aria-label="{escape(figure.title)}">{escape(drawn)}</pre>' if drawn else ""
 
 
 def _round(found: re.Match[str]) -> str:
-    """Return a coordinate rounded to a tenth of a pixel."""
+    """Return a matched coordinate rounded to a tenth of a pixel."""
     return f"{float(found[0]):.1f}".removesuffix(".0")
 
 
 def _table(block: Grid) -> str:
-    """Return a table without optional end tags, which would be a fifth of a large page."""
+    """Return a table as HTML. Optional end tags are left out, because they would be a fifth of a large page."""
     if not block.texts:
         return ""
     heads = "".join(f"<th{_side(index, block)}>{escape(one)}" for index, one in enumerate(block.headings))

@@ -1,4 +1,4 @@
-"""Report in memory: its verdict, its chapters and its data."""
+"""Content of a report: verdict, chapters and data."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Choice:
-    """One figure of an exhibit."""
+    """One figure of an exhibit, with the label by which a reader chooses it."""
 
     label: str
-    """Hardware that the figure shows, or a pair of it."""
+    """Hardware in the figure, or the two chips that it compares."""
     figure: Figure
 
 
 @frozen(kw_only=True)
 class Exhibit:
-    """Figures of one kind; a reader with JavaScript sees the chosen one, all others see all."""
+    """Figures of one kind. With JavaScript, a reader sees the chosen figure; without it, all of them."""
 
     name: str
-    """Name in links."""
+    """Name of the exhibit in links."""
     choices: tuple[Choice, ...]
     chooses: str = ""
-    """Property that distinguishes the figures; empty for one figure."""
+    """Word before the list from which a reader chooses a figure; empty for a single figure."""
     opens: str = ""
-    """Trees that a click on a figure opens; empty if there is none."""
+    """Name of the trees that open on a click on a figure; empty if none do."""
 
 
 @frozen(kw_only=True)
 class Leaf:
-    """Leaf of a tree: amount without parts."""
+    """Amount that is not split further, at the end of a tree."""
 
     label: str
     amount: str
@@ -50,21 +50,23 @@ class Leaf:
 
 @frozen(kw_only=True)
 class Branch:
-    """Amount with parts."""
+    """Amount that is split into parts, in a tree."""
 
     label: str
     amount: str
     share: str
     fraction: float
-    """Length of the bar: share of the tree's total; of a total, its ratio to the largest total."""
+    """Length of the bar, from 0 to 1: the share in the tree's total. For the total itself, its ratio to the largest
+    total.
+    """
     key: str = ""
-    """Name in figures."""
+    """Name of the amount in figures, so that a click there opens this branch."""
     parts: tuple[Branch | Leaf, ...]
 
 
 @frozen(kw_only=True)
 class Trees:
-    """Amounts to open level by level, with the table behind them."""
+    """Amounts that a reader opens level by level, with the table that they are from."""
 
     name: str
     caption: str
@@ -74,7 +76,7 @@ class Trees:
 
 @frozen(kw_only=True)
 class Fold:
-    """Blocks that stay closed until a reader opens them."""
+    """Blocks that are hidden until a reader opens them."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -85,7 +87,7 @@ class Badge:
     """Grade of one aspect of the numbers, in a few words."""
 
     label: str
-    """Graded aspect."""
+    """Aspect that is graded."""
     text: str
     grade: str
     """`good`, `fair` or `poor`; decides the colour and the mark."""
@@ -100,7 +102,7 @@ class Badges:
 
 @frozen(kw_only=True)
 class Source:
-    """Query behind the block above."""
+    """Reference to the query from which the block above was made."""
 
     table: Table[Any]
 
@@ -110,7 +112,7 @@ Block = Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fo
 
 @frozen(kw_only=True)
 class Chapter:
-    """Blocks under a title that links lead to."""
+    """Blocks under one title; links on the page lead to it by `name`."""
 
     name: str
     title: str
@@ -119,7 +121,7 @@ class Chapter:
 
 @frozen(kw_only=True)
 class Report:
-    """Report on models on hardware."""
+    """Report about models on hardware."""
 
     title: str
     subject: str
@@ -134,13 +136,13 @@ class Report:
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """All blocks, also those inside folds."""
+        """All blocks of all chapters, including those in folds."""
         for chapter in self.chapters:
             yield from _unfold(chapter.blocks)
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """Figures by their names on the page."""
+        """Name on the page -> figure."""
         return {
             name_figure(one, index): choice.figure
             for one in self.blocks
@@ -150,7 +152,7 @@ class Report:
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """Tables of figures, trees and sources, each once."""
+        """Tables behind figures, trees and sources, each once."""
         found: dict[int, Table[Any]] = {}
         for one in self.blocks:
             if isinstance(one, Exhibit):
@@ -160,7 +162,9 @@ class Report:
         return tuple(found.values())
 
     def columns(self, table: Table[Any]) -> tuple[str, ...]:
-        """Return the columns of a table that the report uses: those that figures draw, or all of a tree or source."""
+        """Return the columns of a table that the report shows: all if a tree or source shows the table, else those in
+        figures.
+        """
         drawn: set[str] = set()
         for one in self.blocks:
             if isinstance(one, Trees | Source) and one.table is table:
@@ -172,7 +176,7 @@ class Report:
 
 
 def name_figure(exhibit: Exhibit, index: int) -> str:
-    """Return the name on the page of one figure of an exhibit."""
+    """Return the name of one figure of an exhibit on the page."""
     return f"{exhibit.name}-{index}"
 
 
@@ -184,10 +188,10 @@ def _unfold(blocks: tuple[Block, ...]) -> Iterator[Block]:
 
 
 def list_content(report: Report, themes: Mapping[str, Any]) -> str:
-    """Return the data of a report as JSON: tables, and figures by their names on the page.
+    """Return the data of a report as JSON: its texts, tables, figures and themes.
 
-    Each table is there once, with its query and the values of each column. A table behind figures alone has only the
-    columns that they draw. A figure has a specification, the table whose rows it draws, and its texts.
+    A table is stored once, column by column, with its query. Of a table that only figures use, only the columns in
+    figures are stored. A figure, under its name on the page, refers to its specification and table.
     """
     tables = report.tables
     places = {id(table): index for index, table in enumerate(tables)}
@@ -218,19 +222,23 @@ def list_content(report: Report, themes: Mapping[str, Any]) -> str:
 
 
 def compress(text: str) -> str:
-    """Return a text as Base64 of gzip, which is safe in HTML; equal texts give equal results."""
+    """Return a text compressed by gzip and encoded as Base64, which is safe in HTML. Equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
 
 
 def _strip(figure: Figure) -> dict[str, Any]:
-    """Return a specification without the parts that differ between figures of its kind."""
+    """Return the specification of a figure without title, description and rows, so that figures of one kind share
+    it.
+    """
     datasets = {name: rows for name, rows in figure.spec.get("datasets", {}).items() if name != "rows"}
     kept = {name: part for name, part in figure.spec.items() if name not in ("title", "description", "datasets")}
     return {**kept, "datasets": datasets}
 
 
 def _describe(table: Table[Any], names: Collection[str]) -> dict[str, Any]:
-    """Return a table column by column, which compresses to two thirds of its size by rows."""
+    """Return a table with these columns as JSON values, column by column. This compresses to two thirds of the size by
+    rows.
+    """
     values = list(zip(*table.cells, strict=True)) or [()] * len(table.columns)
     return {
         "query": table.title,

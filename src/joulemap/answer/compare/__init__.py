@@ -1,1 +1,1 @@
-"""Comparison of models and hardware: by figures, run, subgraph and model, and ranked by a metric."""
+"""Comparison of models and hardware: whole runs, subgraphs, several models, and a ranking by a metric."""

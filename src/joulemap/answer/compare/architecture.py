@@ -44,7 +44,7 @@ PARTS: Final[Mapping[str, str]] = {
     "board": "power conversion and unattributed energy",
     "static": "static power",
 }
-"""Part of the energy, from arithmetic outwards -> its words."""
+"""Part of the energy -> displayed name, ordered from arithmetic outwards."""
 
 HEADLINE: Final = Template(
     "{least} uses the least energy, {least_share:%} of it for {least_part}; {most} uses {ratio:plain}x as much, "
@@ -141,10 +141,10 @@ AT_BATCH: Final = Template(
 )
 
 DOMINANT: Final = 0.5
-"""Share of an energy, or of a time, above which a part explains it."""
+"""Share of an energy, or of a time, above which a part counts as its main cause."""
 
 LEAST_COUNT_PER_MAC: Final = 0.01
-"""Actions per MAC below which the count is written as MACs per action."""
+"""Minimum actions per MAC; a smaller count is shown as MACs per action."""
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 """Default settings: a precision that hardware of every class supports."""
@@ -152,30 +152,32 @@ EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 
 @frozen(kw_only=True)
 class ArchitecturesAnswer(RunAnswer):
-    """A model on hardware of several classes; categories, like actions, sum to the energy of each run exactly."""
+    """One model on hardware of several classes. The categories of a run sum to its energy exactly, and so do the
+    actions.
+    """
 
     asked: Precision
     """Requested precision; hardware without it uses the nearest precision that it has."""
     rows: Table[ArchitectureSummary]
-    """Rows in the order of the hardware, refused ones included."""
+    """Energy of each run and of one MAC, in the order of the hardware; refused runs are included."""
     categories: Table[ArchitectureCategory]
-    """Rows by hardware, then by category from arithmetic outwards."""
+    """Energy of each run by category, ordered from arithmetic outwards."""
     actions: Table[ArchitectureAction]
-    """Rows by hardware, then by energy, largest first."""
+    """Energy of each run by action, largest first."""
 
     @property
     def answered(self) -> tuple[ArchitectureSummary, ...]:
-        """Rows with an energy."""
+        """Rows of runs that were not refused."""
         return tuple(row for row in self.rows if row.energy_fj is not None)
 
     @property
     def ordered(self) -> list[ArchitectureSummary]:
-        """Rows with an energy, lowest first."""
+        """Rows of runs that were not refused, lowest energy first."""
         return sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
 
     @property
     def notes(self) -> tuple[ArchitectureNote, ...]:
-        """Known properties of the classes, from literature; not results."""
+        """Known properties of the classes from literature; they are not results."""
         return find_notes(tuple(row.architecture for row in self.rows))
 
     @property
@@ -193,11 +195,13 @@ class ArchitecturesAnswer(RunAnswer):
         return row.architecture if len(alike) == 1 else f"{row.architecture} {alike.index(row.run_id) + 1}"
 
     def _alike(self, row: ArchitectureSummary) -> list[int]:
-        """Return the runs with the same class as a row."""
+        """Return the ids of all runs on hardware of the same class as a row."""
         return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
     def place(self, row: ArchitectureSummary) -> list[str]:
-        """Return sentences on a class: rank, static energy if that is the largest part, and the overhead of a MAC."""
+        """Return sentences on a class: its rank, its static energy if this is the largest part, and its overhead per
+        MAC.
+        """
         lines: list[str] = []
         if len(self.answered) > 1:
             dynamic = sorted(self.answered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
@@ -236,7 +240,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [*lines, SPREAD(low=low, least=least, high=high, most=most, ratio=high / low if low else None)]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences and the notes."""
+        """Return the data for machine formats, including the sentences and notes that people see."""
         return {
             **super().data(),
             "precision_asked": self.asked,
@@ -277,7 +281,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def _describe_order(self) -> str:
-        """Return the classes with the least and the most energy, and the largest part of each."""
+        """Return a sentence on the classes with the least and the most energy, each with its largest part."""
         if len(self.ordered) < 2:
             return next((f"{one}." for one in self.contrast()), "")
         least, most = self.ordered[0], self.ordered[-1]
@@ -299,7 +303,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def _lay_overview(self) -> list[Section]:
-        """Return the shares of the energy, the energy per MAC, and the MACs per instruction and bytes per MAC."""
+        """Return tables of the energy shares, the energy per MAC, the MACs per instruction, and the bytes per MAC."""
         rows = self.rows.with_rows(self.answered)
         shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
         if not self.has_macs:
@@ -320,7 +324,7 @@ class ArchitecturesAnswer(RunAnswer):
         return (Lines([*known, *self.place(row)]),) if by == "class" else ()
 
     def _lay_categories(self, row: ArchitectureSummary) -> Section:
-        """Return a section on one class by category: the largest action of each, and the known notes."""
+        """Return a section on the categories of one class, each with its largest action, and the known notes."""
         first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
         rows = tuple(one for one in self.categories if one.run_id == row.run_id)
         drawn = self._lay(
@@ -355,7 +359,7 @@ class ArchitecturesAnswer(RunAnswer):
         return drawn, Lines(SOURCES(names=names, source=source) for source, names in sources.items())
 
     def remarks(self) -> list[str]:
-        """Return notes on these rows."""
+        """Return notes on replaced precisions, refused runs, clocks, recalled numbers and the scope."""
         return [
             *((COMMON(self),) if self.asked == COMMON_PRECISION else ()),
             *(
@@ -395,12 +399,12 @@ class ArchitecturesAnswer(RunAnswer):
 
 
 def find_share(row: ArchitectureSummary, part: str) -> float:
-    """Return the share of a part in the energy; 0 for a refused run."""
+    """Return a part's share of the energy (0 to 1); 0 for a refused run."""
     return getattr(row, f"{part}_fraction") or 0.0
 
 
 def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
-    """Return the part with the most energy."""
+    """Return the part of a run with the most energy."""
     return max(parts, key=lambda part: find_share(row, part))
 
 
@@ -410,7 +414,7 @@ def name_action(row: ArchitectureAction) -> str:
 
 
 def _show_million(place: str) -> Any:
-    """Return the cell of the bytes that a memory moves per million MACs."""
+    """Return a function that formats the bytes per million MACs of one memory."""
 
     def show(row: ArchitectureSummary) -> str:
         count = getattr(row, f"{place}_bytes_per_mac")
@@ -420,7 +424,7 @@ def _show_million(place: str) -> Any:
 
 
 def _show_count(row: ArchitectureAction) -> str:
-    """Return the count of an action per MAC; as one per many MACs if it is rare."""
+    """Return the count of an action per MAC; a rare action is written as one per so many MACs."""
     count, unit = row.count_per_mac, "B" if row.per == "B" else ""
     if not count:
         return ""
@@ -445,9 +449,9 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
 def holding_classes(
     source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
 ) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Yield the scope of models on the classes' hardware, a connection that holds the runs, and their ids in order.
+    """Yield the scope of the runs, a connection to the database with the runs, and the run ids in order.
 
-    `hardware` represents the classes if the settings name none. Raises like `compare`.
+    `hardware` holds one chip per class, used if the settings name no hardware. Raises like `compare`.
     """
     settings.check_single("architectures")
     known = known_hardware()
@@ -467,7 +471,7 @@ def holding_classes(
 
 
 def _divide(whole: Plan) -> list[Plan]:
-    """Return one plan per precision, each with the hardware whose nearest precision it is."""
+    """Return one plan per precision. Each chip is in the plan of its precision nearest to the requested one."""
     (asked,) = whole.settings.precision
     groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
     for entry, mode in whole.selection.pairs:
@@ -487,6 +491,6 @@ def _divide(whole: Plan) -> list[Plan]:
 
 
 def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
-    """Return run ids of divided plans in the order of the whole plan: by model, then by hardware."""
+    """Return the run ids of several plans in the order of the whole plan: by model, then by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

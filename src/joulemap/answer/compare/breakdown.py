@@ -72,11 +72,11 @@ SHOWN_RUNS: Final = 6
 
 @frozen(kw_only=True)
 class BreakdownAnswer(RunAnswer):
-    """Whole runs: figures, and an energy tree whose leaves sum to each run exactly."""
+    """Figures of whole runs, and an energy tree per run with leaves that sum to the run exactly."""
 
     rows: Table[RunFigure]
     tree: Table[EnergyBranch]
-    """Rows by run, then by category, largest energy first."""
+    """Energy of each run by category and action, largest first within a category."""
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document; csv contains the figures."""
@@ -122,7 +122,7 @@ class BreakdownAnswer(RunAnswer):
         return NAME(model=model, name=self.scope.mark(row.hardware))
 
     def _describe(self, sentence: Template, row: RunFigure, among: str = "") -> str:
-        """Return a sentence on a run and the common category with the most energy."""
+        """Return a sentence on a run, with its largest energy category and the share of this category."""
         amounts: dict[str, int] = {}
         for branch in self.tree:
             if branch.run_id == row.run_id:
@@ -132,7 +132,10 @@ class BreakdownAnswer(RunAnswer):
         return sentence(row, label=self._name(row), share=share, largest=CATEGORIES[most], among=among)
 
     def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
-        """Return a row per figure and a column per run; narrow terminals keep the runs of the lowest energies."""
+        """Return a grid with a row per figure and a column per run.
+
+        Narrow terminals keep the runs with the lowest energies.
+        """
         names = [self._name(row) for row in rows]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         drawn = lay_beside((PER_BATCH, *names), figures, rows, keep=[names[index] for index in frugal])
@@ -142,7 +145,7 @@ class BreakdownAnswer(RunAnswer):
         return attrs.evolve(drawn, rows=(*drawn.rows, (UNITS, *units)))
 
     def _lay_tree(self, row: RunFigure) -> tuple[Grid, Text]:
-        """Return the categories of a run with their actions, and the check of their sum."""
+        """Return a grid of a run's energy by category and action, and a check that the actions sum to the run."""
         branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
             self._lay(self.tree.with_rows(branches), TREE),

@@ -36,12 +36,12 @@ class ContestAnswer(RunAnswer):
     by: ModelDivision
     metric: PartMetricName
     rows: Table[Contender]
-    """Rows by subgraph or operator, then by value, lowest first."""
+    """Value of each subgraph or operator on each chip, lowest value first."""
     victories: Table[Victory]
-    """Rows by hardware, most wins first."""
+    """Kinds of subgraph or operator that each chip is best at; chips with most wins first."""
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with a sentence for each chip that wins something."""
+        """Return the data for machine formats, with a sentence for each chip that is best at any part."""
         return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -66,12 +66,15 @@ class ContestAnswer(RunAnswer):
         )
 
     def describe_best(self) -> str:
-        """Return the number of parts that each chip is best at, available hardware first, then the others."""
+        """Return the headline: how many subgraphs or operators each chip is best at, available hardware first."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
         return count_wins(contests, self.scope, METRIC[self.metric].label, self.by) or f"{self.sentences()[0]}."
 
     def sentences(self, *, is_winner: bool = False) -> list[str]:
-        """Return a sentence, by kind of part, on each chip that wins parts or, unless `is_winner`, ties for parts."""
+        """Return one sentence per chip on the kinds of subgraph or operator that it is best at.
+
+        Chips that only tie are included unless `is_winner`.
+        """
         is_several = len({row.workload_id for row in self.victories}) > 1
         lines = []
         for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
@@ -96,7 +99,7 @@ class ContestAnswer(RunAnswer):
         return lines
 
     def figures(self) -> Figures:
-        """Return a heatmap per model of subgraphs or operators by hardware, with the best one marked."""
+        """Return one heatmap per model: subgraphs or operators by hardware, with the best hardware marked."""
         ids = dict.fromkeys(row.workload_id for row in self.rows)
         label = METRIC[self.metric].label
         texts = {"quantity": label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
@@ -154,11 +157,11 @@ def lay_across(
     show_more: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
     shown: Sequence[int] | None = None,
 ) -> Grid:
-    """Return a grid with a row per contest: its `head`, the value of each chip, and the best hardware.
+    """Return a grid that compares chips: a row per contest, with the value of each chip and the best hardware.
 
-    `shown` selects contests by index. `heads` are the headings of the first columns, `winner` those of the best
-    hardware and of the columns that `show_more` adds. A row whose best hardware is unavailable also names the best
-    available one.
+    A contest holds the rows of all chips for one item, such as a subgraph; `shown` selects contests by index. `head`
+    makes the first cells, under the headings `heads`. `winner` holds the headings of the best hardware and of the
+    columns that `show_more` adds. If the best hardware is unavailable, the row also names the best available hardware.
     """
     runs = {row.hardware: row.run_id for contest in contests for row in contest}
     hardware = sorted(runs, key=lambda name: runs[name])
@@ -191,7 +194,7 @@ def lay_across(
 
 
 def _name_available(contest: Iterable[Row], scope: Scope) -> str:
-    """Return the best hardware of a contest that can be bought or rented."""
+    """Return the best available hardware among the rows of one contest; a text for a tie or if none is available."""
     best = [row for row in contest if row.value is not None and row.is_available]
     if len(best) > 1 and best[0].value == best[1].value:
         return text.ALIKE(tied_count=sum(row.value == best[0].value for row in best))
@@ -199,14 +202,14 @@ def _name_available(contest: Iterable[Row], scope: Scope) -> str:
 
 
 def count_of(count: int, total: int, part: str) -> str:
-    """Return a count out of a total, in words."""
+    """Return a count out of a total in words, such as `both`."""
     forms = {1: text.OF_ONE, 2: text.OF_BOTH}
     form = text.OF_SOME if count < total else forms.get(total, text.OF_ALL)
     return form(count=count, total=total, part=part)
 
 
 def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, part: str) -> str:
-    """Return the wins of available, then of unavailable hardware; empty if the best of every contest is available."""
+    """Return the wins of each available chip, then those of unavailable chips; empty if all winners are available."""
     if all(contest[0].is_available for contest in contests):
         return ""
     total = len(contests)
@@ -237,7 +240,8 @@ def compare_parts(
 ) -> ContestAnswer:
     """Compare each subgraph or operator of the models on each chip by a metric.
 
-    The edp of a part is its share of the run's edp, its memory the bytes moved off chip. Raises like `compare`.
+    The EDP of a part is its share of the run's EDP. The memory of a part is its off-chip traffic in bytes. Raises like
+    `compare`.
     """
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)

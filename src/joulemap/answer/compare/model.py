@@ -25,24 +25,24 @@ from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 SHOWN_HARDWARE: Final = 4
-"""Maximum chips that the next command compares by subgraph."""
+"""Maximum chips that the follow-up command compares by subgraph."""
 
 CHANCES: Final = {"energy": "energy_per_inference", "latency": "latency", "edp": "edp_per_inference"}
-"""Metric -> its name in compare.probability."""
+"""Metric -> name of the metric that `compare.probability` expects."""
 
 
 @frozen(kw_only=True)
 class ModelsAnswer(RunAnswer):
-    """Several models on one or several chips."""
+    """Comparison of several models on one or several chips."""
 
     metric: PartMetricName
     rows: Table[ModelFigure]
-    """Rows by model, then by metric, best hardware first."""
+    """Value of each model on each chip, best chip of a model first."""
     ties: frozenset[int] = frozenset()
-    """Best runs of a model that are statistically tied with the second run."""
+    """Run ids: the best run of each model whose second-best run is statistically tied with it."""
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences."""
+        """Return the data for machine formats, including the sentences that people see."""
         return {**super().data(), "metric": self.metric, "insights": self.insights()}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
@@ -59,7 +59,7 @@ class ModelsAnswer(RunAnswer):
         )
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return the ratio of each chip to the best one, for each model."""
+        """Return a text drawing: for each model, the ratio of each chip to the best chip."""
         return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
     def _contests(self) -> list[list[ModelFigure]]:
@@ -73,7 +73,7 @@ class ModelsAnswer(RunAnswer):
         return attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
 
     def describe_best(self) -> str:
-        """Return the number of models that each chip is best for, available hardware first, then the others."""
+        """Return the headline: how many models each chip is best for, available hardware first."""
         insights = self.insights()
         wins = count_wins(self._contests(), self.scope, METRIC[self.metric].label, "model") if insights else ""
         if wins or not insights:
@@ -82,7 +82,9 @@ class ModelsAnswer(RunAnswer):
         return text.WON_BY(first=insights[0], others=others or None, near=self._list_near() or None)
 
     def _list_near(self) -> list[str]:
-        """Return the second chip of each model that is within 0.5 % of the best or statistically tied with it."""
+        """Return one text per model whose second-best chip is within 0.5 % of the best chip or statistically tied with
+        it.
+        """
         near = []
         for best, second in _find_leaders(self.rows):
             is_near = (second.hardware_ratio or math.inf) < TIE_RATIO
@@ -92,7 +94,7 @@ class ModelsAnswer(RunAnswer):
         return near
 
     def _winners(self) -> list[ModelFigure]:
-        """Return one row of each chip that is the best for a model, most wins first; empty if several tie."""
+        """Return one row per winning chip, most wins first; empty if the best chips of any model have equal values."""
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
         if len(hardware) < 2 or any(row.tied_count > 1 for row in answered if row.hardware_rank == 1):
@@ -101,7 +103,7 @@ class ModelsAnswer(RunAnswer):
         return sorted(won, key=lambda row: (-row.hardware_won_count, row.hardware))
 
     def insights(self) -> list[str]:
-        """Return the number of wins of each chip, and the spread between models on each."""
+        """Return sentences: how many models each chip is best for, and how much the models of one chip differ."""
         label = METRIC[self.metric].label
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
@@ -133,7 +135,7 @@ class ModelsAnswer(RunAnswer):
 
 
 def _find_leaders(rows: Table[ModelFigure]) -> list[tuple[ModelFigure, ModelFigure]]:
-    """Return the best and the second chip of each model that runs on two or more chips."""
+    """Return the rows of the best and the second-best chip, for each model that runs on two or more chips."""
     pairs = []
     for _, contest in groupby(rows, lambda row: row.workload_id):
         ranked = {row.hardware_rank: row for row in contest if row.hardware_rank in (1, 2)}
@@ -145,7 +147,7 @@ def _find_leaders(rows: Table[ModelFigure]) -> list[tuple[ModelFigure, ModelFigu
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
-    """Compare several models on each chip, with the chips of a model and the models of a chip ranked by a metric.
+    """Compare several models on each chip by a metric: rank the chips for each model, and the models on each chip.
 
     Raises like `compare`.
     """

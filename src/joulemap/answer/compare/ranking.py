@@ -34,7 +34,7 @@ from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 FEWEST_FOR_MEDIAN: Final = 3
-"""Minimum chips for a comparison with the median; with fewer chips it repeats the table."""
+"""Minimum chips for a comparison with their median; with two chips, the median adds nothing to the table."""
 
 
 @frozen(kw_only=True)
@@ -43,9 +43,9 @@ class RankingAnswer(RunAnswer):
 
     sort: RankMetricName
     rows: Table[RankedHardware]
-    """Rows by rank, refused ones last."""
+    """Figures of each chip, by rank; refused chips are last."""
     mix: Table[ModelMix]
-    """Shares of operator kinds in the model."""
+    """Share of each kind of operator in the model."""
     strengths: Table[Strength]
     """Strengths and weaknesses of each chip."""
     spread: Table[UtilizationSpread] | None
@@ -53,11 +53,11 @@ class RankingAnswer(RunAnswer):
     numbers: Table[HardwareNumber] | None
     """Specifications of each chip; None unless requested."""
     subgraphs: Table[Contender] | None
-    """Rows by subgraph; None unless requested."""
+    """Value of each subgraph on each chip; None unless requested."""
     placements: Table[Placement] | None
-    """Rows by hardware, then by subgraph, longest first; None unless requested."""
+    """Placement and bottleneck of each subgraph on each chip, longest subgraph first; None unless requested."""
     is_tied: bool = False
-    """True if the best and the next hardware of the headline are statistically tied."""
+    """True if the best and the second-best hardware of the headline are statistically tied."""
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats; a table that was not requested is an empty list."""
@@ -108,7 +108,7 @@ class RankingAnswer(RunAnswer):
 
     @property
     def best_available(self) -> RankedHardware | None:
-        """Best hardware that can be bought or rented, at a price that is not a guess."""
+        """Best hardware that can be bought or rented; None if no ranked hardware can."""
         return next((row for row in self.rows if row.rank is not None and row.is_available), None)
 
     def _list_ranked(self) -> list[RankedHardware]:
@@ -118,13 +118,13 @@ class RankingAnswer(RunAnswer):
 
     @property
     def first_pair(self) -> tuple[str, int, int] | None:
-        """Metric, best run and next run of the headline; None for a single chip."""
+        """Metric of the headline, with the run ids of the best and the second-best chip; None for a single chip."""
         ids = [row.run_id for row in self._list_ranked()[:2] if row.run_id is not None]
         metric = "energy_per_inference" if self.sort == "efficiency" else self._metric.name
         return (metric, ids[0], ids[1]) if len(ids) == 2 else None
 
     def describe_best(self) -> str:
-        """Return the best available hardware, its ratio to the next, and any unavailable hardware ahead of it."""
+        """Return the best available hardware, its ratio to the second, and unavailable hardware that ranks above it."""
         answered = [row for row in self.rows if row.status == "ok"]
         first = answered[0]
         best, had = self.best_available or first, self._list_ranked()
@@ -166,7 +166,7 @@ class RankingAnswer(RunAnswer):
         return lines
 
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:
-        """Return the placement of every subgraph on the units of one chip."""
+        """Return a grid with the placement of every subgraph on the compute units of one chip."""
         return self._lay(
             placements.with_rows(one for one in placements if one.run_id == row.run_id),
             text.PLACED,
@@ -192,7 +192,7 @@ class RankingAnswer(RunAnswer):
 
 
 def _name_quantity(row: HardwareNumber) -> str:
-    """Return the name of a number of a chip."""
+    """Return the displayed name of a hardware number."""
     if row.quantity == "unit_count":
         return f"{row.unit_name}s"
     return row.memory_type if row.quantity == "memory_capacity" else row.quantity.partition(".")[2] or row.quantity
@@ -213,8 +213,8 @@ def rank_hardware(
 ) -> RankingAnswer:
     """Rank hardware by a metric of deployment; raises like `compare`.
 
-    `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
-    subgraph with the units that it is placed on and its bottleneck.
+    `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds the
+    placement and the bottleneck of every subgraph.
     """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")

@@ -1,4 +1,4 @@
-"""Compare one model on several chips: the best for each goal, a row per chip, and causes of differences."""
+"""Compare one model on several chips: the best chip for each goal, a row per chip, and causes of differences."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from joulemap.answer.stage import Paced
 
 DOUBTFUL: Final = 0.1
-"""Unattributed share of an energy above which it is stated."""
+"""Unattributed share of an energy above which a note states the share."""
 
 SHOWN_TIED: Final = 3
-"""Maximum chips listed as tied with each other."""
+"""Maximum tied chips named in a sentence."""
 
 SHOWN_INSIGHTS: Final = 3
-"""Maximum sentences that compare the best with another chip."""
+"""Maximum sentences that compare the lowest-energy chip with another chip."""
 
 FULL: Final = 0.9995
-"""Share of the full clock above which a clock is shown as full."""
+"""Minimum share of the full clock frequency that is shown as full clock."""
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
     Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),
     Column(name="likely_best", type="BOOLEAN", meaning="true for the least energy, or a tie with it"),
 )
-"""Additional columns of a figure's rows."""
+"""Columns that a figure's rows have in addition to the query's columns."""
 
 SHOWN: Final = 10
 """Default number of chips in a table."""
@@ -59,19 +59,19 @@ class CompareAnswer(RunAnswer):
     """One model on several chips, and the best hardware for each goal."""
 
     recommendations: Table[Recommendation]
-    """Best of all hardware, one row per goal; empty for a single run."""
+    """Best configuration for each goal among all hardware; empty for a single run."""
     available: Table[Recommendation]
-    """Best of the available hardware, one row per goal; of all hardware if fewer than two are available."""
+    """Best available configuration for each goal; of all hardware if fewer than two chips are available."""
     rows: Table[Comparison]
-    """Rows by energy per inference, lowest first; unsupported ones last."""
+    """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
     insights: Table[Insight]
     """Comparison of the lowest-energy run with each other run, nearest first."""
     paced: Paced | None = None
-    """Runs at the frame rate of a pipeline; None for a single model."""
+    """Results at the frame rate of a pipeline; None for a single model."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Names among precision, batch and runtime that differ between rows, so that each row states its own."""
+        """Settings that differ between rows (precision, batch or runtime); tables state them in each row."""
         names = ("precision", "batch", "runtime")
         return tuple(name for name in names if len({getattr(row, name) for row in self.rows}) > 1)
 
@@ -92,7 +92,9 @@ class CompareAnswer(RunAnswer):
     def document(
         self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return the document with `limit` rows; csv contains all rows. `metric` selects the next steps."""
+        """Return the document with `limit` rows; csv contains all rows. `metric` selects the headline and follow-up
+        commands.
+        """
         title = text.TITLE(per=text.PER_INFERENCE if self._each else text.PER_BATCH)
         return self._compose(
             self.scope.title,
@@ -112,7 +114,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with a pipeline's figures at its frame rate."""
+        """Return the data for machine formats; for a pipeline, they include its figures at the frame rate."""
         return {**super().data(), **({"pipeline": self.paced.records()} if self.paced else {})}
 
     def _show_paced(self, limit: int) -> tuple[Section, ...]:
@@ -142,7 +144,7 @@ class CompareAnswer(RunAnswer):
         return super()._describe_assumed(headline, ids if self.varying else chosen)
 
     def figures(self) -> Figures:
-        """Return energy and latency of each chip with their intervals."""
+        """Return a figure with the energy and latency of each chip and their intervals."""
         quantity = METRIC["energy_per_inference" if self._each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if self._each else ""}
         return (self._draw_figure("comparison", self._judged(), "", self.describe_best(), texts),)
@@ -170,7 +172,9 @@ class CompareAnswer(RunAnswer):
     def _describe_goal(
         self, quantity: PartMetricName, row: Recommendation, first: Recommendation, is_part: bool
     ) -> str:
-        """Return the sentence on the best hardware for a metric; `first` is the subject of the first sentence."""
+        """Return the sentence on the best hardware for a metric; `first` is the best hardware that the headline names
+        first.
+        """
         own = next(one for one in self.rows if one.label == row.hardware)
         widths = {"energy": own.energy_half_width, "latency": own.latency_half_width}
         given = {
@@ -194,13 +198,13 @@ class CompareAnswer(RunAnswer):
         )
 
     def _describe_doubt(self, row: Recommendation) -> str:
-        """Return the confidence in the winner of a goal, with the chips that are statistically tied with it."""
+        """Return the confidence in the best chip for a goal, with the chips that are statistically tied with it."""
         is_joint = not row.rivals and is_tied(row.probability_best)
         jointly = text.JOINTLY_TIED if is_joint else ""
         return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], jointly=jointly)
 
     def _describe_beyond(self, metric: PartMetricName) -> list[str]:
-        """Return a sentence on each unavailable hardware that would be better, with ratios to the best available."""
+        """Return one sentence per unavailable chip that would beat the best available chip, with the ratios."""
         gains: dict[str, dict[str, list[str]]] = {}
         owns = _find_goals(self.available, metric)
         for quantity, row in _find_goals(self.recommendations, metric).items():
@@ -221,12 +225,14 @@ class CompareAnswer(RunAnswer):
         return self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in self.answered[:SHOWN]])
 
     def _shorten(self, hardware: Sequence[str], most: int) -> list[str]:
-        """Return the displayed names of the first hardware, and the count of the rest."""
+        """Return the displayed names of the first `most` chips, and a count of the others."""
         rest = [text.MORE(count=len(hardware) - most)] if len(hardware) > most else []
         return [*map(self.scope.mark, hardware[:most]), *rest]
 
     def _judged(self) -> Table[tuple[object, ...]]:
-        """Return the rows with the probability that each is the best, in columns added to those of the query."""
+        """Return the rows with additional columns: the probability of each run to be best, and whether it ties with the
+        best.
+        """
         goals = {row.goal: row for row in self.recommendations}
         energy, latency = goals.get("energy_per_inference", goals.get("energy")), goals.get("latency")
         least, fastest = (
@@ -246,7 +252,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def _figures(self, limit: int) -> Grid:
-        """Return a grid of the first hardware and of the winner of each metric."""
+        """Return a grid of the first `limit` rows and of the best hardware for each metric."""
         winners = {row.hardware for row in self.available if row.tied_count == 1}
         energy = "energy_per_inference_j" if self._each else "energy_j"
         label = "energy per inference" if self._each else "energy"
@@ -277,7 +283,7 @@ class CompareAnswer(RunAnswer):
     def _mark_best(
         self, shown: Sequence[Comparison], headings: Sequence[str], energy: str
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the best cell of each column, and the cells tied with it."""
+        """Return two sets of cells as (row, column): the best cell of each column, and the cells tied with it."""
         best, tied = set(), set()
         for goal in self.available:
             heading = energy if goal.goal in ("energy", "energy_per_inference") else METRIC[goal.goal].label
@@ -293,7 +299,7 @@ class CompareAnswer(RunAnswer):
         return frozenset(best), frozenset(tied)
 
     def _notes(self) -> list[str]:
-        """Return notes on the table."""
+        """Return notes on refusals, clocks, overlapping batches, uncertain shares of energy and the scope."""
         scope = self.scope
         lines = scope.describe_refusals()
         for rows in self._group(lambda row: (row.clock_fraction or 1.0) < FULL):
@@ -318,7 +324,9 @@ class CompareAnswer(RunAnswer):
         return [*lines, *([text.UNATTRIBUTED(parts=parts)] if parts else []), *scope.describe()]
 
     def _nearest(self) -> list[Insight]:
-        """Return the insights on the best run of each other hardware, or all if there is no other hardware."""
+        """Return one insight per other chip, on its run nearest to the best run; all insights if there is no other
+        chip.
+        """
         nearest = {row.other_hardware.partition(" ")[0]: row for row in reversed(self.insights.rows)}
         own = {row.best_hardware.partition(" ")[0] for row in self.insights}
         if set(nearest) <= own:
@@ -344,7 +352,7 @@ class CompareAnswer(RunAnswer):
         return " ".join(words[name] for name in self.varying)
 
     def _explain(self, row: Insight) -> str:
-        """Return the sentence on the category that explains most of a difference."""
+        """Return a sentence on two runs: their energy and latency ratio, and the energy category that differs most."""
         share, category = row.category_share_fraction, CATEGORIES[row.common_category]
         outweighs = share is not None and share > 1.0
         ratio = row.latency_per_inference_ratio
@@ -395,7 +403,7 @@ class CompareAnswer(RunAnswer):
 
 
 def _find_goals(rows: Table[Recommendation], metric: PartMetricName) -> dict[PartMetricName, Recommendation]:
-    """Return the goals of `metric`, of energy and of latency, in that order; per inference if present."""
+    """Return metric -> best hardware, for `metric`, energy and latency in this order; per inference where available."""
     goals = {row.goal: row for row in rows}
     names: tuple[PartMetricName, ...] = (metric, "energy", "latency")
     return {name: goals.get(f"{name}_per_inference") or goals[name] for name in names}  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Text of the comparisons: of one model, of several models, of the parts of models, and ranked for a deployment."""
+"""Texts that compare one model, several models or parts of models, or that rank hardware for a deployment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
         Template("{names:and} share the lowest memory{among}: {value:B}."),
     ),
 }
-"""Metric -> sentences on hardware with equal values: if all compared hardware is equal, and if the best ones are."""
+"""Metric -> two sentences on equal values: for all compared hardware, and for several best chips only."""
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
 BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
@@ -213,7 +213,7 @@ RANKED_VALUES: Final[Mapping[str, Template]] = {
     "efficiency": Template("{inferences_per_j:plain} inferences per joule"),
     "energy": Template("{energy_per_inference_j:J}"),
 }
-"""Metric -> text with its value on one chip."""
+"""Metric -> template of the metric's value on one chip, with its unit."""
 EFFICIENCY: Final = "energy efficiency"
 LOWER, HIGHER = "lower", "higher"
 
@@ -258,7 +258,7 @@ STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
     "launch": (Template("{value:%} of the time in kernel launches"),) * 2,
     "memory": (Template("{value:%} of the time waiting for memory"),) * 2,
 }
-"""Aspect -> text where the hardware is better than the median, and where it is worse."""
+"""Aspect -> two texts: if the hardware is better than the median, and if it is worse."""
 OF_MEDIAN: Final = ("energy_per_inference", "latency", "power")
 """Aspects whose text compares with the median."""
 

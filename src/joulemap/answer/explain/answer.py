@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 LIKELY: Final = 0.95
-"""Probability below which the first next step is a search for constants that reverse the order."""
+"""Probability of the winner below which the first follow-up command is `flip`."""
 
 OF_SERVED: Final = {"logits", "communication"}
 """Purposes of work that occur only in served language models."""
@@ -57,22 +57,22 @@ SHOWN: Final = 12
 
 @frozen(kw_only=True)
 class ExplainAnswer(PairAnswer):
-    """Causes of the difference of run B from run A in a metric; the terms sum to it exactly."""
+    """Causes of the difference between runs A and B in a metric; the terms sum to B minus A exactly."""
 
     @property
     def notes(self) -> tuple[ArchitectureNote, ...]:
-        """Known properties of the two classes, from literature; not results."""
+        """Known properties of the two classes from literature; they are not results."""
         return find_notes((self.total.architecture_a, self.total.architecture_b))
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
-        """Both runs."""
+        """Runs A and B."""
         from joulemap.answer.check import split_pair
 
         return split_pair(self.total)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of each energy; empty if the headline states the share of their difference."""
+        """Return the assumed share of each energy; empty if the headline states the assumed share of the difference."""
         return "" if describe_gap(self) else super()._describe_assumed(headline, chosen)
 
     def sentences(self) -> list[str]:
@@ -80,7 +80,7 @@ class ExplainAnswer(PairAnswer):
         return [describe_difference(self), *list_insights(self), *describe_host(self)]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences; `terms` are those of the metric."""
+        """Return the data for machine formats, with the sentences; `terms` holds the terms of the explained metric."""
         rows = super().data()
         terms = rows.pop("metric_terms", rows["terms"])
         return {
@@ -94,7 +94,7 @@ class ExplainAnswer(PairAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return the difference as a waterfall from A to B."""
+        """Return a waterfall figure from A through the causes to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
         return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
@@ -102,7 +102,8 @@ class ExplainAnswer(PairAnswer):
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return the document with `limit` rows of one table; machine formats contain every table, csv that one.
+        """Return the document with `limit` rows of one table. Machine formats contain every table, csv only the shown
+        one.
 
         The default division is by category; for a pass of a served language model it is by purpose of the work.
         """
@@ -154,7 +155,9 @@ class ExplainAnswer(PairAnswer):
         return has_any and (is_row or any(text.UNATTRIBUTED_NOUN in one for one in insights))
 
     def _prove_rows(self, by: DifferenceDivision) -> list[str]:
-        """Return the check that the shown purposes or categories sum to the difference; other tables have their own."""
+        """Return the check that the rows of the category or purpose table sum to the difference; empty for other
+        tables.
+        """
         if by not in ("category", "purpose") or (by == "purpose" and self.metric == "edp"):
             return []
         unit, exact = EXACT_UNITS[self.metric], self.difference_exact
@@ -172,7 +175,7 @@ class ExplainAnswer(PairAnswer):
         return text.TITLE(title=self.scope.title, part=self.subgraph, quantity=quantity, a=name_a, b=name_b)
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: the search for a reversal of the order if the two are close, else more details."""
+        """Return follow-up commands: first `flip` if the winner is uncertain, otherwise a more detailed explanation."""
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
         given = {"a": pair[0], "b": pair[1], "part": self.subgraph, "batches": ",".join(map(str, BATCHES))}
@@ -212,9 +215,9 @@ def explain(
 ) -> ExplainAnswer:
     """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
-    `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
-    the whole runs. Raises like `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
-    folder of several chips.
+    `subgraph` restricts the terms to one subgraph; its EDP is its own energy times its own time. Memory is the peak of
+    the whole runs. Raises like `compare`; UnsupportedError if either chip cannot run the configuration; UsageError for
+    a folder of several chips.
     """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":
@@ -235,7 +238,7 @@ def explain_pair(
 ) -> ExplainAnswer:
     """Explain why stored run B differs from stored run A in a metric.
 
-    Raises UnsupportedError if one was refused, UnknownNameError for a subgraph that is in neither.
+    Raises UnsupportedError if a run was refused, UnknownNameError for a subgraph that neither run has.
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))

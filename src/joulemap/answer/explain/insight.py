@@ -1,4 +1,4 @@
-"""Choose and fill the sentences on the difference of two runs; each is omitted without its rows."""
+"""Choose and fill the sentences on the difference of two runs; a sentence without data is omitted."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ LEADING: Final = 0.1
 """Minimum share of the difference at which an insight names a subgraph."""
 
 MOST: Final = 3
-"""Maximum insights."""
+"""Maximum sentences on the causes of a difference."""
 
 FACTOR: Final = 1.2
 """Ratio above which a difference is stated as a factor; below, as a percentage."""
 
 RESIDUAL: Final = "busy_"
-"""Beginning of the names of roles that hold a residual."""
+"""Prefix of the names of roles that hold unattributed energy."""
 
 MAC: Final = "MAC"
-"""Unit of the role of multiply-accumulates."""
+"""Unit of the role that counts multiply-accumulates."""
 
 FEWEST_PASSES: Final = 1.5
-"""Counted MACs per MAC of the model above which units multiply in several passes, as an MXU does at fp32."""
+"""Minimum counted MACs per MAC of the model for which the text names several passes, as of a TPU at fp32."""
 
 CONSEQUENCE: Final = "regulator"
-"""Role whose energy only follows from that of the others."""
+"""Role whose energy is a fixed share of the other roles' energy; no sentence names it as a cause."""
 
 
 def describe_difference(answer: PairAnswer) -> str:
-    """Return the headline: the hardware that needs less, by how much, the confidence, and the assumed share."""
+    """Return the headline: the hardware that needs less, the ratio, the confidence, and the assumed share."""
     given = {
         "verb": text.VERBS[answer.metric],
         "quantity": text.QUANTITIES.get(answer.metric, METRIC[answer.metric].label),
@@ -85,7 +85,7 @@ def describe_gap(answer: PairAnswer) -> str:
 
 
 def describe_host(answer: PairAnswer) -> list[str]:
-    """Return the overhead of a language model's engine on both runs, which their ledgers do not include."""
+    """Return sentences on the host overhead of serving software, which the ledgers of both runs exclude."""
     static = next((row for row in answer.purposes if row.purpose == "static"), None)
     if static is None or answer.subgraph:
         return []
@@ -96,7 +96,7 @@ def describe_host(answer: PairAnswer) -> list[str]:
 
 
 def describe_confidence(answer: PairAnswer) -> str:
-    """Return the intervals of both values, and whether only one side is calibrated."""
+    """Return the 80 % intervals of both values; also name the calibrated chip if the other is not calibrated."""
     names, total = answer.names, answer.total
     doubts = [answer.scope.doubts.get(one, {}) for one in (total.hardware_a, total.hardware_b)]
     widths = [found[answer.metric][0] for found in doubts if answer.metric in found]
@@ -131,7 +131,7 @@ def list_insights(answer: PairAnswer) -> list[str]:
 
 
 def _describe_shares(answer: PairAnswer) -> str:
-    """Return the shares of energy and of time in a difference of energy x delay."""
+    """Return how much energy and time each contribute to a difference in energy x delay."""
     shares = {
         name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
         for name in ("energy", "time")
@@ -144,7 +144,10 @@ def _describe_shares(answer: PairAnswer) -> str:
 
 
 def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return a sentence on a category, for energy by its largest role; empty if that only follows from others."""
+    """Return a sentence on the difference of a category. An energy category is explained by its largest role.
+
+    Empty if this role is only a consequence of other roles.
+    """
     if row.quantity == "time":
         return _describe_time(row, answer)
     sign = 1 if row.difference_exact > 0 else -1
@@ -154,7 +157,7 @@ def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
 
 
 def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
-    """Return the energy of a role on both sides, with the count or energy per action that makes the difference."""
+    """Return the energies of a role in both runs, with the count or energy per action that explains the difference."""
     is_more, periods = row.difference_fj > 0, _name_periods(row, answer)
     name_a, name_b = answer.names
     sides = [
@@ -178,7 +181,7 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _name_periods(row: RoleDifference, answer: PairAnswer) -> tuple[str, str]:
-    """Return a name for the time over which static power is drawn, per side; empty if it is the latency on both."""
+    """Return the names of the period of static power in A and in B; both empty if no batches overlap."""
     total = answer.total
     overlapping = overlaps(row.count_a, total.latency_a_s), overlaps(row.count_b, total.latency_b_s)
     if not any(overlapping):
@@ -201,9 +204,7 @@ def list_overlaps(answer: PairAnswer) -> list[str]:
 
 
 def _describe_cost(row: RoleDifference, total: RunPair, side: Literal["a", "b"], period: str) -> str:
-    """Return the effects of the count and the energy per action of a role on the difference; empty if both are
-    small.
-    """
+    """Return the count of a role and its energy per action in one run; omit either if its effect is small."""
     unit = find_role(row).unit
     count = float(getattr(row, f"count_{side}"))
     price: float | None = getattr(row, f"price_{side}_j")
@@ -225,12 +226,12 @@ def _describe_cost(row: RoleDifference, total: RunPair, side: Literal["a", "b"],
 
 
 def _list_actions(row: RoleDifference, side: Literal["a", "b"]) -> list[str]:
-    """Return the actions of a role on one side."""
+    """Return the actions of a role in run A or B."""
     return str(getattr(row, f"actions_{side}") or "").split(", ")
 
 
 def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return the time of a category on both sides, with its work and mean rate."""
+    """Return the time of a category in both runs, with the amount of work and the mean rate."""
     is_shared = abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact)
     works = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
     units = answer.units if row.category == "compute" else ("", "")
@@ -250,14 +251,14 @@ def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
 
 
 def _describe_pace(category: str, count: float | None, spent_s: float, units: str) -> str:
-    """Return an amount of work with its mean rate and busy units, or with the time per kernel; empty without work."""
+    """Return an amount of work with its mean rate, or with the time per kernel; empty without work."""
     if not count or not spent_s:
         return ""
     return text.PACES[category](count=count, price=spent_s / count, rate=count / spent_s, units=units)
 
 
 def _describe_traffic(answer: PairAnswer) -> list[str]:
-    """Return the bytes that both runs move off chip."""
+    """Return a sentence on the bytes that each run moves off chip."""
     off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     sums = {name: sum(getattr(row, name) or 0.0 for row in off_chip) for name in ("bytes_a", "bytes_b")}
     template = text.SAME_TRAFFIC if sums["bytes_a"] == sums["bytes_b"] else text.TRAFFIC
@@ -265,12 +266,15 @@ def _describe_traffic(answer: PairAnswer) -> list[str]:
 
 
 def leads(rows: Table[SubgraphDifference]) -> bool:
-    """Return whether the subgraph with the largest difference stands out."""
+    """Return whether the largest subgraph accounts for at least a tenth of the difference."""
     return len(rows) > 1 and (rows[0].share_fraction or 0.0) >= LEADING
 
 
 def _describe_leader(answer: PairAnswer) -> list[str]:
-    """Return the subgraph with the largest difference, if it stands out."""
+    """Return a sentence on the subgraph with the largest difference, if it accounts for at least a tenth.
+
+    For an explained subgraph, return its share of the difference of the runs.
+    """
     if answer.metric == "memory" or not answer.subgraphs or answer.is_tied:
         return []
     if answer.subgraph:

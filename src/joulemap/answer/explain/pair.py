@@ -1,4 +1,4 @@
-"""Two runs, every decomposition of their difference, and the words for its parts."""
+"""Two compared runs, the decompositions of their difference, and the displayed names of its parts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
 """Term of a difference in a metric other than energy."""
 
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
-"""Metric -> record of its terms; energy has its own terms."""
+"""Metric -> record type of its terms; energy is missing, because its terms are always present."""
 
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
-"""Metric -> unit in which its terms sum exactly."""
+"""Metric -> unit in which terms are integers and sum exactly."""
 
 PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "energy": ("energy_a_j", "energy_b_j", "difference_fj"),
@@ -42,28 +42,28 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "edp": ("edp_a_js", "edp_b_js", "edp_difference_exact"),
     "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
 }
-"""Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
+"""Metric -> names of three fields of `RunPair`: value of A, value of B, and the exact difference."""
 
 MOSTLY: Final = 0.5
-"""Minimum share of the logarithm of a time ratio due to the number of busy units, for these to be named as cause."""
+"""Minimum share of a time ratio (logarithmic) due to fewer busy units, for the text to name these as the cause."""
 
 LEAST_CAUSE: Final = 0.25
-"""Share of a difference below which a cause is not mentioned next to a larger one."""
+"""Minimum share of a difference for a cause to be mentioned."""
 
 
 @frozen(kw_only=True)
 class PairAnswer(RunAnswer):
-    """Two runs in one metric; the terms sum to the difference exactly."""
+    """Two runs compared in one metric; the terms sum to the difference exactly."""
 
     metric: PartMetricName
     subgraph: str
-    """Explained subgraph; empty for whole runs. `subgraphs` always lists all subgraphs."""
+    """Name of the explained subgraph; empty for whole runs. The table `subgraphs` always lists all."""
     totals: Table[RunPair]
     """Totals of both runs; one row."""
     terms: Table[EnergyTerm]
-    """Terms of the energy, largest first; present for every metric."""
+    """Terms of the energy difference, largest first; present for every metric."""
     metric_terms: Table[MetricTerm] | None
-    """Terms of the metric, largest first; None for energy."""
+    """Terms of the difference in the metric, largest first; None for energy."""
     effects: Table[Effect]
     """Energy differences by kind of cause."""
     categories: Table[CategoryDifference]
@@ -78,7 +78,7 @@ class PairAnswer(RunAnswer):
     """Bytes moved per memory; None unless the metric is memory."""
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; empty for one subgraph, whose share is not known."""
+        """Return the assumed share of the energies in a headline; empty for a subgraph, whose share is unknown."""
         return "" if self.subgraph else super()._describe_assumed(headline, chosen)
 
     @property
@@ -88,28 +88,28 @@ class PairAnswer(RunAnswer):
 
     @property
     def whole(self) -> str:
-        """Noun for the total of the terms: subgraph or runs."""
+        """Noun for what the terms sum to: `subgraph` or `runs`."""
         return "subgraph" if self.subgraph else "runs"
 
     @property
     def are_runs(self) -> bool:
-        """True if both are different runs on one chip, so that only run ids distinguish them."""
+        """True if A and B are runs on one chip, so that only run ids distinguish them."""
         return self.total.hardware_a == self.total.hardware_b and self.total.run_a != self.total.run_b
 
     @property
     def probability(self) -> float | None:
-        """Probability that the run predicted to need less does; None if unknown."""
+        """Probability that the run with the lower predicted value really needs less; None if unknown."""
         known: float | None = getattr(self.total, f"{self.metric}_probability", None)
         return known
 
     @property
     def is_tied(self) -> bool:
-        """True if it is too uncertain which run needs less to tell them apart."""
+        """True if the two runs are statistically tied."""
         return is_tied(self.probability)
 
     @property
     def units(self) -> tuple[str, str]:
-        """Units of A and of B that work on the explained subgraph; empty for whole runs."""
+        """Compute units of A and of B that run the explained subgraph, as text; empty for whole runs."""
         total = self.total
         return (
             show_units(total.units_used_a, total.units_total_a, total.unit_name_a or ""),
@@ -118,42 +118,42 @@ class PairAnswer(RunAnswer):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names of A and B: hardware, marked if projected, or run ids if both are on one chip."""
+        """Displayed names of A and B: hardware, or run ids if both runs are on one chip."""
         if self.are_runs:
             return f"run {self.total.run_a}", f"run {self.total.run_b}"
         return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)
 
     @property
     def values(self) -> tuple[float, float]:
-        """Metric of A and of B, in its SI unit."""
+        """Metric of A and metric of B, in SI units."""
         return self.ends(self.metric)
 
     def ends(self, metric: PartMetricName) -> tuple[float, float]:
-        """Return a metric of A and of B, in its SI unit."""
+        """Return the values of A and B in any metric, in SI units."""
         value_a, value_b, _ = (float(getattr(self.total, name)) for name in PLACES[metric])
         return value_a, value_b
 
     @property
     def difference_exact(self) -> int:
-        """Metric of B minus that of A, in its exact unit."""
+        """Metric of B minus the metric of A, as an integer in the exact unit."""
         return int(getattr(self.total, PLACES[self.metric][2]))
 
     @property
     def ratio(self) -> float | None:
-        """Metric of B over that of A; None if that of A is zero."""
+        """Metric of B divided by the metric of A; None if the metric of A is zero."""
         value_a, value_b = self.values
         return value_b / value_a if value_a else None
 
 
 def name_category(row: CategoryDifference) -> str:
-    """Return the words for a category of energy or time."""
+    """Return the displayed name of a category of energy or time."""
     return (text.SPENT if row.quantity == "energy" else text.BOUND)[row.category]
 
 
 def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
-    """Return the largest cause of a difference in a few words, with any cause of similar size.
+    """Return the causes of a difference in a few words, largest first; small causes are omitted.
 
-    `total` distinguishes fewer busy units of a subgraph from slower ones.
+    If `total` holds unit counts, a longer compute time is attributed to fewer or to slower units.
     """
     difference = abs(row.difference_exact)
     if not difference:
@@ -178,5 +178,5 @@ def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
 
 
 def find_role(row: RoleDifference) -> Role:
-    """Return the role of a row; an action without a known role is its own role."""
+    """Return the role of a row. An action without a known role forms its own role."""
     return ROLES.get(row.role) or Role(row.role, row.role, "count")

@@ -18,11 +18,11 @@ from joulemap.row.explain import RoleDifference
 from joulemap.system.units import FJ_PER_J
 
 LONGEST: Final = 20
-"""Maximum characters of two names as column headings; longer names become A and B."""
+"""Maximum total length of two chip names, in characters, as column headings; longer names become A and B."""
 
 
 def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
-    """Return division -> section with its table."""
+    """Return one section with a table for each division of a difference."""
     quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
     spent = METRIC["energy" if answer.metric == "memory" else answer.metric].label
     return {
@@ -37,7 +37,7 @@ def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
 
 
 def lay_categories(answer: PairAnswer) -> Grid:
-    """Return the amounts spent by both runs per category, and the cause of each difference."""
+    """Return a grid of the energy or time of both runs per category, with the cause of each difference."""
     name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
     drawn = lay(
         answer.categories,
@@ -55,7 +55,8 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
-    columns = _select_energy(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, text.SHARE_OF_DIFFERENCE)
+    share = text.SHARE_OF_TIME if answer.metric == "latency" else text.SHARE_OF_ENERGY
+    columns = _select(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, share)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
@@ -63,7 +64,7 @@ def _lay_purposes(answer: PairAnswer) -> Grid:
 
 
 def _describe_hidden(answer: PairAnswer) -> list[Text]:
-    """Return why attention takes no time to compute in a run; empty if it takes time in both."""
+    """Return a text on why attention takes no compute time in a run; empty if it takes time in both runs."""
     row = next((row for row in answer.purposes if row.purpose == "attention"), None)
     if row is None:
         return []
@@ -117,7 +118,7 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
 
 
 def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
-    """Return the terms of a latency, memory or edp."""
+    """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return (Text(text.NO_TERM),)
     drawn = lay(
@@ -175,9 +176,7 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table; without shares if the difference is tied or its parts nearly cancel, because
-    they would divide by nearly zero.
-    """
+    """Return the columns of a table, without shares if the difference is tied or nearly zero."""
     most = max((abs(row.share_fraction or 0.0) for row in answer.categories), default=0.0)
     is_small = answer.is_tied or not 0.0 < most <= text.MOST_SHARE
     kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == text.SHARE)]
@@ -185,26 +184,26 @@ def _select(answer: PairAnswer, columns: str) -> str:
 
 
 def _select_energy(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table of shares of the energy; headings say so if another metric is explained."""
+    """Return the columns of a table of energies; if another metric is explained, the heading of shares names energy."""
     chosen = _select(answer, columns)
     return chosen.replace(text.SHARE, text.SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs", rows: str = text.ROWS) -> Text:
-    """Return the sentence that checks whether terms sum to the difference."""
+    """Return a sentence that states whether `terms` sum to the exact difference, and what is missing if not."""
     rest = exact - sum(terms)
     template = text.INEXACT_SUM if rest else text.EXACT_SUM
     return Text(template(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:
-    """Return a grid with rows below, whose missing cells are empty."""
+    """Append rows to a grid; return the new grid. Short rows are padded with empty cells."""
     width = len(drawn.headings)
     return attrs.evolve(drawn, rows=(*drawn.rows, *((*row, *[""] * (width - len(row))) for row in rows)))
 
 
 def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
-    """Return a grid with two more rows: the sum of the hidden rows, and the sum of all."""
+    """Append the sum of the hidden rows and the sum of all rows to a grid; return the new grid."""
     sums = [(text.SUM, differences)]
     if rest := differences[limit:]:
         sums.insert(0, (text.SMALLER(count=len(rest)), rest))
@@ -221,7 +220,7 @@ def _show_amount_of(name: str) -> Any:
 
 
 def _show_count_of(name: str) -> Any:
-    """Return the cell of a role's count, in its SI unit or without a unit."""
+    """Return a function that formats a count of a role; the argument is the field name."""
 
     def show(row: RoleDifference) -> str:
         value, unit = getattr(row, name), find_role(row).unit
@@ -231,7 +230,7 @@ def _show_count_of(name: str) -> Any:
 
 
 def _show_price_of(name: str) -> Any:
-    """Return the cell of a role's energy per count: a share of a joule, a power, or an energy."""
+    """Return a function that formats the energy per count of a role: in joules, as a power, or as a share."""
 
     def show(row: RoleDifference) -> str:
         value, unit = getattr(row, name), find_role(row).unit

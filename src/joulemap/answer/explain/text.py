@@ -42,14 +42,14 @@ SPENT: Final[Mapping[str, str]] = {
     "on_chip_memory": "on-chip memory",
     "board": "conversion, unattributed",
 }
-"""Common category of energy -> its words; the memories on a chip are one category."""
+"""Common category of energy -> displayed name; the memories on a chip are one category."""
 
 BOUND: Final[Mapping[str, str]] = {
     "compute": "compute time",
     "memory": "memory time",
     "launch": "launch time",
 }
-"""Part of the time -> its words: launches, and the rest of each kernel by its bottleneck."""
+"""Category of time -> displayed name. Launches are one category; other time belongs to the bottleneck of its kernel."""
 
 ONE_SIDED: Final = "absent on the other"
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
@@ -59,7 +59,7 @@ CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     PRICE: ("more energy each", "but less energy each"),
     PRESENCE: ("extra actions", ""),
 }
-"""Cause -> words if it widens the difference, and if it narrows it."""
+"""Cause -> two texts: if it widens the difference, and if it narrows the difference."""
 CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
     ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
     ("energy", "host"): {PRICE: ("more work", "but less work")},
@@ -72,10 +72,10 @@ CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
         PRESENCE: MORE_PARTS,
     },
 }  # fmt: skip
-"""Quantity and category -> words that replace the general ones."""
+"""(Quantity, category) -> texts that replace those of CAUSES for this category."""
 FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
 SLOWER_UNITS: Final = ("slower units", "but faster units")
-"""Words if the units take longer for the work of one subgraph, and if they take less time."""
+"""Two texts on the time of one subgraph: if its units are slower, and if they are faster."""
 
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (
@@ -94,7 +94,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "energy: static": "static power",
     "rest": "norms and the rest",
 }
-"""Purpose of work in a language model -> its words."""
+"""Purpose of work in a language model -> displayed name."""
 
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
@@ -127,9 +127,9 @@ TERM_NAMES: Final[Mapping[str, str]] = {
     "energy: price": "energy each",
     "latency: price": "time each",
 }
-"""Term of a query -> name in tables, where it differs."""
+"""Name of a term in query results -> displayed name, if different."""
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
-"""Unit of a metric -> name of the term `price`; other units use TERM_NAMES."""
+"""Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 EFFECT_NAMES: Final[Mapping[str, str]] = {
     "price": "energy each",
     "time": "static power: longer or shorter time",
@@ -162,13 +162,13 @@ TRAFFIC_COLUMNS: Final = (
 )
 
 MOST_SHARE: Final = 2.0
-"""Largest share of a difference that is shown; beyond it, large opposite parts nearly cancel."""
+"""Maximum share of a difference that tables show; a larger share means that opposite parts nearly cancel."""
 SHARE: Final = "share of difference share_fraction"
-"""Column of shares of the difference."""
-SHARE_OF_DIFFERENCE: Final = "share of difference share_fraction"
-"""Column of shares in a table without a column of differences."""
+"""Column of the shares of a difference, in the syntax of `lay`."""
 SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
-"""Column of shares of the difference in energy, beside those of another metric."""
+"""Column of the shares of the energy difference, in tables with another metric or in answers on one."""
+SHARE_OF_TIME: Final = "share of time difference share_fraction"
+"""Column of the shares of the time difference, in tables with energies and times."""
 
 EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
 INEXACT_SUM: Final = Template("{rows} do not sum to the difference of the {whole}: {rest} {unit} are missing.")
@@ -182,7 +182,7 @@ ACTIVITIES: Final[Mapping[str, str]] = {
     "memory": "waiting for memory",
     "launch": "kernel launch overhead",
 }
-"""Bound of time -> its activity."""
+"""Category of time -> phrase for what the chip does during it."""
 
 SHARES: Final = Template("energy accounts for {energy:%} of the difference, time for {time:%}")
 OPPOSED: Final = Template("{along} causes the difference; {against} reduces it")
@@ -221,7 +221,7 @@ PACES: Final[Mapping[str, Template]] = {
     "memory": Template("{count:B} of on-chip and off-chip traffic at {rate:B/s}"),
     "compute": Template("{count:~} MACs with padding at {rate:1/s}[ on {units}]"),
 }
-"""Bound of time -> text with its amount of work and its mean rate."""
+"""Category of time -> template of its amount of work and mean rate."""
 
 LEADER: Final = Template(
     "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of the "

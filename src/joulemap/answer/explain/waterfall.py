@@ -1,6 +1,6 @@
 """Draw the difference of two runs as a waterfall from A through its causes to B.
 
-Steps are summed in the exact unit of the metric and divided at the end, so that the last one ends at B.
+Steps are summed as integers in the exact unit of the metric, so that the last step ends at B.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14
-"""Maximum causes with their own step; the rest share one step."""
+"""Maximum causes with a step each; the other causes share one step."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
-"""Metric -> exact units (fJ, fs, half fJ fs, bytes) per SI unit (J, s, J s, bytes). EDP terms are exact only twice."""
+"""Metric -> exact units per SI unit: fJ per J, fs per s, half fJ fs per J s, bytes per byte.
+
+The EDP uses half units, because its terms are integers only if they are doubled.
+"""
 
 
 @frozen
 class Step:
-    """Bar of a waterfall: a run, or the contribution of one cause on top of the bars before it."""
+    """Bar of a waterfall: a whole run, or the contribution of one cause that starts where the previous bar ends."""
 
     step_index: int = described("0 for A, the last for B")
     step: str = described("hardware, or category of the cause")
@@ -49,7 +52,7 @@ def list_steps(answer: PairAnswer) -> Table[Step]:
 def form_steps(
     ends: Sequence[tuple[str, int]], terms: Sequence[tuple[str, int]], unit: str, scale: float
 ) -> Table[Step]:
-    """Return the steps from the first of two amounts to the second, with small terms merged into one.
+    """Return the steps of a waterfall between two named amounts (`ends`); small terms share one step.
 
     Amounts are in an exact unit; `scale` is the number of exact units per `unit`.
     """
@@ -81,12 +84,12 @@ def form_steps(
 
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
-    """Return the figure of a pair's steps."""
+    """Return the waterfall figure of two compared runs."""
     return draw_steps(list_steps(answer), answer.metric, subject, facts)
 
 
 def draw_steps(steps: Table[Step], metric: PartMetricName, subject: str, facts: str) -> Figure:
-    """Return the figure of steps in a metric."""
+    """Return the waterfall figure of given steps in a metric."""
     return make_figure("waterfall", steps, subject, facts, describe_metric(METRIC[metric]))
 
 
@@ -105,7 +108,7 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
 
 
 def _ends(answer: PairAnswer) -> tuple[int, int]:
-    """Return the metric of A and that of B in its exact unit."""
+    """Return the values of A and B as integers in the exact unit of the metric."""
     total = answer.total
     ends: dict[PartMetricName, tuple[int, int]] = {
         "energy": (total.energy_a_fj, total.energy_b_fj),

@@ -1,1 +1,1 @@
-"""Changes of constants that would make the other of two chips better."""
+"""Changes of constants that would reverse which of two chips is better."""

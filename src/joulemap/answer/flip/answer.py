@@ -1,4 +1,4 @@
-"""Compute by how much each constant must be wrong for the other chip to win."""
+"""Compute how wrong each constant must be for the worse of two chips to become the better one."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
 SIDES: Final = ("A", "B", "both")
 
 SHOWN: Final = 10
-"""Default number of constants in the main table, both sides together."""
+"""Default number of constants in the main table."""
 
 SHOWN_STILL: Final = 4
-"""Maximum constants in the main table that cannot reverse the order alone; the most uncertain ones are kept."""
+"""Maximum constants in the main table that cannot reverse the order alone; the largest uncertainty shares are kept."""
 
 LEAST_LIKELY: Final = 1e-3
-"""Likelihood below which a constant is only in the details, if its uncertainty share is below `LEAST_SHARE` too."""
+"""Minimum likelihood of a reversal for the main table; `LEAST_SHARE` of the uncertainty suffices too."""
 
 LEAST_SHARE: Final = 5e-3
 
 DIGITS: Final = 3
-"""Significant digits of constants in the main table; the details have more."""
+"""Significant digits of constants in the main table; the detailed tables show more digits."""
 
 DOUBLE: Final = 2.5
-"""Ratio of the chips above which the odds that the true ratio is at least two are stated too."""
+"""Ratio of the chips above which the text also states the odds that the true ratio is at least two."""
 
 WORTH_TRYING: Final = 0.02
-"""Likelihood above which the first next step is a trial with the constant just beyond its break-even."""
+"""Minimum likelihood of a reversal for which the first follow-up command tries the constant beyond its break-even."""
 
 BEYOND: Final = 1.02
-"""Factor beyond the break-even of a constant at which the next step tries the constant."""
+"""Factor by which a follow-up command sets a constant beyond its break-even."""
 
 INTERVALS: Final[Mapping[str, str]] = {
     "energy": "energy_per_inference",
@@ -71,12 +71,12 @@ INTERVALS: Final[Mapping[str, str]] = {
     "edp": "edp_per_inference",
     "power": "power",
 }
-"""Metric -> metric whose prediction errors apply to it. Two runs of one batch have the same ratio in both."""
+"""Metric -> metric of `compare.probability` with the same ratio of two runs at one batch size."""
 
 
 @frozen
 class BatchWinner:
-    """Better chip of two at one batch size."""
+    """Better of two chips at one batch size."""
 
     batch: int = described("samples per input")
     value_a: float | None = described("metric of A")
@@ -94,17 +94,17 @@ class FlipAnswer(RunAnswer):
     names: tuple[str, str]
     """Names of A and B, with power modes."""
     values: tuple[float, float]
-    """Metric of A and of B."""
+    """Values of the metric for A and B, in the unit of the metric."""
     probability: float | None
     """Probability that the winner is better, given the errors of similar predictions; None without an interval."""
     half_width: float | None
-    """Half width of the 80 % interval of the ratio's logarithm; None if `probability` is."""
+    """Half-width of the 80 % interval of the ratio, in natural logarithms; None if `probability` is None."""
     limits_w: tuple[float, float]
-    """Power limits of A and B, which static power cannot exceed."""
+    """Power limits of A and B in watts; static power cannot exceed them."""
     rows: Table[Flip]
-    """Rows by spreads needed for a flip, fewest first; then those that cannot flip, by variance, largest first."""
+    """Rows that can reverse the order, fewest spreads first, then other rows by variance."""
     batches: Table[BatchWinner]
-    """Winner per batch size; empty if the model would have to be traced for each."""
+    """Winner per batch size; empty if the model would have to be traced again for each batch size."""
 
     @property
     def winner(self) -> str:
@@ -113,27 +113,27 @@ class FlipAnswer(RunAnswer):
 
     @property
     def ratio(self) -> float:
-        """Factor by which the winner is better."""
+        """Factor by which the winner is better, at least 1."""
         value_a, value_b = self.values
         return max(value_a / value_b, value_b / value_a)
 
     @property
     def largest(self) -> Flip | None:
-        """Constant with the largest share of the ratio's uncertainty; None if no constant moves it."""
+        """Constant with the largest share of the ratio's uncertainty; None if no constant changes the ratio."""
         return max(
             (row for row in self.rows if row.variance_fraction), key=lambda row: row.variance_fraction, default=None
         )
 
     def share(self, side: str) -> float:
-        """Return the share of the variance due to constants of a side: `A`, `B` or `both`."""
+        """Return the share of the ratio's variance due to constants of a side: `A`, `B` or `both`."""
         return math.fsum(row.variance_fraction for row in self.rows if row.side == side)
 
     def sentences(self) -> list[str]:
-        """Return the winner, its confidence, the nearest flip on each side, and the next measurement."""
+        """Return sentences on the winner, its confidence, the likeliest reversal per side, and the next measurement."""
         return [one for one in (self.describe_winner(), self.describe_confidence(), *self.insights()) if one]
 
     def describe_winner(self) -> str:
-        """Return the better hardware, by how much, and at which batch sizes."""
+        """Return a sentence on the better hardware: by how much, and at which batch sizes."""
         metric = METRIC[self.metric]
         value, other = (show_quantity(one, metric.unit) for one in sorted(self.values, reverse=metric.is_higher_better))
         place = "AB".index(self.winner)
@@ -161,18 +161,21 @@ class FlipAnswer(RunAnswer):
 
     @property
     def _flips(self) -> bool:
-        """True if some constant alone can make the two equal."""
+        """True if a change of one constant can make the two chips equal."""
         return any(row.flip_ratio is not None for row in self.rows)
 
     @property
     def _doubt(self) -> str:
-        """Confidence in the winner, and whether it is too low to tell the two apart; empty if unknown."""
+        """Confidence in the winner, with a remark if the chips are statistically tied; empty if unknown."""
         if self.probability is None:
             return ""
         return text.DOUBT(chance=self.probability, tied=text.TIED if is_tied(self.probability) else "")
 
     def describe_confidence(self) -> str:
-        """Return the confidence in the winner, and the error needed for the other to win; empty without an interval."""
+        """Return the odds that the other chip is better; empty without an interval.
+
+        For a large ratio, also return the odds that the true ratio is at least two.
+        """
         if self.probability is None or self.half_width is None:
             return ""
         from joulemap.uncertainty.probability import probability_better
@@ -183,18 +186,20 @@ class FlipAnswer(RunAnswer):
         )
 
     def insights(self) -> list[str]:
-        """Return the nearest flip on each side, and the next measurement."""
+        """Return a sentence per side on its most likely reversal, and one on the next measurement."""
         return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
     def describe_nearest(self) -> str:
-        """Return the text on the constant that most likely reverses the order alone, or that no constant does."""
+        """Return a sentence on the constant that most likely reverses the order, or a statement that none does."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
             return text.NO_NEAREST(most=MOST_FACTOR)
         return text.NEAREST(row, owner=self._owner(row), flip=_describe_flip(row))
 
     def measure_next(self) -> list[str]:
-        """Return the constant whose measurement would remove the most uncertainty; empty if none moves the ratio."""
+        """Return a sentence on the constant whose measurement would remove the most uncertainty; empty if there is
+        none.
+        """
         largest = self.largest
         if largest is None:
             return []
@@ -214,12 +219,12 @@ class FlipAnswer(RunAnswer):
         )
 
     def _of(self, side: str) -> list[Flip]:
-        """Return the constants of a side, most likely flips first, then largest shares of the variance."""
+        """Return the constants of a side (`A`, `B` or `both`), most likely reversals first, then by variance."""
         rows = (row for row in self.rows if row.side == side)
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return the constants of the main table, grouped as A, B and both, chosen from each side in turn."""
+        """Return at most `limit` constants for the main table, taken from A, B and both in turn, grouped by side."""
         sides = []
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         for side in SIDES:
@@ -237,7 +242,7 @@ class FlipAnswer(RunAnswer):
         return [row for side in SIDES for row in self._of(side) if row in taken and row not in still[SHOWN_STILL:]]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with winner, ratio and sentences."""
+        """Return the data for machine formats, including the winner, the ratio and the sentences that people see."""
         largest = self.largest
         return {
             **super().data(),
@@ -254,7 +259,10 @@ class FlipAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return the figure of flip factors next to the spread of each constant; empty if no constant flips alone."""
+        """Return a figure of the factor at which each constant reverses the order, next to its spread.
+
+        Empty if no constant can reverse the order alone.
+        """
         if not self._flips:
             return ()
         texts = {"quantity": METRIC[self.metric].label}
@@ -267,7 +275,7 @@ class FlipAnswer(RunAnswer):
         return {"title": self.scope.title, "metric": METRIC[self.metric], "a": name_a, "b": name_b}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` constants of each table; machine formats contain all."""
+        """Return the document with `limit` constants in each table; machine formats contain all constants."""
         chosen = self._chosen(limit)
         cells: dict[str, Any] = {
             "flip_value": self._show_break_even,
@@ -302,7 +310,7 @@ class FlipAnswer(RunAnswer):
         )
 
     def _show_break_even(self, row: Flip) -> str:
-        """Return the value of a constant that makes both equal, or that there is none."""
+        """Return the value of a constant that makes the chips equal, or a remark that there is none."""
         if row.flip_value is not None:
             return show_value(row, row.flip_value, DIGITS)
         if row.constant == STATIC:
@@ -338,7 +346,7 @@ def _show_factor(factor: float | None) -> str:
 
 
 def _describe_flip(row: Flip) -> str:
-    """Return the value that a constant would need, and its likelihood."""
+    """Return the value that a constant would need to reverse the order, with its likelihood."""
     factor = row.flip_ratio or 1.0
     if row.constant.endswith(SCALE):
         return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
@@ -415,7 +423,7 @@ def _try_batches(
 ) -> list[BatchWinner]:
     """Return the better hardware at each batch size.
 
-    Empty if the model ships at a single batch size or brings its own inputs. Empty for a box too, because its placement
+    Empty if the model has a fixed batch size or brings its own inputs. Empty also for a box, because its placement
     would change with the batch size.
     """
     if settings.inputs or settings.modules or selection.boxes or find_batch(model):

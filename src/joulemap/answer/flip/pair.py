@@ -1,7 +1,7 @@
 """Find the factor of each constant at which two runs are equal, and its share of the uncertainty.
 
     f_A(k c) = f_B(k c)        solved for the factor k of each constant c of A, B or both
-    v_c = d_c^2                d_c: half the change of ln(f_A / f_B) from one spread down to one up
+    v_c = d_c^2                d_c: half the change of ln(f_A / f_B) as c goes from one spread below to one above
 
 v_c / sum of v is the share of a constant in the uncertainty of the ratio. Constants are independent, except that both
 sides share the constants of a common class. The total error is that of similar predictions, so no single constant is
@@ -32,20 +32,20 @@ SCALE: Final = "_time_scale"
 """Suffix of the name of a constant that scales a time."""
 
 Place = tuple[str, str]
-"""Side of a constant, `A`, `B` or `both`, and its name."""
+"""Side of a constant (`A`, `B` or `both`) and name of the constant."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
 
 MOST_EXPONENT: Final = 700.0
-"""Maximum exponent whose exponential a double can represent."""
+"""Maximum argument of `exp` that does not overflow a double."""
 
 NEGLIGIBLE: Final = 1e-12
-"""Change of a logarithm below which it counts as zero."""
+"""Change of ln(A / B) below which a constant counts as without effect."""
 
 
 @frozen(kw_only=True)
 class Varied:
-    """Constant of a run, and the method of its variation."""
+    """Constant of a run, and how its change is evaluated."""
 
     constant: str = described("name of the constant, as in --set")
     word: str = described("name of the constant for people")
@@ -60,7 +60,7 @@ class Varied:
 
 
 def describe_constant(one: Constant) -> dict[str, Any]:
-    """Return the columns that describe a constant."""
+    """Return column -> value for the columns that describe a constant."""
     names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
 
@@ -72,14 +72,14 @@ def show_value(row: Varied, value: float, digits: int = 6) -> str:
 
 
 def describe_meanings(rows: Iterable[Varied]) -> list[str]:
-    """Return a note on each coefficient, whose name alone does not state its meaning."""
+    """Return a note on each coefficient, because the name alone does not state its meaning."""
     found = ((row, row.meaning or text.MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient")
     return list(dict.fromkeys(text.MEANING(row=row, meaning=meaning) for row, meaning in found if meaning))
 
 
 @frozen
 class Flip(Varied):
-    """Factor by which one constant must be wrong for a flip, and its share of the uncertainty."""
+    """Constant, the factor by which it must be wrong to reverse the order, and its share of the uncertainty."""
 
     side: str = described("owner of the constant: A, B, or both if they take it from one class")
     hardware: str | None = described("hardware with the constant; null for both")
@@ -103,22 +103,25 @@ class Flip(Varied):
 
 
 def _order(row: Flip) -> float:
-    """Return the sort key of a row: spreads to the flip, then exact constants that flip, then the rest."""
+    """Return the sort key of a row: its spreads to the break-even.
+
+    Exact constants with a break-even come next, then constants without one.
+    """
     return row.spread_count if row.spread_count is not None else 1e9 if row.flip_ratio is not None else math.inf
 
 
 @frozen
 class Pair:
-    """Pair of runs, with the logarithm of their metrics' ratio as a function of one constant."""
+    """Two runs, and the logarithm of the ratio of their metrics as a function of any constant."""
 
     a: Variation
     b: Variation
     metric: VariedMetricName
     half_width: float | None
-    """Half width of the pair's 80 % interval, from the errors of similar predictions; None without one."""
+    """Half-width of the 80 % interval of ln(A / B), from the errors of similar predictions; None if unknown."""
 
     def rows(self) -> list[Flip]:
-        """Return every constant that moves the ratio, and in any case static power of both."""
+        """Return every constant that changes the ratio; static power of both chips is always included."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
         found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
@@ -135,7 +138,10 @@ class Pair:
         return sorted(rows, key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side))
 
     def _likelihood(self, count: float, total: float) -> float:
-        """Return the probability that a constant is off by at least this many spreads in one direction."""
+        """Return the probability that a constant is off by at least `count` spreads in one direction.
+
+        `total` is the variance of ln(A / B) due to all constants. The result is at most the probability of a reversal.
+        """
         from joulemap.uncertainty.probability import probability_better
 
         factor = math.exp(-min(count, MOST_EXPONENT))
@@ -155,7 +161,7 @@ class Pair:
                 yield from ((owner, name) for owner in owners)
 
     def _is_shared(self, name: str) -> bool:
-        """Return whether a constant is common to both: given by their class, or by the usage of any chip."""
+        """Return whether A and B take a constant from the same source: from their common class, or from the usage."""
         one, other = self.a.constants[name], self.b.constants[name]
         if one.kind == "use":
             return True
@@ -164,25 +170,27 @@ class Pair:
         return one.basis == other.basis != "measured" and _origin(one.source) == _origin(other.source)
 
     def log_ratio(self, side: str, name: str, factor: float) -> float | None:
-        """Return ln(A / B) with a constant of a side multiplied by a factor; None for an impossible value."""
+        """Return ln(A / B) with one constant of a side multiplied by `factor`; None if the value is impossible."""
         value_a = self.a.metric(self.metric, name if side != "B" else "", factor)
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
     def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
-        """Return ln(A / B) for several constants and factors, evaluated together; None for an impossible value."""
+        """Return ln(A / B) for each given constant and factor; None for an impossible value."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
         return [self.log_ratio(*place, factor) for place, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
-        """Return the logarithm at the constant's value and at one spread below and above, within the allowed range."""
+        """Return ln(A / B) at the constant's value, one spread below and one spread above; impossible values are
+        omitted.
+        """
         spread = (self.b if side == "B" else self.a).spread(name)
         found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
         return [value for value in found if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
-        """Return whether a constant moves the ratio, or might at values that cannot be evaluated."""
+        """Return whether a constant changes ln(A / B). Also true if a tested value of the constant is impossible."""
         base, *ends = self._ends(side, name)
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
@@ -228,5 +236,5 @@ class Pair:
 
 
 def _origin(source: str) -> str:
-    """Return the origin of a number, without its scaling to a process node."""
+    """Return the source of a number without the remark on scaling to another process node."""
     return source.partition("; x ")[0]

@@ -1,4 +1,4 @@
-"""Text of the answer on constants that would reverse an order."""
+"""Texts on constants that would reverse which of two chips is better."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIDE: Final = Template(
 IS, ARE = "is", "are"
 ITS, THE = "its", "the"
 PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "rows"})
-"""Words that make the name of a constant a plural."""
+"""Words in the name of a constant that need a plural verb."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
 FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
 FLIP_NEAR: Final = Template("slightly {side} {value}[ (chance {chance:odds})]")
@@ -75,13 +75,13 @@ NOTES: Final = (
 )
 
 MEANING: Final = Template("{row.word}: {meaning}")
-"""Meaning of a coefficient."""
+"""Note that explains a coefficient."""
 MEANINGS: Final = {
     "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
     "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
     "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
 }
-"""Coefficient that every class has -> meaning, if the class file states none."""
+"""Coefficient common to all classes -> meaning, used if the class file states none."""
 
 STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
 STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")

@@ -1,1 +1,1 @@
-"""The parts of runs: categories, actions, events, subgraphs and operators, by energy, time and energy-delay product."""
+"""Parts of runs by energy, time and energy-delay product: categories, actions, events, subgraphs and operators."""

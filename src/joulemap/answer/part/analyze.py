@@ -48,7 +48,7 @@ NAMED_ACTIONS: Final = 3
 
 
 def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
-    """Return the tree of a run's energy by category, action and subgraph."""
+    """Return a figure of a run's energy as a tree of categories, actions and subgraphs."""
     from joulemap.figure.figure import make_figure
 
     return make_figure("tree", leaves, subject, _describe_actions(leaves))
@@ -92,31 +92,31 @@ SHOWN: Final = 8
 
 @frozen(kw_only=True)
 class AnalyzeAnswer(PartsAnswer):
-    """Breakdown of one run; categories, actions, subgraphs and operators each sum to its energy exactly."""
+    """Breakdown of one run. Categories, actions, subgraphs and operators each sum to the energy of the run exactly."""
 
     totals: Table[RunTotal]
     """Totals of the run; one row."""
     categories: Table[CategoryShare]
-    """Rows by energy, largest first."""
+    """Energy of each category, largest first."""
     actions: Table[ActionShare]
-    """Rows by category, then by energy, largest first."""
+    """Energy of each action by category, largest first."""
     subgraphs: Table[SubgraphShare]
-    """Rows in execution order."""
+    """Energy and time of each subgraph, in execution order."""
     operators: Table[OperatorShare]
-    """Rows in execution order."""
+    """Energy and time of each operator, in execution order."""
     bottlenecks: Table[BottleneckShare]
     tree: Table[EnergyLeaf]
-    """Rows by common category, by action in it, and by the subgraphs with the most energy of each action."""
+    """Energies by common category and action; each action lists the subgraphs with the most energy."""
     roofline: Table[SubgraphRoof]
-    """Rows in execution order."""
+    """Arithmetic intensity and throughput of each subgraph, in execution order."""
     events: Table[EventCount]
-    """Rows on instructions, cache lines, tiles …, in the order of the class's file."""
+    """Counts of instructions, cache lines, tiles and other events, in the order of the class file."""
     subgraph: str
     """Subgraph that the events belong to; empty for the whole run."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
-        """The whole run."""
+        """The analyzed run."""
         return self.totals.rows
 
     @property
@@ -129,7 +129,7 @@ class AnalyzeAnswer(PartsAnswer):
         return self.own_tables[text.PLURALS[by]]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the selected subgraph."""
+        """Return the data for machine formats, including the name of the selected subgraph."""
         return {**super().data(), "subgraph": self.subgraph or None}
 
     def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -198,7 +198,10 @@ class AnalyzeAnswer(PartsAnswer):
         return (drawn,) if by == "event" else (drawn, self._sketch("roofline", self.roofline))
 
     def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
-        """Yield the section of the largest rows of a division, then sections of all rows and their sum."""
+        """Yield a section with the largest parts of a division, then one with all parts and the check of their sum.
+
+        For events, a third section lists their formulas.
+        """
         rows = self.rows(by)
         if by == "event":
             title, below = text.EVENT_TABLE(subgraph=self.subgraph), Text(text.SHARED_ENERGY)
@@ -228,7 +231,7 @@ class AnalyzeAnswer(PartsAnswer):
         )
 
     def _parts(self, by: RunDivision, limit: int) -> Grid:
-        """Return the run and its largest parts; actions are under their category."""
+        """Return a grid of the run and its largest parts; actions are listed below their category."""
         if by == "action":
             return self._tree(limit)
         return self._lay_largest(
@@ -241,7 +244,7 @@ class AnalyzeAnswer(PartsAnswer):
         )
 
     def _tree(self, limit: int) -> Grid:
-        """Return a tree of the run, its categories and their large actions."""
+        """Return a grid of the run, its categories, and the largest actions of each."""
         lines = [fill_cells(text.ACTION_RUN, self.total, whole=1.0)]
         large = sorted(self.actions, key=lambda row: -row.energy_fj)[:limit]
         for category in self.categories:
@@ -254,7 +257,7 @@ class AnalyzeAnswer(PartsAnswer):
         return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True)
 
     def _lay_events(self, headings: str, line: str) -> Grid:
-        """Return a tree of components, their events and the parts of each event."""
+        """Return a tree of components and their events; an event that is part of another is indented below it."""
         lines: list[tuple[str, ...]] = []
         for component, found in itertools.groupby(self.events, lambda event: event.component):
             lines.append((component,))

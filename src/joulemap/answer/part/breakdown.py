@@ -1,4 +1,4 @@
-"""Break down the energy of each subgraph or operator by category or action, exactly."""
+"""Break down the energy of each subgraph or operator by category or action; the parts sum to the run exactly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 SHOWN_ROWS: Final = 200
-"""Maximum rows shown of the whole table; machine formats contain all."""
+"""Maximum rows in the detailed table for display; machine formats contain all rows."""
 
 SHOWN_HARDWARE: Final = 4
 """Maximum hardware named in a headline."""
@@ -40,20 +40,20 @@ Rows = Sequence[PartCategory | PartAction]
 
 @frozen(kw_only=True)
 class PartAnswer(PartsAnswer):
-    """Energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
+    """Energy of each subgraph or operator of one or several runs; the rows of a run sum to its energy exactly."""
 
     level: ModelDivision
     by: EnergyDivision
     subgraph: str
     """Requested subgraph; empty for all subgraphs."""
     categories: Table[PartCategory] | None
-    """Rows by run and part, then by energy, largest first; None if divided by action."""
+    """Energy of each part of each run by category, largest first; None if divided by action."""
     actions: Table[PartAction] | None
-    """Rows by run and part, then by energy, largest first; None if divided by category."""
+    """Energy of each part of each run by action, largest first; None if divided by category."""
 
     @property
     def rows(self) -> Table[PartCategory] | Table[PartAction]:
-        """Requested table."""
+        """Table of the requested division: `categories` or `actions`."""
         table = self.categories if self.categories is not None else self.actions
         assert table is not None
         return table
@@ -77,7 +77,7 @@ class PartAnswer(PartsAnswer):
         return (self._sketch("parts", self.rows, texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with the `limit` parts of the most energy; machine formats contain all."""
+        """Return the document with the `limit` parts that use most energy; machine formats contain all parts."""
         rows: Rows = self.rows.rows
         runs = {run_id: [row for row in rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
         runs = {run_id: found for run_id, found in runs.items() if found}
@@ -104,12 +104,12 @@ class PartAnswer(PartsAnswer):
         return self.scope.mark(rows[0].hardware)
 
     def _lay_each(self) -> Grid:
-        """Return every row, up to a maximum."""
+        """Return a grid of all rows, up to `SHOWN_ROWS`."""
         drawn = self._lay(self.rows, text.EACH_COLUMNS[self.by], limit=SHOWN_ROWS)
         return attrs.evolve(drawn, way="--format json")
 
     def _lay_inside(self, runs: Sequence[Rows], limit: int) -> Grid:
-        """Return a row for each category or action of one part, and a column per run."""
+        """Return a grid of one part, with a row per category or action and a column per run."""
         sums: dict[str, list[int]] = {text.WHOLE: [0] * len(runs)}
         for index, rows in enumerate(runs):
             for row in rows:
@@ -129,7 +129,10 @@ class PartAnswer(PartsAnswer):
         )
 
     def _lay_parts(self, runs: Sequence[Rows], limit: int) -> Grid:
-        """Return the largest parts: their energy per run, and for a single run its largest category."""
+        """Return a grid of the parts with the most energy, with a column per run.
+
+        A single run has its largest category in a further column.
+        """
         weights: dict[int, float] = {}
         for row in (row for rows in runs for row in rows):
             weights[row.part_index] = weights.get(row.part_index, 0.0) + (row.run_fraction or 0.0)
@@ -149,7 +152,7 @@ class PartAnswer(PartsAnswer):
         return lay_across(headings, lines, len(parts), f"{self.level}s", names)
 
     def _describe_largest(self, rows: Rows) -> str:
-        """Return the category or action with the most energy on each chip."""
+        """Return a clause on the category or action with the most energy on one chip."""
         sums: dict[str, dict[str, int]] = {}
         for row in rows:
             mine = sums.setdefault(row.hardware, {})
@@ -165,7 +168,7 @@ class PartAnswer(PartsAnswer):
         return text.PARTS_HEADLINE(**subject, largest=[text.PART_LARGEST(**one) for one in largest])
 
     def _prove_runs(self, runs: Mapping[int, Rows]) -> Iterator[Text]:
-        """Yield the check of the sum of each run."""
+        """Yield the check that the parts of a run sum to its energy, for each run."""
         whole = "the subgraph" if self.subgraph else "the run"
         for rows in runs.values():
             sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
@@ -205,8 +208,8 @@ def break_down(
 ) -> PartAnswer:
     """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-    Categories are the architecture's own. `subgraph` restricts the answer to one subgraph or its operators. Raises like
-    `analyze`; UnknownNameError for a subgraph that the model does not have.
+    Categories are those of the chip's architecture. `subgraph` restricts the answer to one subgraph or its operators.
+    Raises like `analyze`; UnknownNameError for a subgraph that the model does not have.
     """
     _check(level, by)
     with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
@@ -264,12 +267,12 @@ def _fetch(
 
 
 def _check_energy(answer: PartAnswer) -> PartAnswer:
-    """Return an answer; UnsupportedError if none of its parts takes energy."""
+    """Return the answer unchanged; raise UnsupportedError if it has no rows, because the operators run in no kernel."""
     if not answer.rows.rows:
         raise UnsupportedError(f"no operator of {answer.subgraph} runs as a kernel, so it takes no energy")
     return answer
 
 
 def name_part(row: PartCategory | PartAction) -> str:
-    """Return the name of a row in a table."""
+    """Return the category of a row, or its component and action."""
     return row.category if isinstance(row, PartCategory) else f"{row.component}.{row.action}"

@@ -31,31 +31,33 @@ WORTH_SAYING: Final = 0.01
 """Share of the energy-delay product below which a saving is not stated."""
 
 INSIGHTS: Final = 3
-"""Maximum insights."""
+"""Maximum sentences below the headline."""
 
 
 @frozen(kw_only=True)
 class EdpAnswer(PartsAnswer):
-    """Energy-delay product of one run; the shares of its subgraphs sum to it, as do the shares of its operators."""
+    """Energy-delay product (EDP) of one run. The shares of its subgraphs sum to the EDP, and so do those of its
+    operators.
+    """
 
     totals: Table[EdpTotal]
     """Totals of the run; one row."""
     subgraphs: Table[EdpShare]
-    """Rows by share, largest first."""
+    """EDP share of each subgraph, largest first."""
     operators: Table[EdpOperatorShare]
-    """Rows by share, largest first."""
+    """EDP share of each operator, largest first."""
     cuts: Table[EdpCut]
-    """Smallest sets of subgraphs, and of operators, that reach each share."""
+    """Minimum number of subgraphs, and of operators, that make up 50, 80, 90, 95 and 99 % of the EDP."""
     patterns: Table[EdpPattern]
-    """Rows by share, largest first."""
+    """EDP share of each fusion pattern, largest first."""
     bounds: Table[EdpBound]
-    """Rows by saving, largest first."""
+    """Upper bounds of the EDP saved by removing one cost, largest saving first."""
     comparison: Table[EdpComparison]
-    """Rows by subgraph, the run itself first; empty without a comparison."""
+    """Each subgraph on this and on other hardware, with the run's own row first; empty without other hardware."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
-        """The whole run."""
+        """The analyzed run."""
         return self.totals.rows
 
     @property
@@ -64,7 +66,7 @@ class EdpAnswer(PartsAnswer):
         return self.totals[0]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences."""
+        """Return the data for machine formats, including the sentences that people see."""
         return {**super().data(), "insights": [self.headline(), *self.insights()]}
 
     def figures(self) -> Figures:
@@ -81,7 +83,9 @@ class EdpAnswer(PartsAnswer):
         return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` shares of one level; machine formats contain both tables, csv that level."""
+        """Return the document with `limit` subgraphs or operators. Machine formats contain both tables, csv the shown
+        one.
+        """
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
         noun = text.WITH_BIASES if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
         shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit), is_tight=True)
@@ -134,7 +138,7 @@ class EdpAnswer(PartsAnswer):
         )
 
     def headline(self) -> str:
-        """Return the energy-delay products, and the subgraphs that hold half of the run's own."""
+        """Return the EDP of the run and of compared hardware, and the subgraphs that make up half of the run's EDP."""
         half = next(row for row in self.cuts if row.level == "subgraph")
         name = self.scope.mark(self.total.hardware)
         sums: dict[str, float] = {}
@@ -148,7 +152,9 @@ class EdpAnswer(PartsAnswer):
         return text.EDP_HEADLINE(self.total, name=name, others=others, parts=parts)
 
     def insights(self) -> list[str]:
-        """Return at most three sentences on the lowest shares, the largest saving, fusion, and concentration."""
+        """Return at most three sentences: the chips with the lowest EDP shares, the largest saving, fusion, and
+        concentration.
+        """
         best = [row.hardware for row in self.comparison if row.is_best]
         wins = sorted(Counter(best).items(), key=lambda item: (-item[1], item[0]))
         marked = [(self.scope.mark(name), count) for name, count in wins]
@@ -172,7 +178,7 @@ class EdpAnswer(PartsAnswer):
         return found[:INSIGHTS]
 
     def _describe_fusion(self) -> list[str]:
-        """Return the effect of fusion, or of launches by the host; empty if it is small."""
+        """Return a sentence on how fusion, or launches by the host, change the EDP; empty if the effect is small."""
         total = self.total
         ratio = total.separate_edp_js / total.edp_js
         if total.runtime in MERGING and ratio >= 1.0 + WORTH_SAYING:
@@ -195,7 +201,10 @@ class EdpAnswer(PartsAnswer):
         return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest))
 
     def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
-        """Return a row per subgraph and a column per chip: additive EDP, and its share of that run."""
+        """Return a grid with a row per subgraph and a column per chip, and a note on its meaning.
+
+        A cell holds the subgraph's EDP share, in J s and as a fraction of the run's EDP.
+        """
         names: dict[int, str] = {}
         subgraphs: dict[int, dict[int, EdpComparison]] = {}
         for row in self.comparison:
@@ -220,10 +229,10 @@ def edp(
     *,
     against: Iterable[str | Hardware] = (),
 ) -> EdpAnswer:
-    """Break down a run's energy-delay product by subgraph, operator, pattern and part.
+    """Break down a run's energy-delay product by subgraph, operator, fusion pattern and part of the energy.
 
-    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
-    its reason. Raises like `analyze`.
+    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
+    reason. Raises like `analyze`.
     """
     with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, connection, ids):
         beside = list(scope.evaluated_ids) if len(ids) > 1 else []

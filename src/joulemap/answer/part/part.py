@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RUN_ROW = {"category": "run", "name": "run"} | dict.fromkeys(
     ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
-"""Values of the run itself in the columns of its parts."""
+"""Column -> value in the row that stands for the whole run, above the rows of its parts."""
 
 
 @frozen(kw_only=True)
@@ -36,7 +36,7 @@ class PartsAnswer(RunAnswer):
     """Runs divided into parts; the energies and latencies of the parts sum to their run exactly."""
 
     def _lay_largest(self, rows: Table[Any], columns: str, total: Any, limit: int, **cells: Any) -> Grid:
-        """Return the run, and the parts with the most energy in the order of the table."""
+        """Return a grid of the run and of the parts with the most energy, in the order of the table."""
         largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
         own = {name: RUN_ROW.get(name, getattr(total, name, None)) for name in rows.names}
         shown = (rows[0].replace(**own), *(rows[place] for place in sorted(largest)))
@@ -53,7 +53,7 @@ class PartsAnswer(RunAnswer):
 def lay_across(
     headings: Sequence[str], lines: Iterable[Sequence[str]], count: int, noun: str, keep: Sequence[str]
 ) -> Grid:
-    """Return the first lines of a table of parts across runs; `count` is the number of parts."""
+    """Return a grid of parts with a column per run; `count` is the number of parts including those not in `lines`."""
     shown = tuple(map(tuple, lines))
     return Grid(headings=tuple(headings), rows=shown, keep=tuple(keep)).out_of(count, len(shown), noun)
 
@@ -69,9 +69,9 @@ def holding_parts(
     against: Iterable[str | Hardware] = (),
     subgraph: str = "",
 ) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Yield the scope, a connection and the ids of a run and of the same run on other hardware.
+    """Yield the scope, a connection and the run ids: the run on `hardware` first, then the runs on `against`.
 
-    Raises UsageError for a folder of several chips, UnsupportedError if the hardware itself was refused,
+    Raises UsageError for a folder of several chips, UnsupportedError if the run on `hardware` was refused,
     UnknownNameError for a subgraph that no run has.
     """
     settings.check_single(question)

@@ -1,4 +1,4 @@
-"""Text of `analyze`, of its breakdown by part (`--by`), and of `edp`, in the order in which each is read."""
+"""Text of `analyze`, of `--by` and of `edp`, in reading order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PLURALS: Final[Mapping[RunDivision, str]] = {
 }
 
 PARTS: Final = ("compute", "memory", "control", "static")
-"""Parts of an energy."""
+"""Parts that an energy is divided into, in column order."""
 
 BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
-"""Columns of the parts of an energy."""
+"""Columns with the energy of each part, in the syntax of `lay`."""
 
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ RUN_TABLE: Final = Template("Energy by {by}")
 EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
 ALL_ROWS: Final = Template("{title}, all rows")
 LARGEST_NAMES: Final[Mapping[str, str]] = {"static": "static power"}
-"""Largest category or part of a headline -> its words, if they differ."""
+"""Largest category or part -> displayed name in a headline, if different."""
 
 RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "

@@ -1,1 +1,1 @@
-"""Report on models and several chips: the answers of other questions on one page."""
+"""Report on models and several chips: one page with the answers to several questions."""

@@ -1,4 +1,4 @@
-"""Compose a report on models and several chips from the answers of other questions, as one page."""
+"""Compose one page, a report on models and several chips, from the answers to other questions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _describe_making() -> str:
 
 
 def form_chapter(name: str, title: str, answer: Answer, document: Document) -> Chapter:
-    """Return an answer as one chapter of a longer report, with details, notes and queries folded."""
+    """Return an answer as one chapter of a longer report; its details, notes and queries are collapsed."""
     lines = (document.answer, *document.insights, *((text.SURE(line=document.sure),) if document.sure else ()))
     tables = tuple(block for section in document.sections for block in read_blocks(section))
     folds = tuple(Fold(title=one.title, blocks=read_blocks(one)) for one in document.details if one.texts)
@@ -101,7 +101,7 @@ class ReportAnswer(Answer):
     """Report on models and several chips, from the verdict to the sources; `html` returns the page."""
 
     findings: tuple[ModelFinding, ...]
-    """Findings, one per model."""
+    """Answers to all questions of the report, one record per model."""
     models: ModelsAnswer | None
     """Comparison of the models; None for a single model."""
     report: Report
@@ -233,7 +233,7 @@ def _compare_models(beside: ModelsAnswer) -> Chapter:
 
 
 def _judge(found: ModelFinding) -> list[str]:
-    """Return the verdict: the best hardware, the reason, the confidence, and the nearest flip."""
+    """Return the verdict: the best hardware, the reason, the confidence, and the most likely reversal."""
     answer = found.compare
     lines = [answer.describe_best()]
     if found.explain:

@@ -26,16 +26,16 @@ from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
-"""Standing of a prediction -> grade of its badge."""
+"""Measured hardware that supports a prediction -> grade of its badge."""
 
 LEAST_FRACTION: Final = 0.005
-"""Share of the run below which actions are merged into one leaf."""
+"""Share of the run's energy below which actions are merged into one leaf of the energy tree."""
 
 SHOWN_PARTS: Final = 30
-"""Maximum subgraphs in the table across hardware; the data has all."""
+"""Maximum subgraphs in the table across hardware; the data of the page contains all."""
 
 SHOWN_LINES: Final = 6
-"""Maximum sentences of a list shown unfolded."""
+"""Maximum sentences of a list that are visible before the reader expands it."""
 
 SHOWN_SOURCES: Final = 200
 
@@ -47,7 +47,7 @@ SHOWN_NAMES: Final = 90
 
 
 def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
-    """Return the chapters on one model; `prefix` starts the name of each and distinguishes models."""
+    """Return the chapters on one model. The name of each starts with `prefix`, which distinguishes models."""
     drawn = Drawn(found, prefix)
     made = (
         *drawn.added(is_first=True),
@@ -69,7 +69,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
 
 
 def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
-    """Return badges for the accuracy of predictions similar to the winner's."""
+    """Return badges that grade the accuracy of the predictions for the best hardware."""
     return tuple(
         _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == found.best.run_id
     )
@@ -85,7 +85,7 @@ def _grade(row: PredictionStanding, name: str) -> Badge:
 
 @frozen
 class Drawn:
-    """Chapters of a report, drawn from the findings on one model."""
+    """Builder of a report's chapters from the findings on one model."""
 
     found: ModelFinding
     prefix: str
@@ -119,7 +119,7 @@ class Drawn:
         return self._chapter("energy", text.ENERGY, (*exhibits, drill))
 
     def pareto(self) -> Chapter | None:
-        """Return the chapter on latency against energy."""
+        """Return the chapter on the trade-off between latency and energy; None without an answer."""
         answer = self.found.pareto
         if answer is None:
             return None
@@ -167,7 +167,7 @@ class Drawn:
         return self.build_chapter("sweep", text.SWEEP, "sweep", answer, lines, tables)
 
     def explain(self) -> Chapter:
-        """Return the chapter on the differences between the best hardware and each other one."""
+        """Return the chapter on the differences between the best chip and each other chip."""
         pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
         asked = [(text.PAIR(**names), one) for names, one in pairs]
         folds = tuple(
@@ -198,7 +198,7 @@ class Drawn:
         return self.build_chapter("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
-        """Yield the chapters of wings: those before the core's chapters, or the later ones."""
+        """Yield the chapters of optional extensions: those placed first if `is_first`, otherwise the others."""
         for one in list_parts():
             if one.is_first == is_first and one.name in self.found.added:
                 yield one.draw(self, self.found.added[one.name])
@@ -244,7 +244,7 @@ class Drawn:
             yield text.ASSUMED(name=self._mark(rows[0].hardware), share=assumed)
 
     def _list_users(self, rows: Sequence[NumberSource]) -> str:
-        """Return the hardware whose numbers come from a source, sorted by the share of energy, largest first."""
+        """Return the chips that use numbers from a source, each with its share of energy, largest share first."""
         ranked = sorted(rows, key=lambda row: -(row.run_fraction or 0.0))
         named = [f"{self._mark(row.hardware)} {_show_fraction(row.run_fraction)}".rstrip() for row in ranked]
         rest = len(named) - SHOWN_USERS
@@ -272,7 +272,7 @@ class Drawn:
     def _exhibit(
         self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""
     ) -> tuple[Exhibit, ...]:
-        """Return an exhibit with the figure of this name from each answer; empty if no answer has it."""
+        """Return one exhibit with the figures of this name from all answers, to choose from; empty if there is none."""
         choices = tuple(
             Choice(label=label or self._mark(figure.title.rpartition(": ")[2]), figure=figure)
             for label, answer in asked
@@ -289,7 +289,7 @@ class Drawn:
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
-    """Return the tables of an answer as folds, with the query behind them."""
+    """Return each table of an answer as a collapsed section, with the query behind it."""
     return tuple(Fold(title=one.title, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 
@@ -299,7 +299,7 @@ def read_blocks(section: Section) -> tuple[Block, ...]:
 
 
 def _list(lines: Sequence[str], noun: str) -> tuple[Block, ...]:
-    """Return sentences as lines, with those after the first few folded."""
+    """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
     rest = lines[SHOWN_LINES:]
     folded = (Fold(title=text.MORE(count=len(rest), noun=noun), blocks=(Lines(rest),)),) if rest else ()
     return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", bound=RunAnswer)
 
 LEAVES: Final = 3
-"""Subgraphs listed per action of a run."""
+"""Number of subgraphs listed for each action of a run."""
 
 FEW: Final = 12
 """Maximum chips for which `LEAVES` subgraphs per action are listed; for more chips, one per action."""
@@ -50,27 +50,27 @@ SWEPT: Final = 8
 
 @frozen(kw_only=True)
 class ModelFinding:
-    """Answers on one model, all on the same hardware; None for a question without an answer."""
+    """Answers on one model, all on the same hardware; None for a question that cannot be answered."""
 
     compare: CompareAnswer
     runs: BreakdownAnswer
     tree: Table[EnergyLeaf]
     roofs: tuple[Table[SubgraphRoof], ...]
-    """Subgraphs of each chip, lowest energy first."""
+    """Rooflines of the subgraphs, one table per chip, lowest energy first."""
     accuracy: Table[PredictionStanding]
     sources: Table[NumberSource]
     pareto: ParetoAnswer | None
     parts: ContestAnswer | None
     edp: tuple[EdpAnswer, ...]
-    """One answer per chip, lowest energy first."""
+    """Answers of `edp`, one per chip, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
-    """Comparisons of the available hardware with the lowest energy to every other one, runner-up first."""
+    """One comparison of the lowest-energy available chip with each other chip, the second-best chip first."""
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer
     added: Mapping[str, Answer]
-    """Chapter of a wing -> its answer."""
+    """Chapter name of an optional extension -> answer shown in it."""
 
     @property
     def model(self) -> str:
@@ -84,7 +84,7 @@ class ModelFinding:
 
     @property
     def best(self) -> Comparison:
-        """Available hardware with the lowest energy; of all hardware if none is available."""
+        """Available hardware with the lowest energy, or any hardware if none is available."""
         return next((row for row in self.answered if row.is_available), self.answered[0])
 
 
@@ -97,8 +97,8 @@ def find_out(
 ) -> ModelFinding:
     """Collect the findings of a report on one model.
 
-    `pair` names the hardware to explain, by default the best and each other one. `asked` maps chapters of wings to
-    their requests. Raises like `compare` and like the questions of those chapters.
+    `pair` names the two chips to explain, by default the best chip and each other one. `asked` maps chapters of
+    optional extensions to their requests. Raises like `compare` and like the questions of those chapters.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
@@ -122,7 +122,10 @@ def find_out(
     several = len(named) > 1
 
     def ask_each(ask: Callable[..., Found], pairs: Sequence[tuple[Any, ...]]) -> list[Found]:
-        """Return an answer for each pair; exceptions propagate only if the caller named the pair."""
+        """Ask a question about each pair of chips; return the answers.
+
+        Pairs without an answer are omitted, unless the caller named the pair: then exceptions propagate.
+        """
         found = (
             ask(source, model, *one, plain) if pair else attempt(partial(ask, source, model, *one, plain))
             for one in pairs
@@ -150,7 +153,7 @@ def find_out(
 
 @frozen
 class _Named:
-    """Hardware of an answer, and its name in a question."""
+    """Chip of an answer, and its name in a command."""
 
     name: str
     spelling: str | Hardware
@@ -177,7 +180,7 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
 
 
 def attempt(ask: Callable[[], Found]) -> Found | None:
-    """Return an answer; None if the question has none for this hardware."""
+    """Ask a question; return None if it raises UnsupportedError or UsageError."""
     try:
         return ask()
     except (UnsupportedError, UsageError):

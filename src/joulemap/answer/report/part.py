@@ -1,4 +1,4 @@
-"""Interface for chapters that wings add to a report on a model."""
+"""Interface for chapters that optional extensions add to a report on a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Drawing(Protocol):
-    """Functions of a report for building a chapter on one model."""
+    """Functions that a report offers to an extension for building its chapter on one model."""
 
     @property
     def prefix(self) -> str:
-        """Start of the name of each chapter; distinguishes models."""
+        """Prefix of the names of all chapters on one model; it distinguishes models."""
         ...
 
     def build_chapter(
@@ -39,18 +39,18 @@ class Drawing(Protocol):
 
 
 class ReportPart:
-    """Chapter that a wing adds; the wing registers an instance of a subclass at `report`."""
+    """Chapter of an optional extension; the extension registers an instance of a subclass at `report`."""
 
     name: str
-    """Name in the data of a report, and in `asked` of `report`."""
+    """Name of the chapter in the data of a report, and in `asked` of `report`."""
     is_first = False
-    """True for a chapter before those of the core."""
+    """True if the chapter comes before the built-in chapters."""
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the answer of the chapter; None if the chapter does not apply.
 
-        `settings` select exactly the hardware of the report; `wanted` is the request passed to `report` under this
-        name, None for no request.
+        `settings` select exactly the hardware of the report. `wanted` is the request that `report` got for this
+        chapter, or None.
         """
         raise NotImplementedError(self.name)
 
@@ -59,11 +59,11 @@ class ReportPart:
         raise NotImplementedError(self.name)
 
     def describe(self, answer: Any) -> str:
-        """Return the line that an answer adds to the verdict; empty if it adds none."""
+        """Return a sentence that the chapter adds to the report's verdict; empty if it adds none."""
         del answer
         return ""
 
 
 def list_parts() -> list[ReportPart]:
-    """Return the chapters of all wings."""
+    """Return the chapters of all installed extensions."""
     return list(find_parts("report"))

@@ -1,4 +1,4 @@
-"""Text of a report: titles of its chapters in order, and the sentences between its figures."""
+"""Text of a report: titles of its chapters in order, and the sentences between figures."""
 
 from __future__ import annotations
 

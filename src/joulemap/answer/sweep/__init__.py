@@ -1,1 +1,1 @@
-"""Sweep over batch sizes."""
+"""Sweep of energy, latency and throughput over batch sizes."""

@@ -37,13 +37,13 @@ SHOWN: Final = 12
 SHOWN_MODELS: Final = 4
 
 SHOWN_BEYOND: Final = 3
-"""Maximum chips named that exceed the latency limit."""
+"""Maximum chips named in the sentence on chips that exceed the latency limit."""
 
 SHOWN_BEST: Final = 3
-"""Maximum models of the headline."""
+"""Maximum models that the headline covers."""
 
 Search: TypeAlias = Callable[[Iterable[SweepSeries]], SweepSeries]
-"""Function that finds the best series in a metric."""
+"""Function that returns the best series in one metric."""
 
 
 @frozen(kw_only=True)
@@ -54,15 +54,15 @@ class SweepAnswer(RunAnswer):
     max_latency_s: float
     """Latency budget; 0 for none."""
     series: Table[SweepSeries]
-    """One row per model, hardware, precision and runtime."""
+    """Best batch sizes of each model, hardware, precision and runtime."""
     points: Table[SweepPoint]
-    """One row per run."""
+    """Figures of each run."""
     winners: Table[SweepWinner]
-    """One row per model, precision, runtime, metric and batch."""
+    """Best hardware at each batch size, for each model, precision, runtime and metric."""
     crossings: Table[SweepCrossing]
     """Pairs of hardware whose order reverses with the batch size."""
     ties: frozenset[tuple[str, int, int]] = frozenset()
-    """Metric, best run and next run of each pair in the headline that is statistically tied."""
+    """Statistically tied comparisons of the headline, each as (metric, best run id, second run id)."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -75,7 +75,7 @@ class SweepAnswer(RunAnswer):
         return [row for row in self.points if (row.model, row.hardware, row.precision, row.runtime, row.batch) in best]
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences."""
+        """Return the data for machine formats, including the sentences that people see."""
         return {
             **super().data(),
             "tally": attrs.asdict(self.tally),
@@ -86,7 +86,7 @@ class SweepAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return energy, latency and throughput over the batch size."""
+        """Return a figure of energy, latency and throughput over the batch size."""
         names = ["hardware", *(name for name in self._varying if name != "model")]
         series = " ".join(f"{{{name}}}" for name in names)
         texts = {"series": series, "of": " of {model}" if len(self.scope.models) > 1 else ""}
@@ -100,7 +100,8 @@ class SweepAnswer(RunAnswer):
         again: Sequence[str] = (),
         repeated: Sequence[str] = (),
     ) -> Document:
-        """Return the document with `limit` rows of one table; machine formats contain all, csv that one.
+        """Return the document with `limit` rows of one table. Machine formats contain all tables, csv only the shown
+        one.
 
         `again` holds options that only a repeat of this sweep needs, `repeated` those of every follow-up command.
         """
@@ -128,14 +129,15 @@ class SweepAnswer(RunAnswer):
         )
 
     def _list_informative(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
-        """Return the informative rows of a further table: runs that were not refused, winners of a contest."""
+        """Return the rows of a table without refused runs, and without winners that had no rival."""
         if by == "batch":
             return rows.with_rows(row for row in rows if row.status == "ok")
         return rows.with_rows(row for row in rows if by != "winner" or row.candidate_count > 1)
 
     def describe_best(self) -> str:
-        """Return the headline: least energy per inference and highest throughput of each model, available hardware
-        first.
+        """Return the headline: lowest energy per inference and highest throughput of each model.
+
+        Available hardware comes first.
         """
         models = self._list_answered()
         sentences = [self._describe_model(*self._find_answered(model)) for model in models[:SHOWN_BEST]]
@@ -145,7 +147,7 @@ class SweepAnswer(RunAnswer):
         return " ".join([*sentences, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
 
     def _describe_model(self, found: list[SweepSeries], available: list[SweepSeries]) -> str:
-        """Return the least energy per inference and the highest throughput of one model."""
+        """Return a sentence on the hardware with the lowest energy and with the highest throughput for one model."""
         if len(found) == 1:
             return text.ALONE(found[0], name=self._name(found[0]))
         lowest, fastest = _find_lowest_energy(available), _find_highest_throughput(available)
@@ -178,12 +180,12 @@ class SweepAnswer(RunAnswer):
         return " ".join(clauses)
 
     def _is_tied(self, rows: Sequence[SweepSeries], find: Search) -> str:
-        """Return the clause on a statistical tie of the best and the next series; empty without a tie."""
+        """Return a clause if the best and the second-best series are statistically tied; otherwise an empty text."""
         pair = self._find_pair(rows, find)
         return text.STATISTICALLY_TIED if pair is not None and (METRIC_OF[find], *pair) in self.ties else ""
 
     def _find_pair(self, rows: Sequence[SweepSeries], find: Search) -> tuple[int, int] | None:
-        """Return the runs of the best and of the next series in a search; None without two."""
+        """Return the run ids of the best and the second-best series; None if there are fewer than two."""
         if len(rows) < 2:
             return None
         best = find(rows)
@@ -195,13 +197,13 @@ class SweepAnswer(RunAnswer):
         return (ids[0], ids[1]) if len(ids) == 2 else None
 
     def find_pairs(self) -> list[tuple[str, int, int]]:
-        """Return metric, best run and next run of each comparison in the headline."""
+        """Return each comparison of the headline as (metric, best run id, second run id)."""
         listed = [self._find_answered(model)[1] for model in self._list_answered()[:SHOWN_BEST]]
         pairs = [(name, self._find_pair(available, find)) for available in listed for find, name in METRIC_OF.items()]
         return [(name, *pair) for name, pair in pairs if pair is not None]
 
     def _compare(self, best: SweepSeries, rows: Sequence[SweepSeries], find: Search) -> dict[str, Any]:
-        """Return the margin of the best series over the next one."""
+        """Return template values for the ratio of the best series to the second; a ratio near 1 counts as equal."""
         others = [row for row in rows if row is not best]
         if not others:
             return {"ratio": None, "other": None, "equal": None}
@@ -211,17 +213,20 @@ class SweepAnswer(RunAnswer):
         return {"ratio": None if is_equal else ratio, "other": name, "equal": name if is_equal else None}
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline, at the batches of least energy."""
+        """Return the assumed share of the energies in a headline, each at the batch size with the least energy."""
         points = [self._find_point(row, row.energy_batch) for row in self.series if self._is_named(row)]
         own = [one.run_id for one in points if one is not None and one.run_id is not None]
         return super()._describe_assumed(headline, [*(chosen or ()), *own])
 
     def _list_answered(self) -> list[str]:
-        """Return the models with answers."""
+        """Return the models that any hardware can run."""
         return [model for model in dict.fromkeys(row.model for row in self.series) if self._find_answered(model)[0]]
 
     def _find_answered(self, model: str) -> tuple[list[SweepSeries], list[SweepSeries]]:
-        """Return the series of a model with answers, and the available ones among them; all if none is available."""
+        """Return two lists of a model's series: all that were not refused, and those on available hardware.
+
+        If none is available, both lists are equal.
+        """
         rows = [row for row in self.series if row.model == model]
         found = [row for row in rows if row.energy_batch is not None and row.throughput_batch is not None]
         return found, [row for row in found if row.is_available or self.scope.settings.takes_all] or found
@@ -256,13 +261,13 @@ class SweepAnswer(RunAnswer):
 
     @property
     def _varying(self) -> tuple[str, ...]:
-        """Names among model, precision and runtime that differ between rows, so that tables must show them."""
+        """Settings that differ between rows (model, precision or runtime), so that tables must show them."""
         settings = self.scope.settings
         values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": settings.runtime}
         return tuple(name for name, found in values.items() if len(found) > 1)
 
     def _draw(self, by: SweepDivision, rows: Table[Any], limit: int | None = None) -> Grid:
-        """Return the grid of one of the tables."""
+        """Return the grid of one division: by hardware, batch, winner or crossing."""
         budget = show_quantity(self.max_latency_s, "s") if self.max_latency_s else ""
         columns = text.COLUMNS[by](varying="".join(f"*{name} | " for name in self._varying), budget=budget)
         is_ranked = by == "hardware"
@@ -279,7 +284,7 @@ class SweepAnswer(RunAnswer):
 
     @property
     def _cells(self) -> Mapping[SweepDivision, Mapping[str, Cell]]:
-        """Division -> field -> format of its cells."""
+        """Division -> field -> function that formats its cells."""
         runs = {(row.model, row.hardware, row.precision, row.runtime, row.batch): row.run_id for row in self.points}
 
         def find_run(row: SweepSeries) -> int | None:
@@ -325,12 +330,12 @@ class SweepAnswer(RunAnswer):
         }
 
     def _group(self, row: SweepSeries | SweepWinner | SweepCrossing) -> str:
-        """Return the start of a sentence that names model, precision and runtime if they vary."""
+        """Return the start of a sentence; it names model, precision and runtime if they vary."""
         settings = [getattr(row, name) for name in self._varying]
         return text.GROUP(settings=settings) if settings else ""
 
     def changes(self) -> list[str]:
-        """Return for each metric the best hardware at the smallest batch, and its changes at larger batches."""
+        """Return a sentence per metric: the best hardware at the smallest batch, and its changes at larger batches."""
         groups: dict[tuple[str, ...], list[SweepWinner]] = {}
         for row in self.winners:
             groups.setdefault((row.model, row.precision, row.runtime, row.metric), []).append(row)
@@ -369,7 +374,9 @@ class SweepAnswer(RunAnswer):
         return lines
 
     def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
-        """Return the chips tied with the best of a span of batches, each with its batches unless they are the span."""
+        """Return one text per chip that is tied with the best at these batch sizes; it names the sizes unless all
+        apply.
+        """
         every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
         for row in rows:
             if _is_tied(row):
@@ -385,7 +392,10 @@ class SweepAnswer(RunAnswer):
         return lines
 
     def falls(self) -> list[str]:
-        """Return for each chip of the headline why its throughput falls above a batch; empty if it does not."""
+        """Return a sentence per chip of the headline on why its throughput falls at large batches.
+
+        Empty if no throughput falls.
+        """
         lines = []
         for row in self.series:
             most, last = self._find_point(row), self._find_point(row, row.largest_batch)
@@ -412,7 +422,9 @@ class SweepAnswer(RunAnswer):
         return lines
 
     def _find_point(self, row: SweepSeries, batch: int | None = None) -> SweepPoint | None:
-        """Return the run of a series at a batch, by default that of the highest throughput; None without one."""
+        """Return the run of a series at a batch size, by default at the highest throughput; None if there is no such
+        run.
+        """
         batch = batch or row.throughput_batch
         key = (row.model, row.hardware, row.precision, row.runtime, batch)
         return next(
@@ -421,7 +433,10 @@ class SweepAnswer(RunAnswer):
         )
 
     def overtakings(self) -> list[str]:
-        """Return the crossings of pairs of hardware, except changes of the best."""
+        """Return a sentence per pair of hardware whose order reverses with the batch size.
+
+        Reversals that change the best hardware are omitted, because `changes` states them.
+        """
         known = {
             (row.model, row.precision, row.runtime, row.metric, row.batch, row.winner, row.previous_winner)
             for row in self.winners
@@ -450,7 +465,7 @@ class SweepAnswer(RunAnswer):
         return [template(nearest, names=names, budget=self.max_latency_s, nearest=self._name(nearest))]
 
     def _notes(self) -> list[str]:
-        """Return notes on these rows."""
+        """Return notes on evaluated runs, refusals, the terms of the tables, and the scope."""
         tally = self.tally
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
@@ -492,18 +507,18 @@ METRIC_OF: Final[Mapping[Search, str]] = {
     _find_lowest_energy: "energy_per_inference",
     _find_highest_throughput: "throughput",
 }
-"""Search for the best series -> its metric."""
+"""Function that finds the best series -> metric that it optimizes."""
 
 
 def _compare_rows(best: SweepSeries, other: SweepSeries, find: Search) -> float:
-    """Return how many times better one series is than another in the metric of a search."""
+    """Return how many times better `best` is than `other`, in the metric that `find` optimizes."""
     if find is _find_highest_throughput:
         return (best.throughput_per_s or 0.0) / (other.throughput_per_s or 1.0)
     return (other.energy_per_inference_j or 0.0) / (best.energy_per_inference_j or 1.0)
 
 
 def _describe_span(batches: Sequence[int]) -> str:
-    """Return the batches at which a chip is best."""
+    """Return a range of batch sizes as text."""
     first, last = batches[0], batches[-1]
     return text.AT_BATCH(batch=first) if first == last else text.UP_TO_BATCH(batch=first, last=last)
 
@@ -517,7 +532,7 @@ def _show_range(low: float | None, high: float | None, unit: str = "") -> str:
 
 
 def _name_bound(row: SweepPoint | None) -> str:
-    """Return the bound of the latency of batches that run one after the other."""
+    """Return what limits the latency of one batch, as a limit of throughput; empty if unknown."""
     return "" if row is None else text.BOUNDS.get(row.bound or "", "")
 
 
@@ -528,7 +543,7 @@ def _show_pair(unit: str, one: float, other: float) -> str:
 def sweep(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
 ) -> SweepAnswer:
-    """Return the best batch size of each chip; runs that are not stored are evaluated, as by `evaluate`.
+    """Sweep batch sizes of the models on each chip. Runs that are not stored are evaluated, as by `evaluate`.
 
     Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises like
     `evaluate`; UnsupportedError if no hardware can run any of the configurations.

@@ -91,12 +91,12 @@ FALL: Final = Template(
     "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"
 )
 LEAST_FALL: Final = 0.95
-"""Share of the highest throughput below which the fall at the largest batch is explained."""
+"""Share of the highest throughput; if the largest batch reaches less, a sentence explains the fall."""
 SPILLS: Final = Template(
     "activations no longer fit on chip, and off-chip traffic per inference rises from {before:B} to {after:B}"
 )
 LEAST_SPILL: Final = 1.2
-"""Ratio of off-chip bytes per inference from which they explain a fall."""
+"""Minimum increase of off-chip bytes per inference, as a ratio, that explains a fall of throughput."""
 CLOCKED: Final = Template("the power cap lowers the clock to {clock_fraction:%}")
 BOUNDS: Final[Mapping[str, str]] = {
     "compute": "compute",
@@ -105,7 +105,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "launch": "kernel launches",
     "communication": "communication",
 }
-"""Bound of the latency -> its name as a limit of batches that run one after the other."""
+"""Bottleneck of the latency -> displayed name as a throughput limit of batches that run one after another."""
 
 OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
 

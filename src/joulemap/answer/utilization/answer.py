@@ -34,25 +34,25 @@ SHOWN: Final = 10
 """Default number of chips in a table."""
 
 SHOWN_RIVALS: Final = 3
-"""Maximum chips that the next step pairs with models of other sizes, in addition to the least utilized chip."""
+"""Maximum chips in the follow-up command on models of other sizes, besides the least utilized chip."""
 
 SHOWN_REMEDIES: Final = 3
-"""Maximum remedies shown per chip; machine formats list all."""
+"""Maximum remedies shown per chip; machine formats list all remedies."""
 
 NAMED: Final = ("larger batch", "lower precision")
-"""Remedies whose choice needs no further description."""
+"""Remedies whose setting is a value that needs no further words."""
 
 IDLE_FRACTION: Final = 0.2
-"""Share of idle units above which it is stated."""
+"""Minimum share of idle units that a sentence states."""
 
 ALIKE: Final = 0.005
-"""Deviation of a ratio from 1 below which it is not stated."""
+"""Minimum deviation of a ratio from 1 that a sentence states."""
 
 MOSTLY: Final = 0.5
-"""Share of the MACs above which a kind of operator has most of them."""
+"""Minimum share of a model's MACs in GEMMs other than convolutions for `has_plain_gemms`."""
 
 INSIGHTS: Final = 3
-"""Maximum insights."""
+"""Maximum sentences below the headline."""
 
 
 @frozen(kw_only=True)
@@ -60,26 +60,29 @@ class UtilizationAnswer(RunAnswer):
     """Utilization of several chips by one model, with flags and remedies."""
 
     rows: Table[Utilization]
-    """Rows by compute utilization, highest first; unsupported ones last."""
+    """Utilization of each chip, highest compute utilization first; unsupported chips are last."""
     grades: Table[Grade]
     """Utilization grades, with the minimum share of each."""
     flags: Table[UtilizationFlag]
-    """Rows by hardware, in the order of the question."""
+    """Problems in how each chip is used, in the order of the hardware."""
     remedies: Table[Remedy] | None
-    """Remedies for each chip; None unless requested."""
+    """Settings that may raise the utilization of each chip; None unless requested."""
     zones: Table[BatchZone] | None
     """Efficient batch sizes of each chip; None unless requested."""
     precisions: Table[PrecisionGain] | None
-    """Gains of each precision; None unless requested."""
+    """Gains of each precision over fp32, or over the widest precision; None unless requested."""
     pairings: Table[Pairing] | None
-    """Best hardware for stored models of each size, at this precision; None unless requested."""
+    """Best hardware for stored models of each size class, at this precision; None unless requested."""
     has_plain_gemms: bool
-    """True if most MACs are of GEMMs that are no convolutions, which frameworks do not run in TF32 by default."""
+    """True if most MACs belong to GEMMs other than convolutions; frameworks do not run these in TF32 by default."""
     untraced: str
-    """Reason why the model could not be traced at other batches; empty if it could, or if advice was not requested."""
+    """Reason why the model could not be traced at other batch sizes; empty if it was, or without advice."""
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences; a table that was not requested is an empty list."""
+        """Return the data for machine formats, including the sentences that people see.
+
+        A table that was not requested is an empty list.
+        """
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
         sentences = {"reasons": self.reasons(), "advice": self.advice()}
         return {**empty, **super().data(), "untraced": self.untraced, **sentences}
@@ -136,10 +139,10 @@ class UtilizationAnswer(RunAnswer):
         return text.HEADLINE_OF_SEVERAL(worst, best=best, best_name=self.scope.mark(best.hardware), **given)
 
     def _find_better(self, row: Utilization, *, is_lower: bool = False) -> Remedy | None:
-        """Return the remedy for the bottleneck of a run: the setting that reduces energy x delay most.
+        """Return the setting that reduces the energy x delay of a run most; None if nothing helps.
 
-        If no setting helps, the remedy is the first that may change the accuracy or the hardware. With `is_lower`, the
-        remedy is a lower precision.
+        If no setting helps, return the first remedy that may change the accuracy or the hardware. With `is_lower`,
+        consider only a lower precision.
         """
         rows = [one for one in self.remedies or () if one.run_id == row.run_id and one.is_better]
         named = [one for one in rows if one.place is not None]
@@ -163,7 +166,7 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return figures of utilization and of rooflines for all hardware; empty if all were refused."""
+        """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
         if not self.used:
             return ()
         under = [self.scope.mark(row.hardware) for row in self.used if row.roof == "memory"]
@@ -177,7 +180,9 @@ class UtilizationAnswer(RunAnswer):
         return [text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=describe_flag(row)) for row in self.flags]
 
     def _list_insights(self) -> list[str]:
-        """Return the flags of each chip on one line, least utilized first; the first flag has its reason."""
+        """Return at most three sentences: chips that run fp32 without TF32, then the flags of each chip, least utilized
+        first.
+        """
         lines = []
         for row in self.used if self.has_plain_gemms else ():
             if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
@@ -191,14 +196,14 @@ class UtilizationAnswer(RunAnswer):
         return lines[:INSIGHTS]
 
     def advice(self) -> list[str]:
-        """Return the time distribution and the remedies of each chip; empty unless requested."""
+        """Return a sentence per chip on how its time is distributed and which remedies help; empty unless requested."""
         if self.remedies is None:
             return []
         remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
         return [self._advise(row, remedies.get(row.run_id, [])) for row in self.used]
 
     def _advise(self, row: Utilization, remedies: Sequence[Remedy]) -> str:
-        """Return the bottlenecks of a run, their remedies, and the tried settings without a gain."""
+        """Return the bottlenecks of a run, the remedies that help, and the tried settings that do not."""
         named = [
             (one.is_better, text.REMEDY(remedy=self._name(one), gain=_describe_gain(one)))
             for one in remedies
@@ -266,7 +271,7 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def _list_notes(self) -> list[str]:
-        """Return notes on these rows."""
+        """Return notes on refusals, grades, clocks, remedies and the scope."""
         *bounds, last = self.grades
         return [
             *self.scope.describe_refusals(),
@@ -289,12 +294,12 @@ class UtilizationAnswer(RunAnswer):
 
 
 def describe_bound(row: Utilization) -> str:
-    """Return the main bound of the time, with its share."""
+    """Return the main bottleneck of a run and its share of the time."""
     return next((text.BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)), "")
 
 
 def _list_bounds(row: Utilization) -> list[tuple[str, float]]:
-    """Return the bounds of the time with their shares, largest first."""
+    """Return the bottlenecks of a run as (name, share of the time), largest first."""
     shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
     return sorted((one for one in shares if one[1] and one[1] >= SHOWN_FRACTION), key=lambda one: -one[1])
 
@@ -309,7 +314,7 @@ def _describe_gain(row: Remedy) -> str:
 
 
 def describe_flag(row: UtilizationFlag) -> str:
-    """Return the flagged value with its limit, and the subgraphs that contribute most."""
+    """Return a flagged value with its limit, and the subgraphs that contribute most to it."""
     tiles = show_count(int(row.tile_count), "tile") if row.tile_count else ""
     worked = text.WORKED(row, tiles=tiles) if row.units_used_count else text.NONE_WORKED(row)
     return text.FLAG(row, level=text.LEVELS[row.flag](row), worked=worked)
@@ -333,8 +338,8 @@ def utilization(
     class sustains, and above `max_idle_fraction` of the units idle. `grades` are the minimum shares of a peak for
     excellent, good, fair and poor. With `has_advice`, the model is evaluated at other batches, precisions and power
     modes and on other hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models
-    of each size. It then finds the best hardware for each size in the stored runs on these chips, or on all if there is
-    only one. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
+    of each size class. It then finds the best chip per size among these chips, or on all stored hardware if there is
+    only one chip. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {
         "min_compute_fraction": min_compute_fraction,
@@ -379,7 +384,7 @@ def utilization(
 
 
 def _has_plain_gemms(connection: Connection, run_ids: Sequence[int]) -> bool:
-    """Return whether linear and attention layers have most of the MACs of the runs' model."""
+    """Return whether GEMMs other than convolutions account for most MACs of the model."""
     mix = fetch(connection, ModelMix, run_ids=list(run_ids))
     return sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY
 

@@ -23,37 +23,37 @@ from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 
 TRACED_BATCHES: Final = (1, 4, 16, 64)
-"""Batch sizes of a model that must be traced at each."""
+"""Batch sizes for a model that must be traced anew for each batch size."""
 
 _LEADING: Final = re.compile(r"((?:[^=]*=)?\s*)(\d+)")
 """Pattern of the first size of an input specification, after its optional name."""
 
 MODELS_OF_A_SIZE: Final = 2
-"""Models evaluated per class of FLOPs for the pairing of models and hardware."""
+"""Models evaluated per size class (FLOPs) to find the best hardware for each class."""
 
 
 @frozen(kw_only=True)
 class Variants:
-    """Ids of the runs that differ in one setting, by the setting; each includes the original runs."""
+    """Run ids of variants, grouped by the setting that differs; each group includes the original runs."""
 
     batch: tuple[int, ...]
     precision: tuple[int, ...]
     other: tuple[int, ...]
-    """Runs at other power modes and runtimes, and on other hardware."""
+    """Ids of runs at other power modes and runtimes, and on other hardware."""
     untraced: str
     """Reason why the model could not be traced at other batches; empty if it could."""
 
     @property
     def ids(self) -> list[int]:
-        """All ids, without duplicates."""
+        """Ids of all runs, without duplicates."""
         return list(dict.fromkeys((*self.batch, *self.precision, *self.other)))
 
 
 def evaluate_variants(source: Source, plan: Plan) -> Variants:
-    """Return the runs of a plan's model that differ in one setting, evaluating the missing ones.
+    """Return the runs of a plan's model with one setting changed; runs that are not stored are evaluated.
 
-    Batches are those of a sweep, or fewer if each must be traced. Precisions and power modes are all of the hardware's.
-    Other hardware is the whole catalogue at default power mode. Raises like `holding_runs`.
+    Batch sizes are those of a sweep, or fewer if the model must be traced at each. All precisions and power modes of
+    the hardware are included. Other hardware is the whole catalogue at default power mode. Raises like `holding_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
     runtimes = _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
@@ -76,7 +76,7 @@ def _evolve(plan: Plan, **settings: object) -> Plan:
 
 
 def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]:
-    """Return the runs at several batches, and the reason if the model could not be traced at one of them."""
+    """Return the run ids at several batch sizes, and the reason if the model cannot run at other sizes."""
     model = plan.models[0]
     own = model.request.batch or (model.traced.batch if model.traced else None)
     if own is None:
@@ -98,7 +98,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
 
 
 def rebatch(text: str, own: int, batch: int) -> str:
-    """Return an input with another batch size if its first size is the model's batch size; others are unchanged."""
+    """Replace the first size of an input specification by `batch` if it equals the model's own batch size."""
     found = _LEADING.match(text)
     return f"{found[1]}{batch}{text[found.end() :]}" if found and int(found[2]) == own else text
 
@@ -120,7 +120,7 @@ def _vary_place(plan: Plan) -> Plan:
 
 
 def evaluate_sizes(source: Source, plan: Plan) -> None:
-    """Evaluate a few shipped models of every class of FLOPs on the configurations of a plan."""
+    """Evaluate a few shipped models of every size class (FLOPs) on the configurations of a plan."""
     batch = plan.models[0].request.batch or 1
     entries = [entry for entry in load_shipped().values() if entry.ships(batch)]
     names = [name for group in _by_size(entries) for name in _middle(group)]
@@ -146,6 +146,6 @@ def _by_size(entries: Iterable[ShippedWorkload]) -> list[list[ShippedWorkload]]:
 
 
 def _middle(group: Sequence[ShippedWorkload]) -> list[str]:
-    """Return the models in the middle of a group sorted by size."""
+    """Return the `MODELS_OF_A_SIZE` models in the middle of a group that is sorted by size."""
     first = max(0, (len(group) - MODELS_OF_A_SIZE) // 2)
     return [entry.model for entry in group[first : first + MODELS_OF_A_SIZE]]

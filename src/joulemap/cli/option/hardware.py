@@ -129,7 +129,7 @@ class HardwareOptions(FilterOptions):
 
 @frozen(kw_only=True)
 class NamedHardwareOptions(HardwareOptions):
-    """Hardware as arguments or as an option."""
+    """Hardware named by arguments or by an option."""
 
     named: Annotated[
         list[str] | None,
@@ -141,20 +141,20 @@ class NamedHardwareOptions(HardwareOptions):
     ] = None
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return the settings of these options and of hardware named elsewhere."""
+        """Return the settings of these options as keywords; `named` is further hardware from arguments."""
         return super().keywords((*(self.named or ()), *named))
 
 
 @frozen(kw_only=True)
 class ServedHardwareOptions(NamedHardwareOptions):
-    """Hardware that serves language models."""
+    """Options that name hardware to serve language models."""
 
     hardware: str = several_hardware("six common serving chips")
 
 
 @frozen(kw_only=True)
 class TrainedHardwareOptions(NamedHardwareOptions):
-    """Hardware that trains models."""
+    """Options that name hardware to train models."""
 
     hardware: str = several_hardware("three common training chips")
 

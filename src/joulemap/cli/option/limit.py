@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds, Limits, Pay, Price, Usage
 
 HOURS: Final = 24.0
-"""Hours per day."""
+"""Hours per day, the maximum of `--busy-hours`."""
 
 
 @frozen(kw_only=True)

@@ -87,7 +87,7 @@ def precisions(
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add an option to a class for each dimension that lists its values; the class becomes a record later."""
+    """Add an option to a class for each dimension of settings that lists its values, before it becomes a record."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "str"
         setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))
@@ -183,11 +183,11 @@ class ModelOptions:
 @frozen(kw_only=True)
 @declare_dimensions
 class RunOptions(ModelOptions):
-    """Options for running a model."""
+    """Options for a model and how it runs."""
 
     repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
     can_lack_precision: ClassVar[bool] = False
-    """True if settings without a precision have a meaning of their own."""
+    """True for a command in which settings without a precision have a separate meaning."""
     precision: str = precisions("", shown="fp32, or that of a quantized file")
     weight_precision: str = option(
         "", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights, is_advanced=True
@@ -252,12 +252,12 @@ class ClassRunOptions(RunOptions):
 
 @frozen(kw_only=True)
 class ManyRunOptions(RunOptions):
-    """Options for running models in many configurations, of which totals are evaluated."""
+    """Options for running models in many configurations, without results per operator."""
 
     ledger: bool = option(False, "Store the ledger of each configuration, not only its totals.", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings that these options make."""
+        """Return the settings of these options as keywords."""
         return {**super().keywords(), "ledger": self.ledger}
 
 

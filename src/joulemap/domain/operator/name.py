@@ -45,14 +45,14 @@ Value = int | bool | str
 
 @attrs.frozen
 class Argument:
-    """Argument of an operator."""
+    """Argument in the name of a single operator."""
 
     name: str
     default: Value | None = None
     """Default value; None if the argument is required."""
     least: int = 1
     choices: tuple[str, ...] = ()
-    """Valid texts; empty for any word."""
+    """Valid texts; empty if any word is valid."""
 
     def read(self, kind: str, text: str) -> Value:
         """Parse a value of the argument; UsageError if it is invalid."""
@@ -75,10 +75,10 @@ class Argument:
 
 @attrs.frozen
 class Elementwise:
-    """Kind of `elementwise`."""
+    """Function that the operator `elementwise` computes, such as `relu` or `add`."""
 
     aten: str
-    """ATen operator that computes the function; the formula of that name counts it."""
+    """ATen operator of the function. Its formula gives the operation count."""
     is_binary: bool = False
     """True if the function takes a second operand."""
 
@@ -90,16 +90,17 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
     **{name: Elementwise(f"{name}.Tensor", is_binary=True) for name in ("add", "sub", "mul", "div")},
     "pow": Elementwise("pow.Tensor_Tensor", is_binary=True),
 }
-"""Kinds of `elementwise`."""
+"""Value of the argument `kind` of `elementwise` -> function."""
 
 STORED: Final = ("int4", *FORMATS)
 """Storage formats of `experts` weights that differ from the precision of the GEMM."""
 
 MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtllm")
-"""Kernel designs for `experts`, found as a word in the kernel's name; Triton's if no kernel is named."""
+"""Kernel designs for `experts`. The name of a kernel contains one of these words; without a name, it is Triton's."""
 
 POWER_LAW: Final = "power_law_"
-"""Prefix of a routing of `experts` in which the share of the i-th expert falls with a power of i; the exponent follows.
+"""Prefix of a routing of `experts`; an exponent follows. The i-th expert gets a share of the tokens that falls with i
+to this power.
 """
 
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
@@ -111,11 +112,11 @@ or kernels that send tokens to experts and back. Empty selects `nccl` or `direct
 """
 
 GATES: Final = ("silu", "gelu")
-"""Activation functions of the first half of `gated`."""
+"""Activation functions that `gated` can apply to the first half of its input."""
 
 SCANS: Final = ("mamba", "mamba2", "delta")
-"""State updates of `scan`: a decay per element, a decay per head, or the delta rule. The delta rule adds a correction
-by the state's prediction to a decay.
+"""State updates of `scan`: with a decay per element, with a decay per head, or by the delta rule. The delta rule also
+corrects the state by its prediction error.
 """
 
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
@@ -191,7 +192,9 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         (Argument("elements"), Argument("devices", least=2), Argument("kernel", default="", choices=LIBRARIES)),
     ),
 }
-"""Kind -> arguments, in the order of a name. A default of 0 means that the value follows from other arguments."""
+"""Kind of operator -> arguments, in the order in which a name lists them. A default of 0 means that the value follows
+from other arguments.
+"""
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "gemm": "gemm(m=128,n=4096,k=4096)",
@@ -212,7 +215,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "global_avg_pool": "global_avg_pool(channels=2048,size=7)",
     **{name: f"{name}(elements=65536,devices=8)" for name in COLLECTIVES},
 }
-"""Kind -> example name."""
+"""Kind of operator -> example name."""
 
 _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]{0,99}")
@@ -225,10 +228,10 @@ class SingleOperator:
 
     kind: str
     arguments: Mapping[str, Value] = attrs.field(hash=False)
-    """All arguments, in the order of a name."""
+    """Argument -> value, for all arguments, in the order in which a name lists them."""
 
     def size(self, name: str) -> int:
-        """Return a numeric argument."""
+        """Return the value of a numeric argument."""
         return int(self.arguments[name])
 
     def __str__(self) -> str:
@@ -346,7 +349,7 @@ def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
 
 
 def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
-    """Return the value of an argument that is not given."""
+    """Return the value of an argument that a name omits: its default, or a value that follows from other arguments."""
     if name == "kv_heads":
         return values["heads"]
     if name == "function":

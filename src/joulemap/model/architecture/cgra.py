@@ -1,7 +1,7 @@
 """CGRA: pattern compute units (PCU) and pattern memory units (PMU) joined by a static interconnect.
 
 Time. A PCU is a pipeline of `stages` SIMD stages of `lanes` lanes. An inner product takes one multiply stage and a
-reduction tree across the lanes, so a PCU holds d of them at once and adds lanes x d MACs per clock:
+reduction tree across the lanes. A PCU computes d inner products at once, lanes x d MACs per clock:
 
     d       = max(1, floor(stages / (2 + log2 lanes)))         multiply, tree, accumulate
     tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉             without MACs ⌈O / (tile_rows tile_columns)⌉
@@ -13,12 +13,12 @@ with min(M, tile_rows) and min(N, tile_columns) where the outputs are fewer, EW 
 and tiles dealt to the PCUs in waves. A chain of operations occupies successive stages and streams one vector per clock.
 Operators of a fused kernel occupy separate PCUs and run as one pipeline, so operators after a GEMM take no time.
 
-Each kernel is a configuration: its bits are loaded from DRAM before it starts, once for all units that do the same
-work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words
-are 32 bits wide on chip at every precision.
+Each kernel is a configuration. Its bits are loaded from DRAM before it starts, once for all units that do the same
+work. Nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words are
+32 bits wide on chip at every precision.
 
-Energy. A PMU is read max(share x 8 MACs / operand_reuse, 4 R / p) bytes with MACs, else 4 R / p.
-Source: Prabhakar et al., Plasticine, ISCA 2017; FlooNoC.
+Energy. A PMU is read max(share x 8 MACs / operand_reuse, 4 R / p) bytes with MACs, else 4 R / p. Source: Prabhakar et
+al., Plasticine, ISCA 2017; FlooNoC.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ class CgraPlacement(Placement):
     """Operators placed on the pattern compute units."""
 
     configuration_bytes: Floats
-    """Bytes that are loaded before the operator's unit starts; part of the DRAM reads."""
+    """Configuration bytes that are loaded before the operator starts; part of the DRAM reads."""
     cycles: Floats
-    """Cycles of all waves."""
+    """Clock cycles of each operator, over all its waves of tiles."""
 
 
 def _products_at_once(hardware: Hardware) -> Floats | float:
-    """Return the inner products that a unit holds at once."""
+    """Return the number of inner products that one pattern compute unit computes at the same time."""
     lanes, stages = (hardware.geometry[name].value for name in ("lane_count", "stage_count"))
     products: Floats | float = np.maximum(1.0, np.floor(stages / (2.0 + np.log2(lanes))))
     return products
 
 
 class Cgra(Indifferent):
-    """Coarse-grained reconfigurable arrays."""
+    """Model of coarse-grained reconfigurable arrays."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CgraPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -112,7 +112,7 @@ class Cgra(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

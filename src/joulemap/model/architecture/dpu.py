@@ -11,31 +11,31 @@ and Ci = K / taps input channels:
     compute     = ⌈batch / U⌉ x clocks of an image / f + processor
     launch      = layer_cost
 
-Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
-and SiLU (which the quantizer replaces by their hard forms), sums with another tensor, pooling and separate operators
+Batch norm and activations in a convolution's kernel cost nothing: they are folded, or applied at write-back. The
+quantizer replaces sigmoid and SiLU by their hard forms. These, sums with another tensor, pooling and separate operators
 run on the misc engine, in parallel with the convolution engine. A kernel takes as long as the busier of the two.
-Operators without a DPU instruction (softmax, layer norm, special functions other than sigmoid and SiLU, GEMMs of two
-activations) run on the Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of
-its window as further channels (channel augmentation).
+Operators without a DPU instruction run on the Arm cores of the same chip: softmax, layer norm, GEMMs of two
+activations, special functions other than sigmoid and SiLU. A layer with fewer input channels than ip takes the taps of
+a row of its window as further channels (channel augmentation).
 
-Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
-there; every image streams the weights for itself. A core reaches DDR through its own ports, so that one image cannot
-use all of the bandwidth. Shared weights are read once but enter every core. int8 only:
+Memory. If weights, inputs and outputs of one image fit the buffers of a core, the activations stay there. Every image
+streams the weights for itself. A core reaches DDR through its own ports, so that one image cannot use all of the
+bandwidth. Shared weights are read once but enter every core. int8 only:
 
     read   = (entering if it fits, else in) + copies w + max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in, copies w)
     copies = batch, or ⌈batch / U⌉ where the images of a batch share the weights (`shared_weights`)
     port   = bytes with copies = batch
     memory = max(port ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
-Throughput. Every core takes its own images, so that batches overlap if there are more cores than images. A core
-that always has work has its share of the memory while it works on an image; the Arm cores are shared:
+Throughput. Every core takes its own images, so that batches overlap if there are more cores than images. A core that
+always has work has its share of the memory while it works on an image; the Arm cores are shared:
 
     units  = sum of layer_cost batch / U + max(convolution batch / U / f + processor, memory)
     memory = max(port / (U port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
-Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
-sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells:
-hard multipliers account for twice the energy of a MAC, interconnect for the rest. Source: AMD PG338 and UG1354; Kuon
+Energy. Each clock takes pp x ip activations and ip x op weights. Weights stay for weight_reuse rows of pixels, and a
+sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells.
+Hard multipliers account for twice the energy of a MAC, interconnect for the rest. Source: AMD PG338 and UG1354; Kuon
 and Rose, IEEE TCAD 26(2), 2007.
 """
 
@@ -58,7 +58,9 @@ from joulemap.system.record import frozen
 
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
-"""Kinds that no DPU instruction computes. Source: AMD UG1414, operators supported by the DPU."""
+"""Operator kinds that no DPU instruction computes, so that the Arm cores do. Source: AMD UG1414, operators supported by
+the DPU.
+"""
 HARD: Final = ("sigmoid", "silu", "hardsigmoid", "hardswish")
 """Special functions that the quantizer replaces by piecewise linear ones, which the misc engine computes.
 
@@ -80,14 +82,14 @@ class DpuPlacement(Placement):
 
 
 class Dpu:
-    """Deep-learning processor overlays on an FPGA."""
+    """Model of deep-learning processor overlays on an FPGA."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return whether the hardware has several cores, and whether they share the weights."""
         return np.greater(hardware.peaks[precision].unit_count, 1), SHARED in hardware.geometry
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
-        """Return image waves, cycles and times; see the module's formulas."""
+        """Return the kernels placed on the cores, with cycles and times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -154,7 +156,7 @@ class Dpu:
 
     @staticmethod
     def _input_steps(kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the clocks for all input channels and taps of a block of outputs."""
+        """Return the clocks that one block of outputs takes, over all input channels and all taps of the window."""
         work = kernels.work
         parallelism = hardware.geometry["input_channel_parallelism"].value
         taps = np.maximum(work.tap_count, 1.0)
@@ -179,8 +181,9 @@ class Dpu:
         return needs
 
     def _processor_operations(self, kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the operations that the Arm cores execute per operator; one per output element of an uncounted
-        operator.
+        """Return the operations per operator that the Arm cores execute; 0 for operators that run elsewhere.
+
+        An uncounted operator has one operation per output element.
         """
         work = kernels.work
         special = hardware.coefficient("special_function_operations") * work.special_count
@@ -197,10 +200,10 @@ class Dpu:
         return waves
 
     def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware, copies: Floats | float) -> tuple[Floats, Floats]:
-        """Return (read, written) bytes per operator if the weights are read `copies` times.
+        """Return (read, written) DRAM bytes per operator if the weights are read `copies` times.
 
-        Activations move once, and weights once per copy. The larger operand of an image's GEMM moves again for
-        every further part of the smaller one. Each part is as much as the buffers of a core hold.
+        Activations move once, and weights once per copy. The smaller operand of an image's GEMM is cut into parts that
+        fit the buffers of a core. The larger operand is read again for each further part.
         """
         batch = kernels.batch
         loaded = kernels.weight_bytes * copies
@@ -216,7 +219,7 @@ class Dpu:
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC

@@ -1,8 +1,8 @@
 """DSP: VLIW packets drive a vector unit and, if there is one, a tightly coupled matrix engine.
 
 Time. A GEMM is cut into tiles of r x c outputs that the vector contexts take in waves. Without a matrix engine for the
-precision a tile is vector_tile_rows rows by one vector register of 32-bit accumulators; with one it is the engine's
-outputs, and K is padded to the r rows of the panel that the engine holds. With q MACs per clock of a unit and
+precision, a tile is vector_tile_rows rows by one vector register of 32-bit accumulators. With one, a tile is the
+engine's outputs, and K is padded to the r rows of the panel that the engine holds. With q MACs per clock of a unit and
 v = lanes x vector_pipes:
 
     tiles   = G ⌈M / r⌉ ⌈N / c⌉ of a GEMM, else ⌈O / 4096⌉, at least 1                 waves = ⌈tiles / U⌉
@@ -11,8 +11,8 @@ v = lanes x vector_pipes:
     rate    = q gemm_efficiency.vector of a GEMM, else min(v, q) depthwise_efficiency
     launch  = layer_cost
 
-Depthwise and grouped convolutions and whatever is not a GEMM run on the vector unit, at 16 bits for int8. Matrix engine
-and vector unit work side by side: a kernel takes as long as the busier one.
+Depthwise and grouped convolutions and all work other than GEMMs run on the vector unit, at 16 bits for int8. Matrix
+engine and vector unit work side by side: a kernel takes as long as the busier one.
 
 Data moves by DMA into a software-managed scratch (L2, MSMC or VTCM), which keeps no weights between inferences.
 
@@ -46,7 +46,7 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_ELEMENTWISE_BYTES: Final = 2.0
 """Minimum bytes of an element in elementwise work: 8 bits are widened to 16 before requantization."""
 ELEMENTS_PER_TASK: Final = 4096.0
-"""Outputs per context of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
+"""Outputs per vector context of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -56,16 +56,16 @@ class DspPlacement(Placement):
     on_matrix: Booleans
     """True for operators that the matrix engine computes."""
     matrix_packets: Floats
-    """Packets that drive the matrix engine."""
+    """VLIW packets that drive the matrix engine, per operator."""
     tile_rows: Floats
     tile_columns: Floats
 
 
 class Dsp(Indifferent):
-    """Digital signal processors with a wide vector unit."""
+    """Model of digital signal processors with a wide vector unit."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DspPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -131,12 +131,12 @@ class Dsp(Indifferent):
 
     @staticmethod
     def _lanes(precision: str, hardware: Hardware) -> float:
-        """Return the elements of one vector register in elementwise work."""
+        """Return the number of elements that one vector register holds in elementwise work."""
         item = max(PRECISION_BYTES[precision], NARROWEST_ELEMENTWISE_BYTES)
         return hardware.geometry["simd_width"].value / 8.0 / item
 
     def count(self, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the nine categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
@@ -202,7 +202,7 @@ class Dsp(Indifferent):
     def _matrix_counts(
         macs: Floats, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware
     ) -> ActionCounts:
-        """Return the matrix engine's counts: MACs, panel loads, partial sums, and slots without a MAC."""
+        """Return the action counts of the matrix engine: MACs, panel loads, partial sums, and idle MAC slots."""
         rows = hardware.geometry["matrix_rows"].value
         on_matrix = placement.on_matrix
         depth_blocks = ceil_divide(kernels.work.gemm_k, rows) * on_matrix

@@ -1,7 +1,7 @@
 """KPU: domain-flow programs on a mesh of processing-element tiles.
 
 Time. A tile of R x C processing elements (array_rows, array_columns) keeps a block of as many outputs and streams both
-operands through; blocks are dealt to the tiles that have the precision in waves. With q MACs per clock of a tile:
+operands through. Blocks are dealt in waves to the tiles that have the precision. With q MACs per clock of a tile:
 
     blocks  = G ⌈M / R⌉ ⌈N / C⌉, without MACs ⌈O / (R C)⌉                              waves = ⌈blocks / U⌉
     compute = waves (R C K / q + R + C) / f                                            fill and drain included
@@ -9,8 +9,8 @@ operands through; blocks are dealt to the tiles that have the precision in waves
             = 0                                                    without MACs, riding in a kernel that has some
     launch  = program_cost
 
-A feature map smaller than the mesh leaves tiles idle: a partial wave costs a whole one. Elementwise work fused in the
-flow rides on the stream as it leaves the array; alone it streams through one edge.
+A feature map smaller than the mesh leaves tiles idle: a partial wave costs a whole one. Fused elementwise work is
+applied to the stream as it leaves the array. Alone it streams through one edge.
 
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time.
 
@@ -38,17 +38,17 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True, eq=False)
 class KpuPlacement(Placement):
-    """Operators placed on the tiles."""
+    """Operators placed on the tiles of a KPU."""
 
     cycles: Floats
-    """Cycles of all waves."""
+    """Clock cycles of each operator, over all its waves of blocks."""
 
 
 class Kpu(Indifferent):
-    """Domain-flow architectures."""
+    """Model of domain-flow architectures."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> KpuPlacement:
-        """Return blocks, waves and times; see the module's formulas."""
+        """Return the kernels placed in blocks and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -90,7 +90,7 @@ class Kpu(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: KpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -1,7 +1,7 @@
 """TPU: weight-stationary systolic arrays fed from software-managed memory.
 
 Time. An array of Dr x Dc (array_rows, array_columns) holds one weight tile while activation rows stream through it, in
-equal blocks of at most row_block; blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
+equal blocks of at most row_block. Blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
 pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
 
     tiles   = G ⌈K / Dr⌉ ⌈N / Dc⌉ b,   b = ⌈M / row_block⌉        waves = ⌈tiles / U⌉
@@ -10,24 +10,25 @@ pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
     compute = min(busy / f, MACs / v) + EW / v + SF special_function_clocks / (vector lanes x f)
     launch  = program_cost + its part of program_start
 
-Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
-the array badly (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is faster.
+Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Work that
+leaves most of the array idle (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is
+faster.
 
-A paged attention that is one kernel, `ragged_paged_attention`, takes the sequences one after the other, in blocks of
-queries, and gathers keys and values page by page. With B sequences of S queries on L keys:
+A paged attention that is one kernel, `ragged_paged_attention`, processes the sequences one after the other, in blocks
+of queries. It gathers keys and values page by page. With B sequences of S queries on L keys:
 
     compute = (L - (S - 1) / 2) / L of the above under a causal mask, whose blocks it skips
     memory  = bytes off chip / (memory bandwidth x paged_dram_efficiency)
     launch  = program_cost + B (paged_sequence_clocks + S paged_query_clocks) / f
 
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM where
-the chip has one, else its vector memory; an unpublished bandwidth is last_level_bytes_per_lane x lanes x clock. The
-compiler of an Edge TPU pins the parameters that fit its one memory beside the activations and streams the rest; its
+the chip has one, else its vector memory; an unpublished bandwidth is last_level_bytes_per_lane x lanes x clock. An Edge
+TPU has one memory. Its compiler pins the parameters that fit there beside the activations and streams the rest. Its
 DRAM is the host's, behind USB or PCIe.
 
 Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
-bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.
-Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU v6e (LLMServingSim).
+bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM. Source: Jouppi et
+al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU v6e (LLMServingSim).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ VECTOR_SOURCES: Final = 2.0
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the level before DRAM, with the instances of all cores combined.
+    """Return the last memory level before DRAM, with the capacity of all cores added up.
 
     An unpublished bandwidth is bytes per clock of a vector lane times lanes times clock.
     """
@@ -82,7 +83,7 @@ class TpuPlacement(Placement):
     row_blocks: Floats
     """Blocks of rows that are streamed through each weight tile."""
     cycles: Floats
-    """Cycles of the arrays and the vector unit."""
+    """Clock cycles of each operator on the arrays and the vector unit."""
     slots: Floats
     """MAC slots that all arrays offer in `cycles`, for one pass."""
     seen_share: Floats
@@ -90,14 +91,14 @@ class TpuPlacement(Placement):
 
 
 class Tpu:
-    """Systolic-array machines."""
+    """Model of systolic-array machines."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether GEMMs take more than one pass."""
+        """Return whether a GEMM at this precision takes more than one pass through the arrays."""
         return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -157,7 +158,7 @@ class Tpu:
 
     @staticmethod
     def _seen_share(kernels: KernelColumns, paged: Booleans) -> Floats:
-        """Return the share of the keys that the mean query of a paged attention sees; 1 for all other operators."""
+        """Return the mean share of the keys that a query of a paged attention attends to; 1 for all other operators."""
         work = kernels.work
         scores = paged & kernels.leads
         keys = np.where(scores, np.maximum(work.gemm_n, 1.0), 1.0)
@@ -167,7 +168,7 @@ class Tpu:
 
     @staticmethod
     def _paging_clocks(kernels: KernelColumns, paged: Booleans, hardware: Hardware) -> Floats:
-        """Return the paging clocks of sequences and queries in a paged attention; 0 for all other operators."""
+        """Return the clocks that a paged attention takes to look up pages; 0 for all other operators."""
         sequence, query = (hardware.coefficient(f"paged_{name}_clocks") for name in ("sequence", "query"))
         return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
@@ -175,7 +176,7 @@ class Tpu:
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
         """Return the rows that an array takes per cycle: more than one if small integers run faster.
 
-        The peak at fp32 is that of several passes, which are counted apart.
+        The fp32 peak includes the time of several passes, which are counted separately, so the rate is at least 1.
         """
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         rate: Floats | float = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
@@ -186,7 +187,7 @@ class Tpu:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the six categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

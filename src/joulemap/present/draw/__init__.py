@@ -1,1 +1,1 @@
-"""Character sketches, one module per kind, drawn on plotille's canvas of cells."""
+"""Text drawings, one module per kind, on a canvas of character cells from plotille."""

@@ -14,14 +14,17 @@ from joulemap.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
 from joulemap.present.sketch import Axis, Chart, Curve, Point
 
 LEAST_CANVAS: Final = 24
-"""Minimum canvas width in cells, however narrow the page."""
+"""Minimum width of a chart's canvas in cells, even if the page is narrower."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
-"""Offsets (columns, rows) tried for a letter; if all are taken, the key names the letter that hides it."""
+"""Offsets (columns, rows) tried for a letter. If all cells are taken, the key states which letter hides this one."""
 
 
 def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
-    """Draw a chart with a canvas of `rows` rows in lines of at most `width`, or at least the minimum canvas."""
+    """Draw a chart of `rows` lines plus axes and key; lines have at most `width` characters.
+
+    A canvas is at least `LEAST_CANVAS` wide, even if lines become longer.
+    """
     points = [point for curve in sketch.curves for point in curve.places]
     x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
     y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
@@ -86,7 +89,7 @@ def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | 
 def _draw_letters(
     canvas: Canvas, sketch: Chart, lettered: dict[int, str], x: Scale, y: Scale, ink: Ink, order: dict[int, int]
 ) -> dict[str, str]:
-    """Draw the letter of each named point; return each hidden letter with the one that hides it."""
+    """Draw the letter of each named point; return hidden letter -> letter that hides it."""
     taken: dict[tuple[int, int], str] = {}
     hidden: dict[str, str] = {}
     for curve in sketch.curves:

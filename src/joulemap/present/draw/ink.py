@@ -30,7 +30,7 @@ RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+
 
 
 class Ink:
-    """Optional colours."""
+    """Colours of the items in a drawing, or no colours."""
 
     def __init__(self, *, has_colour: bool) -> None:
         self.has_colour = has_colour
@@ -73,7 +73,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def lay_out_items(items: Sequence[tuple[str, str]], ink: Ink, width: int) -> list[str]:
-    """Arrange marks and their meanings in as many columns as fit."""
+    """Return lines of a key, with pairs of mark and meaning in as many columns as fit."""
     if not items:
         return []
     most = max(width - 4, 8)

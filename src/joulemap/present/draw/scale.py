@@ -21,32 +21,32 @@ STEPS: Final = (1.0, 2.0, 5.0)
 """Tick positions within a decade."""
 
 LEAST_DECADES: Final = 0.6
-"""Smallest number of decades with logarithmic ticks; below it, ticks are linear."""
+"""Minimum number of decades for logarithmic ticks; a shorter axis has linear ticks."""
 
 MARGIN: Final = 0.04
-"""Share of the axis beyond its outermost values."""
+"""Space beyond the outermost values at each end of an axis, as a share of its range."""
 
 
 @frozen
 class Scale:
-    """Axis range between two values."""
+    """Range of values along an axis."""
 
     low: float
     high: float
     is_log: bool
 
     def place(self, value: float) -> float:
-        """Return the position of a value: 0 at the low end, 1 at the high end."""
+        """Return the position of a value on the axis: 0 at the low end, 1 at the high end."""
         if self.is_log:
             return (math.log10(value) - math.log10(self.low)) / self._decades
         return (value - self.low) / (self.high - self.low)
 
     def holds(self, value: float) -> bool:
-        """Return True if a value has a position."""
+        """Return whether a value can be placed on the axis: it is finite and, on a logarithmic axis, positive."""
         return math.isfinite(value) and (value > 0.0 or not self.is_log)
 
     def cell(self, value: float, cells: int) -> int:
-        """Return the cell of a value out of `cells`, clipped to the range."""
+        """Return the index of the cell that holds a value, if the axis has `cells` cells; clipped to the axis."""
         return min(max(int(self.place(value) * cells), 0), cells - 1)
 
     @property
@@ -120,7 +120,7 @@ def show_tick(value: float, unit: str) -> str:
 
 
 def draw_ticks(scale: Scale, axis: Axis, cells: int, indent: int) -> list[str]:
-    """Draw the axis line with its ticks below a canvas, and the line of tick labels."""
+    """Return two lines for below a canvas: the axis with its ticks, and the tick labels."""
     rule, texts = ["─"] * cells, [" "] * (indent + cells)
     free = 0
     for tick, text in _label(scale.ticks(cells // 10), axis):
@@ -134,7 +134,7 @@ def draw_ticks(scale: Scale, axis: Axis, cells: int, indent: int) -> list[str]:
 
 
 def draw_side(scale: Scale, axis: Axis, rows: int) -> list[str]:
-    """Return the axis text to the left of each row of a canvas, from the top."""
+    """Return the text to the left of each canvas row, from the top: tick labels and the axis."""
     texts = [""] * rows
     for tick, text in _label(scale.ticks(max(rows // 3, 2)), axis):
         texts[rows - 1 - scale.cell(tick, rows)] = text

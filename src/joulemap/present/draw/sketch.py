@@ -14,7 +14,7 @@ from joulemap.present.format import Page
 from joulemap.present.sketch import Bar, Bars, Chart, Heat, Sketch
 
 SHADES: Final = ((1.0 + 1e-9, "█"), (1.25, "▓"), (2.0, "▒"), (5.0, "░"))
-"""Ratio to the best, up to which a cell has this shade."""
+"""Shades of a heat map, each with the maximum ratio to the best value."""
 
 FAR: Final = "·"
 
@@ -27,11 +27,11 @@ GAP: Final = 2
 """Spaces between columns; one if two do not fit."""
 
 WIDEST: Final = "*█ 1.25x"
-"""Example of the widest cell with its ratio."""
+"""Example of the widest possible cell of a heat map that states its ratio."""
 
 
 def draw_heat(sketch: Heat, width: int, ink: Ink) -> str:
-    """Draw a heat map in lines of at most `width`: with ratios if they fit, with fewer columns if necessary."""
+    """Draw a heat map in lines of at most `width` characters; ratios, then columns, are omitted if they do not fit."""
     note_width = max((len(row.note) for row in sketch.rows), default=0)
     label_width = min(max(len(row.label) for row in sketch.rows), max(int(width * MOST_LABEL), LEAST_LABEL))
     room = width - label_width
@@ -91,16 +91,16 @@ def _show_ratio(ratio: float) -> str:
 
 
 LEAST_CANVAS: Final = 16
-"""Minimum canvas width in cells, however narrow the page."""
+"""Minimum width of the bars' canvas in cells, even if the page is narrower."""
 
 MOST_LABEL: Final = 0.4
-"""Maximum share of the width for labels."""
+"""Maximum share of the page width for row labels."""
 
 BELOW: Final = "log axis: equal distances are equal factors"
 
 
 def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
-    """Draw bars in lines of at most `width`."""
+    """Draw bars in lines of at most `width` characters."""
     bars, axis = sketch.bars, sketch.axis
     values = [bar.text or ("" if bar.value is None else show_tick(bar.value, axis.unit)) for bar in bars]
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high)]
@@ -164,12 +164,12 @@ def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> N
 
 
 WIDTH: Final = 80
-"""Width of a sketch without a terminal."""
+"""Width of a sketch, in characters, if there is no terminal."""
 
 LEAST_WIDTH: Final = 40
 
 ROWS: Final = 16
-"""Height of a chart's canvas if the terminal's is unknown."""
+"""Height of a chart's canvas, in lines, if the terminal's height is unknown."""
 
 LEAST_ROWS: Final = 8
 MOST_ROWS: Final = 30

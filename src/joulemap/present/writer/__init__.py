@@ -1,1 +1,1 @@
-"""One module per format."""
+"""Writers of documents, one module per output format."""

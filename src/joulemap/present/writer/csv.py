@@ -20,19 +20,19 @@ from joulemap.present.format import Page
 from joulemap.system.record import frozen
 
 ENDS: Final = "\r\n"
-"""Characters that require quotation marks around a cell, because readers take them as the end of a row."""
+"""Characters that readers take as the end of a row; cells that contain them need quotation marks."""
 
 RUNNING: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Initial characters of texts that a spreadsheet executes."""
+"""First characters of texts that a spreadsheet would execute as formulas."""
 
 
 def write(document: Document, page: Page) -> str:
-    """Return the table of a document."""
+    """Return the main table of a document as CSV."""
     return "".join(write_rows(document.table, (document.table.cells,), page))
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
-    """Yield the headings and the rows of each batch."""
+    """Yield CSV text: the headings, then the rows of each batch."""
 
     def spell(value: Any) -> str:
         cell = _cell(value if page.is_raw else _mark(value))
@@ -49,7 +49,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 
 @frozen
 class _Rows:
-    """Buffer of written rows."""
+    """File-like buffer that collects the rows from Python's csv writer."""
 
     texts: list[str] = attrs.field(factory=list)
 

@@ -13,7 +13,7 @@ from joulemap.system.frame import escape, make_cells, make_table
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
-    """Return the sections of a document."""
+    """Return the sections of a document as HTML."""
     parts = [f"<h3>{escape(document.title)}</h3>"] if document.title else []
     for section in document.shown:
         parts += [f"<h4>{escape(section.title)}</h4>"] if section.title else []
@@ -22,7 +22,7 @@ def write(document: Document, page: Page) -> str:  # noqa: ARG001
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield one table."""
+    """Yield the text of one HTML table in pieces."""
     first: Grid | None = None
     end = "</tbody></table>"
     is_marked = False

@@ -15,12 +15,12 @@ from joulemap.present.text import escape_json
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
-    """Return the data of a document."""
+    """Return the data of a document as JSON."""
     return dump(document.data)
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield an array with one object per row."""
+    """Yield a JSON array in pieces, with one object per row."""
     keys = [f"    {dump(name)}: " for name in head.names]
     texts = [Texts(partial(_write_field, key)) for key in keys]
     before = "["

@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
-    """Return the sections of a document."""
+    """Return the sections of a document as Markdown."""
     parts = [f"# {_plain(document.title)}"] if document.title else []
     for section in document.shown:
         text = "\n\n".join(filter(None, map(_block, section.blocks)))
@@ -29,7 +29,7 @@ def write(document: Document, page: Page) -> str:  # noqa: ARG001
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield one table whose columns have the widths of the first batch."""
+    """Yield one Markdown table in pieces; column widths are those of the first batch."""
     sides: list[tuple[int, bool]] = []
     is_marked = False
     for batch in filter(None, batches):
@@ -90,13 +90,13 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return any text as inline code."""
+    """Return a text as inline code, whatever characters it contains."""
     fence, gap = _fence(text, 1), " " if "`" in text else ""
     return f"{fence}{gap}{text}{gap}{fence}"
 
 
 def _fence(text: str, least: int) -> str:
-    """Return a run of backticks longer than any in a text."""
+    """Return at least `least` backticks, and more than any run of backticks in the text."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 

@@ -20,7 +20,7 @@ GAP: Final = 2
 """Spaces between columns."""
 
 MOST_TEXT: Final = 64
-"""Characters beyond which a text column wraps at any terminal width."""
+"""Maximum characters per line of a text column; longer texts wrap even if the terminal is wider."""
 
 LEAST_TEXT: Final = 20
 """Minimum characters of a wrapped text column."""
@@ -29,10 +29,10 @@ MOST_BLOCKS: Final = 4
 """Maximum rows shown as blocks with one line per column; more rows become one paragraph each."""
 
 MOST_TITLE: Final = 3
-"""Maximum columns that name a row if the table does not state its distinguishing columns."""
+"""Maximum columns that identify a row if the table does not state its distinguishing columns."""
 
 LEAST_KEPT: Final = 2
-"""Minimum preferred headings that a readable table shows."""
+"""Number of preferred columns that must fit; otherwise a table with few rows is shown as blocks."""
 
 UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
@@ -96,7 +96,9 @@ def _longest_line(texts: Iterable[str]) -> int:
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
-    """Yield one table whose columns have the widths of the first batch; longer cells of later batches protrude."""
+    """Yield one table in pieces; column widths are those of the first batch, and longer cells of later batches stick
+    out.
+    """
     width, kept, sizes = page.width, list[int](), list[int]()
     first: Grid | None = None
     is_marked = False
@@ -127,7 +129,10 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 def _draw_more(
     block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int], room: int
 ) -> Iterator[str]:
-    """Yield the lines of further rows of a table with these column sizes; a cell wraps beyond `room`."""
+    """Yield the lines of further rows for a table that is already begun, with its column widths `sizes`.
+
+    A cell wraps if it is longer than both its column and `room`.
+    """
     for cells in block.rows:
         wrapped = [_wrap_cell(cells[index], max(size, room)) for index, size in zip(kept, sizes, strict=True)]
         yield from _pad(wrapped, kept, sizes, numbers)
@@ -157,7 +162,7 @@ def _describe_folded(block: Grid, kept: Sequence[int], width: int | None) -> str
 
 
 def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Return the columns to draw and their widths; None if blocks show more."""
+    """Return the columns to draw and their widths; None if the table is easier to read as blocks."""
     columns = range(len(block.headings))
     least = [_least(block, index, width) for index in columns]
     needed = [
@@ -177,7 +182,10 @@ def _width(columns: Sequence[int]) -> int:
 
 
 def _least(block: Grid, index: int, width: int | None) -> int:
-    """Return the minimum width of a column: its longest word for text, and a readable width."""
+    """Return the minimum width of a column: its longest cell, or for text that can wrap its longest word.
+
+    Such text gets at least `LEAST_TEXT` characters if a cell is that long.
+    """
     cells = block.column(index)
     whole = _longest_line(cells)
     is_text = any(" " in cell.strip() and len(cell) > SHORT_TEXT for cell in cells)
@@ -187,7 +195,9 @@ def _least(block: Grid, index: int, width: int | None) -> int:
 
 
 def _fold(block: Grid, least: Sequence[int], width: int) -> list[int]:
-    """Return the columns that fit: the fixed ones, then those to keep in order, then from the left."""
+    """Return the columns that fit into `width`: fixed columns first, then columns to keep, then the others from the
+    left.
+    """
     kept = [0]
     rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))  # empty columns come last
     for index in dict.fromkeys((*block.fixed, *_keep(block), *rest)):
@@ -201,7 +211,7 @@ def _keep(block: Grid) -> list[int]:
 
 
 def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
-    """Return True if blocks show more than the columns that fit: few rows with folded main columns, or a single row."""
+    """Return whether a table that lost columns is easier to read as blocks: it has few rows and lost main columns."""
     ranked = [block.headings.index(name) for name in block.ranked if name in block.headings]
     matters = (ranked or _keep(block))[:LEAST_KEPT]
     says_enough = all(index in kept for index in matters) if matters else len(kept) * 2 >= len(block.headings)
@@ -209,7 +219,7 @@ def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
 
 
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the width of each column: its minimum plus a share of the remaining width, smallest shortfall first."""
+    """Return the width of each kept column. Columns that lack least get the remaining width first."""
     widths = {index: least[index] for index in kept}
     left = width - _width([least[index] for index in kept])
     for index in sorted(kept, key=lambda index: needed[index] - least[index]):
@@ -247,7 +257,7 @@ def _pad(cells: Sequence[str], kept: Sequence[int], sizes: Sequence[int], number
 
 
 def _width_of(text: str) -> int:
-    """Return the terminal columns of a line: two for a wide character, none for a combining one."""
+    """Return the number of terminal columns of a line: two for a wide character, none for a combining character."""
     if text.isascii():
         return len(text)
     return sum((east_asian_width(one) in "WF") + 1 for one in text if not combining(one))
@@ -261,7 +271,10 @@ def _wrap_cell(cell: str, width: int) -> str:
 
 
 def _blocks(block: Grid, width: int) -> str:
-    """Format each row as lines of heading and value under its name; many rows become paragraphs."""
+    """Format each row as a block: its name, then a line of heading and value per column.
+
+    If there are many rows, each becomes a paragraph instead.
+    """
     title = _find_title(block)
     rest = [index for index in range(len(block.headings)) if index not in title]
     if len(block.rows) > MOST_BLOCKS:
@@ -296,7 +309,7 @@ def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
 
 
 def _find_title(block: Grid) -> list[int]:
-    """Return the columns that name a row: those that distinguish rows, else the first columns that do so."""
+    """Return the columns that identify a row: the stated ones, else the first columns that make rows distinct."""
     if block.distinguishing:
         return [index for index, name in enumerate(block.headings) if not index or name in block.distinguishing]
     title: list[int] = []

@@ -18,10 +18,10 @@ SITE: Final = DOCS / "site"
 """Files of the site besides its pages: its settings, its contents, its list of figures."""
 
 TREES: Final = ".doctrees"
-"""Folder of the pages that Sphinx has parsed."""
+"""Folder in which Sphinx caches parsed pages."""
 
 PICTURES: Final = (".svg", ".png")
-"""Endings of the images next to the pages."""
+"""Suffixes of the images that lie next to the pages."""
 
 README: Final = DOCS.parent / "README.md"
 

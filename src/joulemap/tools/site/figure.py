@@ -18,10 +18,10 @@ from joulemap.cli.app import run
 from joulemap.system.record import frozen
 
 FOLDER: Final = "figure"
-"""Folder of the site with a file for each theme, and the specification."""
+"""Folder of the site with an image per theme and the specification of each figure."""
 
 Spec = Mapping[str, Any]
-"""Vega-Lite with its data."""
+"""Vega-Lite specification that includes its data."""
 
 THEMES: Final = ("light", "dark")
 
@@ -30,13 +30,13 @@ HEADING: Final = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
 @frozen(kw_only=True)
 class SiteFigure:
-    """Figure on a page."""
+    """Figure on a page of the site."""
 
     page: str
     section: str
     """Heading of the section that ends with the figure."""
     command: str
-    """Command that makes the figure, from `plot` on."""
+    """Command that makes the figure, without the word `joulemap`."""
 
     @property
     def name(self) -> str:
@@ -91,12 +91,12 @@ def insert(page: str, figure: SiteFigure, text: str) -> str:
 
 
 def _blank(block: re.Match[str]) -> str:
-    """Return an equal number of blanks, so that no heading is found in it."""
+    """Return as many blanks as the block has characters, so that no heading is found in it."""
     return " " * len(block[0])
 
 
 def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
-    """Yield a figure in each theme, of which the page shows one, with its command and its rows."""
+    """Yield the Markdown of a figure: an image per theme, of which the page shows one, its command and its rows."""
     for theme in THEMES:
         yield f":::{{image}} {FOLDER}/{figure.name}-{theme}.svg"
         yield f":alt: {' '.join(spec['description'].split())}"
@@ -107,7 +107,7 @@ def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
 
 
 def _write_rows(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as a table that a reader can open."""
+    """Return rows as an HTML table that is folded until a reader opens it."""
     head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
     body = ("".join(f"<td>{escape(_format(value))}</td>" for value in row.values()) for row in rows)
     table = "\n".join(("<table>", f"<tr>{head}</tr>", *(f"<tr>{cells}</tr>" for cells in body), "</table>"))

@@ -26,6 +26,6 @@ MODULES = (
     gemm, product, normalization, pooling, elementwise, movement, placement, algebra, transform, loss, sampling,
     gradient,
 )  # fmt: skip
-"""Modules with formulas, in the order of the pages."""
+"""Modules with formulas, in the order of the documentation page."""
 
 __all__ = ["ATTENTION", "FORMULAS", "KEPT_COMPOSITES", "MODULES", "Call", "Cost", "count", "formula"]

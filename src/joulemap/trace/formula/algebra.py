@@ -1,8 +1,9 @@
 """Formulas of dense linear algebra: the leading terms of LAPACK's routines.
 
 An addition and a multiplication are two operations: factorizations run as vector code, not at the rate of a matrix
-unit. They are sequences of steps that wait for one another: `STEPS` per column, and one for each `BLOCK` columns of a
-triangular solve. Libraries take small matrices side by side, and large ones of `ONE_BY_ONE` in turn.
+unit. They are sequences of dependent steps: `STEPS` per column, and one for each `BLOCK` columns of a triangular solve.
+Libraries process small matrices in parallel, and large matrices of `ONE_BY_ONE` operations one after another.
+
 Sources: E. Anderson et al., LAPACK Users' Guide, 3rd ed., SIAM 1999, section 3.4 (LU 2/3 n^3, singular values 8/3 n^3,
 with vectors 20/3 n^3, eigenvalues 10 n^3, with vectors 79/3 n^3); LAPACK Working Note 41 (Cholesky 1/3 n^3, QR 2 m n^2
 - 2/3 n^3, triangular solves n^2 for each right-hand side); G. H. Golub, C. F. Van Loan, Matrix Computations, 4th ed.,
@@ -34,17 +35,18 @@ search for a pivot. SVD: nine Jacobi sweeps (`gesvdj`, the default) of n - 1 rou
 applies them. LAPACK on two Zen 5 cores (svd of 512: 25 ms, eigh: 8.6 ms, QR: 4.9 ms) agrees to a factor of 3."""
 
 BULGE: Final = 8
-"""Columns that a step of a QR iteration takes; each eigenvalue of a general matrix needs an iteration over all columns.
-Chosen with LAPACK's `geev` on two cores of a CPU: 3.4, 91 and 477 ms for 128, 512 and 1024 columns."""
+"""Columns that one step of a QR iteration processes; each eigenvalue of a general matrix needs an iteration over all
+columns. Chosen with LAPACK's `geev` on two cores of a CPU: 3.4, 91 and 477 ms for 128, 512 and 1024 columns.
+"""
 
 BLOCK: Final = 32
 """Columns that a triangular solve takes in one step. Source: the block size of LAPACK Working Note 41, table 3."""
 
 SMALL: Final = 32
-"""Maximum rows and columns of a matrix that one unit decomposes alone. Source: cuSOLVER, `gesvdjBatched`."""
+"""Maximum rows and columns of a matrix that a single compute unit decomposes. Source: cuSOLVER, `gesvdjBatched`."""
 
 ONE_BY_ONE: Final = ("qr", "svd", "eigh", "eig")
-"""Operations without a kernel for several larger matrices. Source: PyTorch, BatchLinearAlgebraLib.cpp."""
+"""Operations without a batched kernel for matrices larger than `SMALL`. Source: PyTorch, BatchLinearAlgebraLib.cpp."""
 
 TWO_SIDED: Final = ("svd", "eigh", "eig")
 """Operations whose steps multiply the matrix by single vectors. Their time is limited by memory, not by the number of
@@ -52,13 +54,13 @@ units. Source: J. Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 2
 
 
 def _matrices(shape: Shape) -> tuple[int, int, int]:
-    """Return the number of matrices, and the rows and columns of each."""
+    """Return (number of matrices, rows, columns) of a tensor of matrices."""
     *batch, rows, columns = shape
     return math.prod(batch), rows, columns
 
 
 def _cost(operation: str, shape: Shape, work: Fraction | int, steps: Fraction | int, special: int = 0) -> Cost:
-    """Return the cost of decomposing matrices of this shape; work, steps and special functions are for one matrix."""
+    """Return the cost of an operation on all matrices of a shape; `work`, `steps` and `special` are per matrix."""
     count, *size = _matrices(shape)
     is_small = max(size) <= SMALL
     turns = count if operation in ONE_BY_ONE and not is_small else 1
@@ -82,7 +84,7 @@ def _solve_steps(order: int) -> Fraction:
 
 
 def _right_sides(shape: Shape, order: int) -> int:
-    """Return the right-hand sides of each system: one if the last sizes are not of a matrix of this order."""
+    """Return the number of right-hand sides per linear system of this order; a tensor of vectors has one per system."""
     return shape[-1] if len(shape) > 1 and shape[-2] == order else 1
 
 

@@ -13,10 +13,11 @@ STEPS = ("scores", "softmax", "weighted_sum")
 def attend(
     query: Shape, columns: int, value_width: int, *, is_causal: bool = False, score_operations: int = 1, pairs: int = 0
 ) -> tuple[Cost, Cost, Cost]:
-    """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for `columns` keys.
+    """Return the costs of scores, softmax and weighted sum in softmax(Q K^T / sqrt(d) + mask) V, for `columns` keys.
 
-    Each score takes `score_operations` after its GEMM: the scale, a mask, a score function of the user. If a query
-    sees only some of the keys, `pairs` is the number that all queries of a head see, and `columns` their mean.
+    `score_operations` are the elementwise operations per score after the GEMM: scale, mask and the user's score
+    function. If a query sees only some keys, `pairs` is the number of query-key pairs of a head, and `columns` the mean
+    keys per query.
     """
     *batch, rows, width = query
     groups = math.prod(batch)

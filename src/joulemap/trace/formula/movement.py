@@ -49,7 +49,7 @@ _movement(["gather", "take"], gathers=True)
 def _rows_of(position: int, operation: str) -> Formula:
     """Return the formula of an operator that reads the rows named by its argument at `position`.
 
-    Rows that the trace assumes to be chosen more than once are read once.
+    If the trace knows the indices, a row that is chosen more than once is read once.
     """
 
     def cost(call: Call) -> Cost:
@@ -82,8 +82,8 @@ def reserve(_call: Call) -> Cost:
 def concatenate(call: Call) -> Cost:
     """Movement of the joined tensors: `append` if whole rows follow one another, as in a cache, else `cat`.
 
-    In the memory layout in which GPUs and CPUs convolve, the channels of each position are adjacent. Joining channels
-    therefore takes rows apart, as joining the last dimension does.
+    GPUs and CPUs convolve in a memory layout where the channels of each position are adjacent. In this layout, joining
+    channels interleaves the rows of the inputs, as joining the last dimension does.
     """
     rank = max(len(call.output_shape), 1)
     dimension = call.value(1, "dim", 0) % rank

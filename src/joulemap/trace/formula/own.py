@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 PRODUCTS: Final = ("linear", "matmul", "conv", "grouped_conv", "depthwise_conv")
-"""Kinds that have MACs."""
+"""Kinds of operators that have MACs."""
 
 COUNTED: Final = tuple(kind for kind in KINDS if kind not in ("view", "uncounted"))
 
@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"\w+::\w+")
 
 @attrs.frozen
 class OperatorCall(Call):
-    """One call of an operator: its arguments, by position or name, and its output tensors."""
+    """Call of an operator, with its arguments by position or name and its output tensors."""
 
 
 def _whole(_record: OperatorCost, field: attrs.Attribute[int], value: object) -> None:
@@ -59,7 +59,7 @@ def _sizes(record: OperatorCost, _field: attrs.Attribute[tuple[int, ...]], value
 
 @attrs.frozen(kw_only=True)
 class OperatorCost:
-    """Counts of one call of an operator, for the whole batch."""
+    """Operation counts of one call of an operator, for the whole batch."""
 
     mac_count: int = attrs.field(default=0, validator=_whole)
     """Multiply-accumulate operations."""
@@ -87,7 +87,7 @@ def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
     """Register the formula of the operators with these names, each `namespace::operator`; the last registration
     applies.
 
-    It is called with each traced call, of any overload, and returns the cost. Raises UsageError for a name of another
+    The formula gets each traced call, of any overload, and returns its cost. Raises UsageError for a name in another
     form.
     """
     for name in names:
@@ -103,7 +103,7 @@ def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
 
 @contextlib.contextmanager
 def own_formulas() -> Iterator[None]:
-    """Limit the formulas that are registered inside to this context."""
+    """Drop the formulas registered in this context when it ends."""
     _scopes.append(_files)
     try:
         yield
@@ -113,7 +113,7 @@ def own_formulas() -> Iterator[None]:
 
 
 def digest_own() -> str:
-    """Return eight hexadecimal digits of the formulas that this program has registered; empty without any."""
+    """Return eight hexadecimal digits that identify the formulas registered by this program; empty without any."""
     if not _programs:
         return ""
     digest = hashlib.sha256()
@@ -124,7 +124,9 @@ def digest_own() -> str:
 
 
 def count_own(call: Call) -> Cost | None:
-    """Return the cost of a call by a user's formula; None without one, ModelError if it returns no cost."""
+    """Return the cost of a call by the user's formula, or None without one. Raise ModelError if the formula returns no
+    cost.
+    """
     name = "::".join(call.aten.split(".")[:2])
     function = _files.get(name) or _programs.get(name)
     if function is None:
@@ -152,7 +154,10 @@ def _four(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
-    """Return (M, N, K, groups) of these MACs: each output sums equally many products, if that is an integer."""
+    """Return (M, N, K, groups) of a GEMM with these MACs and the shape of the output.
+
+    K is the MACs per output element. If that is no integer, the result is (1, 1, MACs, 1).
+    """
     if not macs:
         return (0, 0, 0, 0)
     shape = call.output_shape or (1,)
@@ -162,19 +167,19 @@ def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
 
 
 COMPLEX_MACS: Final = 4
-"""Real MACs of a complex one: (a + b i) (c + d i) + (e + f i) has four products of real numbers."""
+"""Real MACs per complex MAC: (a + b i) (c + d i) + (e + f i) has four real products."""
 
 COMPLEX_OPERATIONS: Final = {"mul": 6, "div": 11}
-"""Elementwise operator -> its real operations on complex numbers; all others take two, one for each part.
+"""Elementwise operator -> real operations per complex operation; all other operators take two, one for each part.
 
-Derived: four products and two sums; for a quotient, also a squared norm (three) and two divisions.
+Derived: a product takes four products and two sums; a quotient also takes a squared norm (three) and two divisions.
 """
 
 
 def count(name: str, call: Call) -> Cost:
-    """Return the cost of a call of the operator `name`; kind `uncounted` if no formula is registered.
+    """Return the cost of a call of the operator `name`; its kind is `uncounted` if no formula is registered.
 
-    An in-place operator (`floor_`) costs as much as the operator that is not in place.
+    An in-place operator (`floor_`) costs as much as its out-of-place form.
     """
     own = count_own(call)
     if own is not None:
@@ -187,7 +192,7 @@ def count(name: str, call: Call) -> Cost:
 
 
 def _is_complex(call: Call) -> bool:
-    """Return True if a tensor argument has complex numbers."""
+    """Return whether a tensor argument contains complex numbers."""
     return any(getattr(getattr(one, "dtype", None), "is_complex", False) for one in call.args)
 
 

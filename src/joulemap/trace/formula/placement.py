@@ -1,8 +1,9 @@
 """Formulas of operators that put values into a part of a tensor: updates of a cache, assignments to a slice.
 
-An in-place operator moves the values that it places and leaves the rest alone, so that its cost does not depend on the
-tensor. An operator that returns a new tensor (`slice_scatter`) counts as in-place too, as compilers make it, if nothing
-reads the old tensor afterwards and that is not a parameter. Otherwise it copies the whole tensor (`trace/assemble.py`).
+An in-place operator moves only the values that it places, so its cost does not depend on the size of the tensor. An
+operator that returns a new tensor (`slice_scatter`) counts as in-place too, because compilers make it so. This holds if
+the old tensor is not a parameter and nothing reads it afterwards. Otherwise the operator copies the whole tensor
+(`trace/assemble.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MASKS: Final = ("torch.bool", "torch.uint8")
 
 
 def _placed(operation: str, count: int, *reads: tuple[int, int], adds: bool = False) -> Cost:
-    """Return the cost of placing `count` elements, which are read first if values are added to them."""
+    """Return the cost of placing `count` elements; with `adds`, old elements are read and the values added to them."""
     return Cost(
         kind="data_movement",
         operation=operation,
@@ -43,7 +44,7 @@ def _size(value: Any) -> int:
 
 
 def _rest(shape: Shape, dimension: int) -> int:
-    """Return the number of elements of a tensor per position along a dimension."""
+    """Return the elements of a tensor per index along a dimension."""
     return math.prod(shape) // max(shape[dimension], 1) if shape else 1
 
 

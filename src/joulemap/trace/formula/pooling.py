@@ -136,7 +136,7 @@ def embedding_bag(call: Call) -> Cost:
 
 
 def _sorting(position: int) -> Formula:
-    """Return the formula of a sort whose dimension is the argument at `position`, by default the last."""
+    """Return the formula of a sort; its argument at `position` is the dimension, by default the last."""
 
     def cost(call: Call) -> Cost:
         shape = call.shape(0)
@@ -175,8 +175,9 @@ for _mode, _operations in _INTERPOLATION.items():
 
 
 _GRID: Final = {("bilinear", 2): 15, ("bilinear", 3): 31, ("bicubic", 2): 71}
-"""(mode, dimensions) -> operations per output: 2 n - 1 for a weighted sum of n taps, and their weights: 8 and 16 from
-the coordinates; four cubics of 5 along each of two axes."""
+"""(mode, dimensions) -> operations per output: 2 n - 1 for a weighted sum of n taps, and the operations for the
+weights. Linear modes derive weights from the coordinates (8 or 16); bicubic evaluates four cubics of 5 along two axes.
+"""
 
 
 @formula("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")

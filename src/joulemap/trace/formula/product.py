@@ -1,10 +1,9 @@
-"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers, whose results are
-scaled.
+"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers with scaled results.
 
-A grouped GEMM (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
-of the rows that were routed, and it reads the matrices of the groups that got a row. A tensor (`offs`) has the end of
-each group, which follows from the routing that the trace assumes. If the ends are unknown, each row is assumed to
-choose its group independently.
+A grouped GEMM (mixture of experts) multiplies the rows of each group by that group's own matrix. It has MACs for the
+routed rows only, and reads the matrices of the groups with at least one row. The tensor `offs` has the end of each
+group, which follows from the routing that the trace assumes. If the ends are unknown, each row is assumed to choose its
+group independently.
 
 Operands are read at the width of their own dtype: int8 and fp8 take one byte, whatever the precision of a run.
 """
@@ -23,7 +22,7 @@ PACKED_GROUPED: Final = ("packed_grouped_mm", "scaled_grouped_mm")
 """Grouped GEMMs with weights that a checkpoint stores in few bits."""
 
 GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *PACKED_GROUPED})
-"""Operators whose work depends on the ends of their groups."""
+"""Operators whose work depends on the end offsets of their groups."""
 
 GROUP_NOTE: Final = (
     "each row is assumed to choose one of the groups independently, so that n (1 - (1 - 1 / n)^rows) are hit"
@@ -31,7 +30,7 @@ GROUP_NOTE: Final = (
 
 
 def hit_count(rows: int, taken: int, choices: int) -> int:
-    """Return the expected number of distinct choices, out of `choices`, if each of `rows` takes `taken`."""
+    """Return the expected number of distinct options chosen out of `choices`, if each row chooses `taken` at random."""
     if rows <= 0 or choices <= 0:
         return 0
     expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))
@@ -39,7 +38,10 @@ def hit_count(rows: int, taken: int, choices: int) -> int:
 
 
 def group_sizes(call: Call, offsets: Any, total: int) -> tuple[int, int]:
-    """Return (rows in all groups, number of groups with any) of a dimension of `total` cut at these offsets."""
+    """Return (rows in all groups, number of groups with rows), if `offsets` are the group ends along `total` rows.
+
+    If the offsets are unknown, each row is assumed to choose its group at random.
+    """
     known = call.known_value(offsets)
     if known is None:
         groups = int(offsets.shape[0])
@@ -83,7 +85,7 @@ def _grouped(call: Call, offsets: Any, bias: Any, scales: int) -> Cost:
 
 
 def _elements_held(tensor: Any) -> int:
-    """Return the numbers in one element of a tensor: two if four-bit ones are packed."""
+    """Return how many numbers one element of a tensor contains: two if it packs four-bit numbers, else one."""
     return 2 if "x2" in str(tensor.dtype).rpartition("_")[2] else 1
 
 
@@ -137,7 +139,10 @@ def scaled_added_matmul(call: Call) -> Cost:
 
 
 def _packed(call: Call, *, per_weight: int = 0, per_output: int = 0, share: int = 1) -> Cost:
-    """Return the cost of rows times a weight whose storage does not show its shape; one in `share` MACs is computed."""
+    """Return the cost of a linear layer whose weight is packed, with its shape taken from input and output.
+
+    `per_weight` and `per_output` are elementwise operations; one of `share` MACs is computed (2 for 2:4 sparsity).
+    """
     left, output = call.shape(0), call.output_shape
     inner, columns = left[-1], output[-1]
     rows = call.output_count // columns

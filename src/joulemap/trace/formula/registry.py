@@ -1,4 +1,4 @@
-"""Registry of formulas, with the records of a formula's call and cost."""
+"""Registry of formulas, and the records that formulas read (`Call`) and return (`Cost`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Formula = Callable[["Call"], "Cost"]
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """Counts of one operator, for the whole batch."""
+    """Operation counts of one operator, for the whole batch."""
 
     kind: str
     operation: str
@@ -27,24 +27,25 @@ class Cost:
     elementwise_count: int = 0
     special_count: int = 0
     gemm: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """(M, N, K, groups)."""
+    """(M, N, K, groups) of the operator's GEMM; zeros without one."""
     tap_count: int = 1
     gathers: bool = False
     """True if the operator reads only the rows that it returns (embedding, gather), not its whole first input."""
     gathered_count: int | None = None
-    """Maximum elements that the operator reads of its first input, if it `gathers` more than it returns."""
+    """Maximum elements read from the first input by an operator that `gathers`; None for the elements that it returns.
+    """
     scalars: str = ""
     variant: str = ""
     step_count: int = 1
     read_counts: tuple[tuple[int, int], ...] = ()
-    """(position of an argument, maximum elements that it reads of it); other arguments are read as a whole."""
+    """(position of an argument, maximum elements read from it); all other arguments are read in full."""
     written_count: int | None = None
-    """Elements that the operator writes, if it leaves the rest of its output unchanged."""
+    """Elements that the operator writes; None if it writes its whole output."""
 
     def operator(
         self, name: str, path: str, aten: str, shape: Shape, dtype: str, *, is_foldable: bool = False
     ) -> Operator:
-        """Return the operator of a workload with these counts, in the module at `path`."""
+        """Return a workload's operator with these counts; `path` is the path of its module."""
         m, n, k, groups = self.gemm
         return Operator(
             name=name,
@@ -72,7 +73,7 @@ class Cost:
 
 @attrs.frozen
 class Call:
-    """One dispatched call with its outputs."""
+    """Dispatched call of an operator, with its outputs."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -83,11 +84,11 @@ class Call:
     """id of a tensor argument -> its values, if the trace knows or assumes them."""
 
     def known_value(self, tensor: Any) -> torch.Tensor | None:
-        """Return the values of a tensor argument, or None."""
+        """Return the known or assumed values of a tensor argument; None if its values are unknown."""
         return self.known.get(id(tensor))
 
     def value(self, position: int, name: str, default: Any = None) -> Any:
-        """Return an argument by position or name."""
+        """Return the argument at a position, else the keyword argument of this name, else `default`."""
         if position < len(self.args):
             return self.args[position]
         return self.kwargs.get(name, default)
@@ -108,12 +109,12 @@ class Call:
 
     @property
     def input_count(self) -> int:
-        """Elements of the first argument."""
+        """Elements of the first argument, a tensor."""
         return math.prod(self.shape(0))
 
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""Operator that is counted as three: scores, softmax and weighted sum."""
+"""Operator that is counted as three operators: scores, softmax and weighted sum."""
 
 FORMULAS: Final[dict[str, Formula]] = {}
 
@@ -136,7 +137,7 @@ KEPT_COMPOSITES: Final = frozenset(
 
 
 def formula(*names: str) -> Callable[[Formula], Formula]:
-    """Register a formula for the ATen operators of these names; a second registration raises."""
+    """Register a formula for the ATen operators of these names. Raise ValueError if an operator already has one."""
 
     def register(function: Formula) -> Formula:
         for name in names:
@@ -154,11 +155,13 @@ def write_scalars(**scalars: Any) -> str:
 
 
 NAMESPACES: Final = ("", "aten", "prims", "torchvision", "quantized")
-"""Namespaces whose operators are found by name, without their namespace."""
+"""Namespaces whose operators are looked up by name alone."""
 
 
 def find_formula(name: str, aten: str = "") -> Formula | None:
-    """Return the formula of an operator, also of an in-place one (`floor_`); None if there is none."""
+    """Return the formula of an operator; None if there is none. An in-place form (`floor_`) shares the formula of its
+    out-of-place form.
+    """
     if aten.partition(".")[0] not in NAMESPACES:
         return None
     return FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))

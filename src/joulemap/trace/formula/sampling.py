@@ -13,7 +13,7 @@ from typing import Final
 from joulemap.trace.formula.registry import Call, Cost, formula
 
 DRAW: Final = 25
-"""Operations of one random number."""
+"""Operations per random number."""
 
 
 def _random(names: Sequence[str], more: int, special: int, description: str) -> None:

@@ -28,7 +28,7 @@ def is_packed(call: RecordedCall) -> bool:
 
 
 def assemble_packed(assembly: Assembly, call: RecordedCall, *, own_path: bool) -> None:
-    """Append the operators of a call; a GEMM has the name of its module if that makes no other call."""
+    """Append the operators of a call. A GEMM gets the name of its module if the module makes no other call."""
     if call.name == UNPACK:
         operator = _dequantize(assembly, call, call.args[0], call.args[3], call.outputs[0].shape, (1, 1))
     else:
@@ -65,7 +65,7 @@ def _multiply(assembly: Assembly, call: RecordedCall, *, own_path: bool) -> int:
 
 
 def _cost(call: RecordedCall, kind: str, per_input: int, per_output: int) -> tuple[Cost, tuple[int, int]]:
-    """Return the cost of a GEMM, and the share of the weights that it reads: (groups that got a row, all groups)."""
+    """Return (cost of a GEMM, share of the weights that it reads). The share is (groups with rows, all groups)."""
     x, parts, columns, _, *more = call.args
     *outer, inner = x.shape
     share = (1, 1)

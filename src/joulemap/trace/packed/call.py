@@ -2,9 +2,9 @@
 
     packed_linear(x, parts)   a kernel that dequantizes the weights before it multiplies
     scaled_linear(x, parts)   a kernel that quantizes x, multiplies by the stored weights, and scales the sums
-    unpack_weight(parts)      a kernel that writes the wide weights, for any other reader
+    unpack_weight(parts)      a kernel that writes the dequantized weights for another operator
 
-The first two exist for `bmm` and `grouped_mm` too, for matrices of several experts.
+The first two also exist as `bmm` and `grouped_mm`, for matrices of several experts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _unpack_weight(parts: Sequence[Tensor], shape: Sequence[int], dtype: torch.d
 
 
 def _define(name: str, schema: str, on_meta: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a new operator, which has only a rule for shapes."""
+    """Define an operator that has only a shape rule, and return it."""
     _library.define(f"{name}{schema}")
     _library.impl(name, on_meta, "Meta")
     made: Callable[..., Tensor] = getattr(torch.ops.joulemap, name)
@@ -51,8 +51,9 @@ _PRODUCTS: Final[dict[str, tuple[str, Callable[..., Tensor]]]] = {
     "bmm": ("(Tensor x, Tensor[] parts, int columns, int[] counts) -> Tensor", _bmm),
     "grouped_mm": ("(Tensor x, Tensor[] parts, int columns, int[] counts, Tensor offs) -> Tensor", _grouped_mm),
 }
-"""GEMM -> (schema, rule for shapes), with `columns` results per row. `counts` are elementwise operations per weight,
-input and result."""
+"""GEMM -> (schema, shape rule). `columns` are the results per row, and `counts` the elementwise operations per weight,
+input and result.
+"""
 
 CALLS: Final[dict[str, Callable[..., Tensor]]] = {
     **{

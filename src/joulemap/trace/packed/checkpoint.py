@@ -1,9 +1,9 @@
 """Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
-A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, the library's
-exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source: transformers,
-`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`;
-vllm, `is_layer_skipped_awq` and `is_layer_skipped_bnb`.
+A reader for each method takes the `quantization_config` of a `config.json`. If the configuration names no exceptions,
+the library's exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source:
+transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
+`gptq/quantizer.py`; vllm, `is_layer_skipped_awq` and `is_layer_skipped_bnb`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
 Kind = Literal["linear", "conv1d", "experts"]
-"""Kind of a matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts."""
+"""Kind of weight matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts.
+"""
 
 Rule = Literal["path", "exact", "component", "substring"]
-"""Comparison of excluded names with a module's path.
+"""Rule for matching an excluded name with a module's path.
 
-`path` is its beginning, its end or an expression; `component` (bitsandbytes) any name between its dots too; `substring`
-(AWQ) any part of it; `exact` is that of compressed-tensors.
+`path` matches its beginning, its end or as a regular expression. `component` (bitsandbytes) also matches any name
+between its dots, `substring` (AWQ) any part of it. `exact` is the rule of compressed-tensors.
 """
 
 ANY: Final = ("Linear",)
 """Targets that mean all linear layers, including experts."""
 
 LONGEST_EXPRESSION: Final = 1_000
-"""Maximum characters of an expression in a configuration."""
+"""Maximum characters of a regular expression in a configuration."""
 
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 """Pattern of a repeated group that contains repetitions or alternatives; matching it takes exponential time."""
@@ -42,54 +43,56 @@ _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 
 @attrs.frozen(kw_only=True)
 class Matrix:
-    """Weight of a model that a checkpoint may store packed."""
+    """Weight matrix of a model that a checkpoint may store packed."""
 
     names: tuple[str, ...]
-    """Names of its module in checkpoints."""
+    """Names that checkpoints use for its module."""
     kind: Kind = "linear"
     classes: tuple[str, ...] = ANY
     """Names of its module's class and base classes."""
     is_in_blocks: bool = True
-    """True if the matrix is in one of the layers that repeat."""
+    """True if the matrix is in one of the repeated layers."""
 
 
 @attrs.frozen(kw_only=True)
 class Group:
-    """Matrices that are stored in one format."""
+    """Matrices of a checkpoint that are stored in one format."""
 
     stored: PackedFormat
     targets: tuple[str, ...] = ANY
-    """Names, classes, or regular expressions after `re:`."""
+    """Module names, class names, or regular expressions with the prefix `re:` that select the matrices."""
     kinds: frozenset[Kind] = frozenset({"linear", "conv1d", "experts"})
 
 
 @attrs.frozen(kw_only=True)
 class Checkpoint:
-    """Storage of a model's weights by one method."""
+    """Formats in which a quantization method stores a model's weights, and the matrices that it excludes."""
 
     method: str
     groups: tuple[Group, ...]
     skipped: tuple[str, ...] = ()
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """True if the library's default exceptions stay unconverted too."""
+    """True if the library's default exceptions are excluded too."""
     rule: Rule = "path"
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
     is_in_blocks: bool = False
-    """True if nothing outside the repeated layers is converted."""
+    """True if only matrices in the repeated layers are converted, except those in `outside`."""
     outside: tuple[str, ...] = ()
-    """Exceptions to `is_in_blocks`."""
+    """Names outside the repeated layers that are converted in spite of `is_in_blocks`."""
     only: tuple[str, ...] = ()
-    """Ends of the only names that are converted, if any are given."""
+    """Name suffixes of the matrices that are converted; empty for all."""
     overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
-    """(expression, format of the matrices that match it)."""
+    """(regular expression, format) of matrices that differ from their group; format None means not converted."""
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
-    """Module -> its own format, before any group; None if it is not converted."""
+    """Module name -> format, which takes precedence over groups; None if the module is not converted."""
     remark: str = ""
-    """Description of the parts that the counts exclude."""
+    """Remark on simplified counts, which `describe` appends to the format."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
-        """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""
+        """Return the format of a weight matrix, or None if it is not converted. `defaults` are the library's
+        exceptions.
+        """
         names = matrix.names
         if matrix.kind not in self.kinds or self._is_skipped(matrix, defaults):
             return None
@@ -151,13 +154,13 @@ def _matches(pattern: str, name: str) -> bool:
 
 @attrs.frozen
 class _Targets:
-    """Targets of compressed-tensors, by method of comparison."""
+    """Targets of compressed-tensors, split into plain names and regular expressions."""
 
     plain: frozenset[str]
     expressions: tuple[str, ...]
 
     def match(self, matrix: Matrix) -> bool:
-        """Return whether a matrix is one of the targets."""
+        """Return whether a matrix or its class is one of the targets."""
         if not self.plain.isdisjoint(matrix.names) or not self.plain.isdisjoint(matrix.classes):
             return True
         return any(_matches(one, name) for one in self.expressions for name in matrix.names)
@@ -170,15 +173,16 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
 
 
 def _end_path(key: str) -> str:
-    """Return a key whose final dot is literal; as an expression it would match any character."""
+    """Return a key as a regular expression in which a final dot is literal."""
     return rf"{key[:-1]}\." if key.endswith(".") and not key.endswith("\\.") else key
 
 
 @lru_cache(maxsize=64)
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
+    """Return (suffixes, expression) that match names of modules not converted; the expression matches from the start to
+    a dot or the end.
 
-    All keys form one expression, because a list names every module of every layer. A final dot ends a path.
+    All keys form one expression, because a list may name every module of every layer.
     """
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
@@ -195,10 +199,10 @@ class Settings:
 
     values: Mapping[str, Any]
     source: str
-    """Name of the file in errors."""
+    """Name of the file in error messages."""
 
     def read_number(self, name: str, default: int | None = None) -> int:
-        """Return an integer; ModelError if there is none."""
+        """Return an integer setting. Raise ModelError if it is absent without a default, or is no integer."""
         value = self.values.get(name)
         value = default if value is None else value
         if value is None:
@@ -208,21 +212,23 @@ class Settings:
         return value
 
     def read_bits(self, name: str = "bits", default: int | None = None) -> int:
-        """Return the bits of a code; ModelError for more than eight."""
+        """Return the bits of a code. Raise ModelError unless they are 1 to 8."""
         bits = self.read_number(name, default)
         if not 1 <= bits <= 8:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {bits}, expected 1 to 8")
         return bits
 
     def read_group(self, name: str = "group_size", default: int = GROUP_SIZE) -> int:
-        """Return the number of weights in a row that share a scale; 0 for all."""
+        """Return the number of weights in a row that share a scale; 0 for the whole row."""
         size = self.read_number(name, default)
         if size == 0 or size < -1:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {size}, expected 1 or more, or -1")
         return max(size, 0)
 
     def read_names(self, *names: str) -> tuple[str, ...] | None:
-        """Return the first of these lists of names that exists."""
+        """Return the list of the first of these settings that exists, or None. Raise ModelError if it is not a list of
+        names.
+        """
         for name in names:
             value = self.values.get(name)
             if value is not None:
@@ -232,7 +238,9 @@ class Settings:
         return None
 
     def read_block(self, block: Any) -> tuple[int, int]:
-        """Return the rows and columns of a block, 0 for all if there is no block; ModelError unless it is a pair."""
+        """Return (rows, columns) of a block that shares a scale; (0, 0) for None. Raise ModelError if the block is not
+        two sizes.
+        """
         if block is None:
             return 0, 0
         is_pair = isinstance(block, list | tuple) and len(block) == 2 and all(type(one) is int for one in block)
@@ -241,17 +249,17 @@ class Settings:
         return block[0], block[1]
 
     def read_part(self, name: str) -> Mapping[str, Any]:
-        """Return nested settings; empty if there are none."""
+        """Return a nested object of settings; empty if there is none."""
         value = self.values.get(name)
         return value if isinstance(value, Mapping) else {}
 
     def read_skips(self, *names: str) -> tuple[tuple[str, ...], bool]:
-        """Return (names that are not converted, whether the library's own exceptions are to be added)."""
+        """Return (names that are not converted, whether to apply the library's own exceptions)."""
         found = self.read_names(*names)
         return found or (), found is None
 
     def narrow(self, values: Mapping[str, Any]) -> Settings:
-        """Return settings of a part, with the same source."""
+        """Return `values`, a nested part of the configuration, as settings of the same source."""
         return Settings(values, self.source)
 
 

@@ -17,22 +17,22 @@ from joulemap.trace.packed.weight import PackedWeight
 SETTING: Final = "quantization_config"
 
 _DETAILS: Final = ("quant_algo", "quant_type")
-"""Settings that distinguish the variants of a method."""
+"""Names of settings that distinguish the variants of a method."""
 
 _EXPERTS: Final = ("experts", "Experts")
-"""End of module names, and part of class names, of modules whose parameters are matrices of several experts."""
+"""(suffix of module names, part of class names) of modules whose parameters are matrices of several experts."""
 
 _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
-"""Stacked matrix of all experts -> checkpoint name of one expert's matrix, or of half of it."""
+"""Name of a matrix of all experts -> name of the matrix of one expert in checkpoints, or of its first half."""
 
 
 _TEXT: Final = "language_model."
-"""Prefix of the names in the text part of a multimodal model; versions of transformers differ in using it."""
+"""Prefix of names in the text part of a multimodal model; some versions of transformers omit it."""
 
 
 @attrs.frozen
 class _Place:
-    """Parameter that may be packed."""
+    """Weight parameter of a module that may be stored packed."""
 
     module: nn.Module
     path: str
@@ -42,9 +42,10 @@ class _Place:
 
 
 def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
-    """Replace a module's weights by the stored weights of a checkpoint with this `quantization_config`; return notes.
+    """Replace a module's weights by the packed weights of a checkpoint with this `quantization_config`. Return notes on
+    it.
 
-    Raises ModelError as `read_checkpoint`.
+    Raises ModelError like `read_checkpoint`.
     """
     if values is None:
         return ()
@@ -72,7 +73,7 @@ def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: s
 
 
 def _describe(checkpoint: Checkpoint, left: list[str], *, is_any: bool) -> str:
-    """Return a line about the configuration that was read."""
+    """Return a note on the formats of a checkpoint, and on the modules in `left`, which are not converted."""
     line = f"{SETTING}: {checkpoint.describe()}"
     if not is_any:
         return f"{line}; no weights of this model are converted"
@@ -102,7 +103,9 @@ def _find_places(model: nn.Module) -> Iterator[_Place]:
 
 
 def _name(path: str) -> tuple[str, ...]:
-    """Return the names that a checkpoint may use for a module: with and without the prefixes of heads."""
+    """Return the names that a checkpoint may use for a module, with and without the prefixes `model.` and
+    `language_model.`.
+    """
     inner = path.removeprefix("model.")
     names = [path, inner, f"model.{path}"]
     if inner.startswith(_TEXT):
@@ -114,7 +117,7 @@ def _name(path: str) -> tuple[str, ...]:
 
 
 def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> bool:
-    """Return whether the outputs of experts are along the last dimension."""
+    """Return whether the last dimension of an expert's weight is its outputs."""
     stated = getattr(module, "is_transposed", None)
     if isinstance(stated, bool):
         return stated
@@ -124,7 +127,7 @@ def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> boo
 
 
 def _find_blocks(model: nn.Module) -> tuple[str, ...]:
-    """Return the path of the list of layers with the most parameters, among lists that are in no other."""
+    """Return the path of the outermost module list with the most parameters; an empty tuple without a list."""
     lists: dict[str, int] = {}
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in lists):

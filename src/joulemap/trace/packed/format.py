@@ -1,10 +1,10 @@
-"""Storage format of a matrix of weights in a checkpoint: codes of few bits, and the scales that dequantize them.
+"""Storage format of a weight matrix in a checkpoint: codes of few bits, and the scales that dequantize them.
 
     code x scale                  each block of rows x columns has a scale
     (code - zero point) x scale   and, for asymmetric codes, a zero point
     code x (scale x scale)        with double quantization: scales are codes of eight bits, and have scales
 
-Rows are outputs of a GEMM, columns its inner dimension. A block of 0 is all of them.
+Rows are outputs of a GEMM, columns its inner dimension. A block size of 0 means all rows or columns.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import attrs
 from joulemap.domain.weight import OPERATIONS
 
 DYNAMIC: Final = 4
-"""Elementwise operations that quantize an element of an activation: magnitude, maximum, scale, convert."""
+"""Elementwise operations per activation if the scale is computed at run time: magnitude, maximum, scale, convert."""
 
 STATIC: Final = 2
-"""Elementwise operations that quantize an element with a known scale: scale, convert."""
+"""Elementwise operations per activation if the scale is stored: scale, convert."""
 
 NESTED_GROUP: Final = 256
 """Scales that share a second-level scale. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
@@ -33,10 +33,10 @@ int32."""
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """Tensor that is stored for a weight."""
+    """Tensor that a checkpoint stores for a weight."""
 
     suffix: str
-    """Suffix after the name of the weight, as in compressed-tensors; empty for codes in the layout of the weights."""
+    """Text appended to the weight's name, as in compressed-tensors; empty for codes in the layout of the weights."""
     shape: tuple[int, ...]
     dtype: str
     """Name of a torch dtype."""
@@ -44,33 +44,33 @@ class Part:
 
 @attrs.frozen(kw_only=True)
 class PackedFormat:
-    """Format in which a method stores the weights of a GEMM."""
+    """Format in which a checkpoint stores the weights of a GEMM."""
 
     bits: int = attrs.field(validator=(attrs.validators.ge(1), attrs.validators.le(8)))
-    """Bits of a code."""
+    """Bits per weight code."""
     is_float: bool = False
     block: tuple[int, int] = (1, 0)
-    """Rows and columns of weights that share a scale; 0 for all."""
+    """(rows, columns) of weights that share a scale; 0 for all rows or columns."""
     scale: str = "float16"
-    """Dtype of a scale, by its name."""
+    """Name of the dtype of scales."""
     zero_bits: int = 0
-    """Bits of the zero point of a block; 0 without one."""
+    """Bits of a block's zero point; 0 for symmetric codes, which have none."""
     has_order: bool = False
-    """True if each column has the number of its block."""
+    """True if the checkpoint stores the block number of each column, because columns are reordered."""
     is_flat: bool = False
-    """True if blocks run over all weights, row after row."""
+    """True if blocks ignore rows: consecutive weights of the flattened matrix share a scale."""
     is_nested: bool = False
-    """True if scales are codes of eight bits, which share scales in turn."""
+    """True if scales are stored as eight-bit codes with scales of their own."""
     has_global_scale: bool = False
-    """True if all blocks share one more scale."""
+    """True if one more scale applies to the whole matrix."""
     word_bits: int = 8
     """Bits of the words that hold the codes of a row, and the zero points of its blocks."""
     activations: str = ""
-    """Precision to which a GEMM's other operand is quantized; empty if that is unchanged."""
+    """Precision to which a GEMM's activations are quantized; empty if they are unchanged."""
     is_static: bool = False
-    """True if the scale of activations is stored."""
+    """True if the checkpoint stores the scale of activations."""
     label: str = ""
-    """Name of the codes if bits do not determine it: `nf4`."""
+    """Name of the code format if bits do not determine it, such as `nf4`; else empty."""
 
     @property
     def is_widened(self) -> bool:
@@ -79,16 +79,20 @@ class PackedFormat:
 
     @property
     def weight_operations(self) -> int:
-        """Elementwise operations that dequantize a weight: convert or look up, scale, subtract a zero point."""
+        """Elementwise operations that dequantize one weight: convert or look up, scale, subtract a zero point."""
         return int(OPERATIONS) + bool(self.zero_bits)
 
     @property
     def input_operations(self) -> int:
-        """Elementwise operations on an element of a GEMM's input."""
+        """Elementwise operations that quantize one element of a GEMM's input; 0 if it is unchanged."""
         return (STATIC if self.is_static else DYNAMIC) if self.activations else 0
 
     def output_operations(self, columns: int) -> int:
-        """Return the elementwise operations on a result: two scales, or a scale and a sum for each block of columns."""
+        """Return the elementwise operations per GEMM output over `columns` inner elements.
+
+        They apply two scales, or a scale and a sum for each block of columns. The result is 0 if activations are not
+        quantized.
+        """
         if not self.activations:
             return 0
         return 2 * (1 if self.is_widened else math.ceil(columns / (self.block[1] or columns)))

@@ -1,7 +1,7 @@
 """Quantization methods of checkpoints, each with a reader for its `quantization_config`.
 
-Sizes are those that the library of a method stores. Source: transformers, `integrations/`; GPTQModel and AutoAWQ, their
-linear layers (`qweight`, `qzeros`, `scales`, `g_idx`); bitsandbytes, `quantize_4bit` and `int8_vectorwise_quant`.
+Sizes follow the library of each method. Source: transformers, `integrations/`; GPTQModel and AutoAWQ, their linear
+layers (`qweight`, `qzeros`, `scales`, `g_idx`); bitsandbytes, `quantize_4bit` and `int8_vectorwise_quant`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MX_BLOCK: Final = 32
 """Weights that share an eight-bit scale. Source: OCP Microscaling Formats, version 1.0."""
 
 WIDE: Final = 16
-"""Bits from which auto-round leaves a layer unconverted. Source: vllm, `AutoRoundConfig.check_quantized`."""
+"""Minimum bits at which auto-round leaves a layer unconverted. Source: vllm, `AutoRoundConfig.check_quantized`."""
 
 MXFP4: Final = PackedFormat(bits=4, is_float=True, block=(1, MX_BLOCK), scale="float8_e8m0fnu")
 
@@ -80,7 +80,7 @@ def _read_auto_round(settings: Settings) -> Checkpoint:
 
 
 def _read_awq(settings: Settings) -> Checkpoint:
-    bits = settings.read_bits(default=4)
+    bits = settings.read_bits("bits" if "bits" in settings.values else "w_bit", default=4)
     has_zeros = settings.values.get("zero_point", True)
     return Checkpoint(
         method="awq",
@@ -220,7 +220,7 @@ _READERS: Final[dict[str, Callable[[Settings], Checkpoint | None]]] = {
     "quark": read_quark,
     "torchao": read_torchao,
 }
-"""`quant_method` -> reader of its settings, which returns None for unknown settings."""
+"""`quant_method` -> reader of its settings; a reader returns None for settings that it does not support."""
 
 
 def name_method(values: Mapping[str, Any]) -> str:
@@ -231,9 +231,9 @@ def name_method(values: Mapping[str, Any]) -> str:
 
 
 def read_checkpoint(values: Mapping[str, Any], source: str) -> Checkpoint | None:
-    """Return the storage of a checkpoint's weights by its `quantization_config`; None for an unsupported method.
+    """Return how a checkpoint with this `quantization_config` stores its weights; None for an unsupported method.
 
-    Raises ModelError, naming the source, for settings that are missing or make no sense.
+    Raises ModelError, naming the source, for missing or invalid settings.
     """
     method = name_method(values)
     if not method:

@@ -1,7 +1,7 @@
 """Readers for libraries with many schemes: compressed-tensors, NVIDIA Model Optimizer, AMD Quark and torchao.
 
-Sizes are those that a library stores. Source: compressed-tensors, `compressors/`; Model Optimizer, its unified
-checkpoint; torchao, `quantize_`.
+Sizes follow each library. Source: compressed-tensors, `compressors/`; Model Optimizer, its unified checkpoint; torchao,
+`quantize_`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NVFP4: Final = PackedFormat(
 
 
 def read_compressed_tensors(settings: Settings) -> Checkpoint:
-    """Return the storage by `config_groups`; ModelError if no group has weights."""
+    """Return how a checkpoint with these `config_groups` stores weights. Raise ModelError if no group has weights."""
     groups = []
     for group in settings.read_part("config_groups").values():
         weights = group.get("weights") if isinstance(group, Mapping) else None
@@ -53,7 +53,7 @@ def read_compressed_tensors(settings: Settings) -> Checkpoint:
 
 
 def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedFormat:
-    """Return the format of a group; `weights` and `activations` are its QuantizationArgs, `how` its compressor."""
+    """Return the format of a group from its QuantizationArgs (`weights`, `activations`) and compressor name (`how`)."""
     bits = weights.read_bits("num_bits")
     is_float = weights.values.get("type", "int") == "float"
     strategy = weights.values.get("strategy") or ("group" if weights.values.get("group_size") else "tensor")
@@ -100,7 +100,7 @@ _MODELOPT: Final = {
     "NVFP4": NVFP4,
     "W4A16_AWQ": PackedFormat(bits=4, block=(1, GROUP_SIZE)),
 }
-"""`quant_algo` of Model Optimizer -> its format."""
+"""`quant_algo` of Model Optimizer -> format of its weights."""
 
 
 MIXED: Final = "MIXED_PRECISION"
@@ -108,7 +108,7 @@ MIXED: Final = "MIXED_PRECISION"
 
 
 def read_modelopt(settings: Settings) -> Checkpoint | None:
-    """Return the storage by `quant_algo`; None for an unsupported one."""
+    """Return how a checkpoint with this `quant_algo` stores its weights; None for an unsupported algorithm."""
     algorithm = str(settings.values.get("quant_algo")).upper()
     stored = _MODELOPT.get(algorithm)
     if stored is None and algorithm != MIXED:
@@ -132,9 +132,10 @@ def _as_expression(pattern: str) -> str:
 
 
 def read_quark(settings: Settings) -> Checkpoint | None:
-    """Return the storage by `global_quant_config` and the settings of layers; None for an unsupported scheme.
+    """Return how a checkpoint with this `global_quant_config` and these layer settings stores its weights.
 
-    Source: AMD Quark, `QConfig`; vllm, `model_executor/layers/quantization/quark`.
+    Returns None for an unsupported scheme. Source: AMD Quark, `QConfig`; vllm,
+    `model_executor/layers/quantization/quark`.
     """
     whole = _quark_format(settings.read_part("global_quant_config"), settings)
     named: dict[str, PackedFormat | None] = {}
@@ -160,7 +161,7 @@ def read_quark(settings: Settings) -> Checkpoint | None:
 
 
 def _quark_format(values: Mapping[str, Any], settings: Settings) -> PackedFormat | None:
-    """Return the format of a layer's Quark configuration; None if it has no weights or an unknown kind."""
+    """Return the format of a layer's Quark configuration; None if it has no weights or an unsupported dtype."""
     weight = values.get("weight")
     if not isinstance(weight, Mapping):
         return None
@@ -187,7 +188,7 @@ def _quark_format(values: Mapping[str, Any], settings: Settings) -> PackedFormat
 
 
 _QUARK: Final = {"fp8": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4, "fp4": 4, "mxfp4": 4, "mxfp6": 6, "fp6": 6}
-"""Beginning of a Quark dtype's name -> bits."""
+"""Prefix of the name of a Quark dtype -> bits."""
 
 
 _TORCHAO: Final = {
@@ -200,15 +201,15 @@ _TORCHAO: Final = {
         bits=8, is_float=True, block=(0, 0), scale="float32", activations="fp8"
     ),
 }
-"""Configuration of torchao, without case, `_` and `Config` -> its format."""
+"""torchao configuration, in lower case without `_` and `Config` -> format of its weights."""
 
 
 _GRANULARITIES: Final = {"PerRow": (1, 0), "PerTensor": (0, 0)}
-"""Granularity of torchao -> block that shares a scale."""
+"""torchao granularity -> (rows, columns) of a block that shares a scale; 0 for all."""
 
 
 def read_torchao(settings: Settings) -> Checkpoint | None:
-    """Return the storage by `quant_type`; None for an unsupported one."""
+    """Return how a checkpoint with this `quant_type` stores its weights; None for an unsupported type."""
     kind = settings.values.get("quant_type")
     change = settings.read_part("quant_type_kwargs")
     if isinstance(kind, Mapping):

@@ -4,7 +4,7 @@
     w[expert]  w.t()  w.to(dtype)           ──► the same weight, or a part of it, still packed
     anything else                           ──► dequantized first
 
-It has the shape and the dtype of the wide weight and no storage, so that code that asks for these gets an answer.
+A packed parameter has no storage. It reports the shape and dtype of the original weight to code that asks for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Named = Mapping[str, Any]
 
 
 class PackedWeight(nn.Parameter):
-    """Weight of two dimensions, or of one more for experts, with its stored tensors."""
+    """Weight matrix, or one matrix per expert, with the tensors that a checkpoint stores for it."""
 
     parts: tuple[Tensor, ...]
     stored: PackedFormat
@@ -35,7 +35,9 @@ class PackedWeight(nn.Parameter):
     def of(
         cls, shape: Sequence[int], dtype: torch.dtype, parts: Iterable[Tensor], stored: PackedFormat
     ) -> PackedWeight:
-        """Return a weight that multiplies like one of this shape and dtype."""
+        """Return a weight with stored tensors `parts` and format `stored`; `shape` and `dtype` are those reported to
+        models.
+        """
         with _disable_current_modes(), torch._C.DisableTorchFunctionSubclass():
             wide = torch.empty(tuple(shape), dtype=dtype, device="meta")
             made: PackedWeight = torch.Tensor._make_subclass(cls, wide, False)
@@ -44,7 +46,7 @@ class PackedWeight(nn.Parameter):
 
     @classmethod
     def store(cls, wide: Tensor, stored: PackedFormat, *, is_transposed: bool = False) -> PackedWeight:
-        """Return a weight in its stored format; `is_transposed` if its outputs are along the last dimension."""
+        """Return a wide weight in a stored format. With `is_transposed`, the last dimension is its outputs."""
         *experts, rows, columns = wide.shape
         layout = stored.lay_out(*((columns, rows) if is_transposed else (rows, columns)))
         with _disable_current_modes():
@@ -53,12 +55,14 @@ class PackedWeight(nn.Parameter):
         return cls.of(wide.shape, wide.dtype, parts, stored)
 
     def reshaped(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> PackedWeight:
-        """Return the same weight with its sizes in another order, or with another apparent dtype."""
+        """Return the same stored tensors as a weight that reports another shape or dtype."""
         return PackedWeight.of(shape, dtype or self.dtype, self.parts, self.stored)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Given = (), kwargs: Named | None = None) -> Any:
-        """Return the result of a function of packed weights; see the module."""
+        """Return the result of a function of packed weights, which are dequantized unless the function works on packed
+        ones.
+        """
         kwargs = kwargs or {}
         name = func.__name__ if hasattr(func, "__name__") else ""
         name = f"get {func.__self__.__name__}" if name == "__get__" else name
@@ -72,7 +76,7 @@ class PackedWeight(nn.Parameter):
 
 
 def name_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield (name, tensor) of the stored parts of a parameter or buffer: itself, unless it is packed or sparse."""
+    """Yield (name, tensor) for each stored tensor of a packed or sparse parameter or buffer, or once for any other."""
     if isinstance(tensor, PackedWeight):
         layout = tensor.stored.lay_out(1, 1)
         yield from ((f"{name}{part.suffix}", held) for part, held in zip(layout, tensor.parts, strict=True))
@@ -118,7 +122,7 @@ def _grouped(x: Any, weight: Any, offs: Any = None, bias: Any = None, **_named: 
 
 
 def _multiply(kind: str, x: Tensor, weight: PackedWeight, columns: int, *more: Any) -> Any:
-    """Return x times a weight with `columns` outputs, as one call."""
+    """Return x times a packed weight with `columns` outputs, recorded as one call."""
     stored = weight.stored
     per_weight, way = (stored.weight_operations, "packed") if stored.is_widened else (0, "scaled")
     counts = [per_weight, stored.input_operations, stored.output_operations(x.shape[-1])]
@@ -137,7 +141,7 @@ def _swap_last(weight: PackedWeight) -> Any:
 
 
 def _take(weight: Any, index: Any) -> Any:
-    """Return the weight of one expert, or of several."""
+    """Return the packed weight of the selected expert or experts; NotImplemented for any other index."""
     if not isinstance(weight, PackedWeight) or weight.dim() != 3 or not isinstance(index, int | Tensor):
         return NotImplemented
     shape = [*weight.shape[1:]]
@@ -149,7 +153,7 @@ def _take(weight: Any, index: Any) -> Any:
 
 
 def _convert(weight: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the weight with another apparent dtype."""
+    """Return the packed weight with another reported dtype."""
     if not isinstance(weight, PackedWeight):
         return NotImplemented
     given = [*args, *kwargs.values()]
@@ -180,7 +184,9 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
        {"float": "float32", "half": "float16", "bfloat16": "bfloat16"}.items()},
     **dict.fromkeys(("contiguous", "clone", "detach", "get data", "cuda", "cpu", "requires_grad_"), _same),
 }  # fmt: skip
-"""Name of a function or attribute -> its implementation; NotImplemented if the weight is to be dequantized."""
+"""Function or attribute name -> implementation for packed weights. NotImplemented means that weights are dequantized
+first.
+"""
 
 _FACTS: Final = frozenset(
     {

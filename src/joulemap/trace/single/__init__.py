@@ -1,7 +1,7 @@
 """Single operators as workloads, without torch: the calls of their modules, counted as a trace counts them.
 
-Sizes of an operator are those of one sample of the workload. A batch multiplies the size that grows with it: m of
-`gemm`, b of `bmm`, rows of operators with rows, elements of `elementwise`, and for all others their own batch.
+The sizes in an operator's name are those of one sample. A batch size multiplies the size that grows with the batch: m
+of `gemm`, b of `bmm`, rows of operators with rows, elements of `elementwise`, and otherwise `batch`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from joulemap.trace.single.routing import route
 from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
-"""Second operand of a binary operator that is given a number, such as the exponent of a square."""
+"""Number that is the second operand of a binary operator, such as the exponent of a square."""
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
@@ -43,15 +43,15 @@ class SingleCall:
     args: tuple[Any, ...]
     output: Shape
     cost: Cost | None = None
-    """Cost of a kernel without an ATen operator."""
+    """Cost of a kernel that is no ATen operator; None to use the formula of `aten`."""
 
     @property
     def held(self) -> tuple[Held, ...]:
-        """Tensors that the call reads."""
+        """Tensors that the call reads: inputs and weights."""
         return tuple(one for one in self.args if isinstance(one, Held))
 
     def count(self) -> Cost:
-        """Return the cost that the tracer's formula gives the operator."""
+        """Return the cost of the call, by the same formula as in a trace."""
         if self.cost is not None:
             return self.cost
         outputs: Any = (Held(self.output),)
@@ -59,13 +59,15 @@ class SingleCall:
 
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return the fused workload of an operator at a batch; UsageError for counts beyond the database's range."""
+    """Return the fused workload of an operator at a batch size. Raise UsageError for counts beyond the database's
+    range.
+    """
     parts = break_up(operator, batch)
     return check_counts(form(operator, batch, key, parts.operators, parts.flows, parts.pattern))
 
 
 def check_counts(workload: Workload) -> Workload:
-    """Return a workload; UsageError for counts whose sums exceed the database's range."""
+    """Return a workload unchanged. Raise UsageError if the sums of its counts exceed the database's range."""
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -81,12 +83,12 @@ def check_counts(workload: Workload) -> Workload:
 
 
 def break_up(operator: SingleOperator, batch: int) -> Parts:
-    """Return the operators of one call and its flows, in the order of its arguments and results."""
+    """Return the operators of one call with its tensors, in the order of the call's arguments and results."""
     return _PARTS.get(operator.kind, _single)(operator, batch)
 
 
 def describe_examples() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
-    """Return an example of each kind of single operator by name, in the form of a listed model and its workload."""
+    """Return the name of an example of each kind of single operator -> (its model entry, its workload's sizes)."""
     found = {}
     for name in EXAMPLES.values():
         operator = find_operator(name)
@@ -161,7 +163,9 @@ def _embedding(operator: SingleOperator, batch: int) -> SingleCall:
 
 
 def _rotary(operator: SingleOperator, batch: int) -> SingleCall:
-    """Return the rotary embedding of queries and keys: x cos + y sin of each two elements, with angles from a table."""
+    """Return the rotary embedding of queries and keys: x cos + y sin for each pair of elements, with angles from a
+    table.
+    """
     rows, width = batch * operator.size("rows"), operator.size("head_dim")
     turned = rows, operator.size("heads") + operator.size("kv_heads"), width
     cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * math.prod(turned))
@@ -206,7 +210,7 @@ def _global_avg_pool(operator: SingleOperator, batch: int) -> SingleCall:
 
 
 def _collective(operator: SingleOperator, batch: int) -> SingleCall:
-    """Return the part of a collective on one of several devices, which stores or sums a part of the whole."""
+    """Return the part of a collective that runs on one device, which stores or sums a part of the whole tensor."""
     whole, devices = batch * operator.size("elements"), operator.size("devices")
     part = -(-whole // devices)
     is_sum = operator.kind in ("all_reduce", "reduce_scatter")
@@ -238,11 +242,11 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], SingleCall]]] = {
     "global_avg_pool": _global_avg_pool,
     **dict.fromkeys(COLLECTIVES, _collective),
 }
-"""Kind -> function that makes its call; attention and experts consist of three operators each."""
+"""Kind of single operator -> function that makes its call; `_PARTS` has the other kinds."""
 
 
 def _single(operator: SingleOperator, batch: int) -> Parts:
-    """Return one call that reads inputs and weights and writes one output."""
+    """Return the parts of an operator that is a single call with one output."""
     call = _CALLS[operator.kind](operator, batch)
     cost, output = call.count(), Held(call.output)
     most = output.byte_count if cost.gathers else LARGEST
@@ -254,9 +258,9 @@ def _single(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _attention(operator: SingleOperator, batch: int) -> Parts:
-    """Return scores, softmax and weighted sum, which one call computes; grouped heads share one read of their keys.
+    """Return the parts of attention: scores, softmax and weighted sum in one call. Grouped heads read their keys once.
 
-    Latent keys contain the values as their first elements, which are read with them.
+    Latent keys contain the values as their first elements, so reading keys reads the values too.
     """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
@@ -291,9 +295,9 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _keys(operator: SingleOperator) -> tuple[int, int]:
-    """Return (available keys, number of query-key pairs).
+    """Return (keys that any query sees, number of query-key pairs).
 
-    With a window, a query sees the keys of its window up to itself; without one, all keys.
+    With a window, a query sees itself and the keys before it within the window; without one, all keys.
     """
     rows, cached, window = (operator.size(name) for name in ("queries", "cached", "window"))
     if not window or cached + rows <= window:
@@ -304,9 +308,9 @@ def _keys(operator: SingleOperator) -> tuple[int, int]:
 
 
 def _experts(operator: SingleOperator, batch: int) -> Parts:
-    """Return both GEMMs of a mixture's experts and the gate between them, which one call computes.
+    """Return the parts of a mixture of experts: two GEMMs and the gate between them, in one call.
 
-    The GEMMs process the choices that fall on this device, and read the experts that these choices hit. The gate has a
+    The GEMMs process the choices that fall on this device, and read the weights of the experts chosen. The gate has a
     row for each choice, because a kernel also passes over the choices of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")

@@ -1,4 +1,4 @@
-"""Data flow between the calls of a single operator, and the workload that they form."""
+"""Tensors that flow between the calls of a single operator, and the workload of these calls."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from joulemap.trace.formula import Cost
 
 DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
-"""Bytes of an element as traced; a precision scales them."""
+"""Bytes of a floating-point element in a workload; the precision of a run scales them."""
 
 WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "int8": 1, "uint8": 1, "bfloat16": 2}
 """Dtype -> bytes of an element."""
 
 LARGEST: Final = 2**60
-"""Maximum of any count; the sums of the store have 63 bits."""
+"""Maximum of any count; the database sums in signed 64-bit integers."""
 
 LEARNED: Final = ("weight", "bias", "up", "down", "up_bias", "down_bias", "decay", "skip", "step_bias")
-"""Names of trained parameters; the statistics of a batch normalization are none."""
+"""Names of trained parameters; statistics of batch normalization are not trained."""
 
 Shape = tuple[int, ...]
 
 
 @frozen
 class Held:
-    """Tensor of a call; formulas see its shape."""
+    """Tensor that a call reads or writes; formulas use only its shape."""
 
     shape: Shape
     name: str = ""
@@ -39,34 +39,34 @@ class Held:
 
     @cached_property
     def byte_count(self) -> int:
-        """Bytes as traced."""
+        """Bytes of the tensor before a precision scales them."""
         return WIDTHS[self.dtype] * math.prod(self.shape)
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element whose width depends on the precision; 0 for other elements."""
+        """Bytes of an element that the precision scales; 0 for dtypes of fixed width."""
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
 def make_operator(aten: str, cost: Cost, output: Shape, name: str, module_path: str = "") -> Operator:
-    """Return an operator of a workload."""
+    """Return the workload operator for an ATen operator with this cost and output shape."""
     return cost.operator(name, module_path, f"aten.{aten}", output, DTYPE)
 
 
 @frozen
 class Flow:
-    """Tensor in a workload of successive calls, with the calls that make and read it."""
+    """Tensor between successive operators of a workload, with the operators that write and read it."""
 
     held: Held
     maker: int | None = None
-    """Call that makes the tensor; None for an input from outside."""
+    """Index of the operator that writes the tensor; None for inputs and weights."""
     reader: int | None = None
-    """Call that reads the tensor; None for a result of the last one."""
+    """Index of the operator that reads the tensor; None for a result of the workload."""
     most_bytes: int = LARGEST
-    """Maximum bytes that are read of the tensor."""
+    """Maximum bytes of the tensor that its reader reads."""
 
     def accesses(self, tensor_index: int) -> Iterator[Access]:
-        """Yield the write and the read of the tensor."""
+        """Yield the accesses that write and read the tensor."""
         is_hidden = self.maker is not None and self.reader is not None
         read_as = "weight" if self.held.name else "input"
         for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
@@ -85,11 +85,11 @@ class Flow:
 
 @frozen
 class Parts:
-    """Operators and flows of one call."""
+    """Operators of one call, with the tensors that flow between them."""
 
     operators: tuple[Operator, ...]
     flows: tuple[Flow, ...]
-    """Flows in the order of the call's arguments and results."""
+    """Tensors in the order of the call's arguments and results."""
     pattern: str
 
 
@@ -101,7 +101,9 @@ def form(
     flows: Sequence[Flow],
     pattern: str,
 ) -> Workload:
-    """Return the workload of one call's operators; `flows` are in the order of the call's arguments and results."""
+    """Return a workload of these operators, fused into one subgraph; `flows` keep the order of the arguments and
+    results.
+    """
     last = len(operators) - 1
     listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
     number = {id(one): index for index, one in enumerate(listed)}

@@ -24,11 +24,14 @@ from joulemap.domain.operator.name import POWER_LAW
 from joulemap.trace.formula.product import hit_count
 
 REACH: Final = 0.8
-"""Ratio of the largest of d numbers, for d from 2 to 64, to its limit for large d, in deviations."""
+"""Ratio of the expected largest of d normal numbers (2 <= d <= 64) to its limit sqrt(2 ln d), both in deviations."""
 
 
 def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tuple[int, int]:
-    """Return (choices that fall on a device, experts of the device that are hit): at least one of each."""
+    """Return (choices that fall on one device, distinct experts of this device that are chosen), each at least one.
+
+    `taken` is experts per token, `held` experts per device.
+    """
     choices, devices = tokens * taken, experts // held
     if routing.startswith(POWER_LAW):
         share, hit = _skewed(tokens, choices, experts, devices, float(routing.removeprefix(POWER_LAW)))
@@ -42,7 +45,7 @@ def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tup
 
 
 def _skewed(tokens: int, choices: int, experts: int, devices: int, power: float) -> tuple[float, float]:
-    """Return (load of the busiest device over the mean, experts that are hit on all devices)."""
+    """Return (load of the busiest device divided by the mean, distinct experts chosen on all devices)."""
     power = power + 1e-6 if power == 1.0 else power
     spread = max(0.8 * tokens, 1.01) if choices > experts else 200.0
     whole = (1.0 - spread ** (1.0 - power)) / (power - 1.0)

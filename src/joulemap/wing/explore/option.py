@@ -15,7 +15,7 @@ from joulemap.system.record import frozen
 
 
 def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
-    """Return an option for a limit; by default there is no limit."""
+    """Return an option for a limit, which is empty by default."""
     return option("", description, metavar=metavar, shown=False, panel=LIMITS, is_advanced=is_advanced)
 
 
@@ -89,14 +89,14 @@ class DesignOptions:
     max_die_cost: str = _limit("Maximum cost of the die, e.g. 20USD.", "PRICE", is_advanced=True)
 
     def list_design_options(self) -> list[str]:
-        """Return the given options that apply only to designs, not to unchanged chips of the catalogue."""
+        """Return the names of the given options that apply only to designs, not to existing chips."""
         names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
         default = DesignOptions()
         given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
         return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
 
     def keywords(self) -> dict[str, Any]:
-        """Return the settings of these options as keywords; UsageError names an option that cannot be read."""
+        """Return the options as keyword arguments of `explore`; UsageError names an option that cannot be read."""
         from joulemap.domain.settings import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
@@ -117,7 +117,10 @@ class DesignOptions:
 
 
 def read_area(text: str) -> float | None:
-    """Return an area such as `100mm2` or `1cm2` in mm2; None for an empty text, UsageError for another unit or none."""
+    """Return an area such as `100mm2` or `1cm2` in mm2; None for an empty text.
+
+    Raise UsageError for a number without a unit of area.
+    """
     if not text:
         return None
     for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):

@@ -22,7 +22,7 @@ from joulemap.wing.explore.lake.footer import Footer
 from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
 SPELLED: Final = {full: short for short, full in SHORT.items()}
-"""Full constant name -> the short one that options use."""
+"""Full name of a constant -> short name, as options use it."""
 
 TITLE: Final = Template("{path}: {content}")
 CONTENT: Final = Template("{points:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")
@@ -41,12 +41,12 @@ STATES: Final = {
 """State of a file -> its meaning."""
 
 WORKED_ON_S: Final = 900.0
-"""Seconds after its last byte during which another machine may still write an unfinished file; a shard takes a few."""
+"""Seconds without a write after which a file unfinished by another machine is garbage; a shard takes a few seconds."""
 
 
 @frozen(kw_only=True)
 class ListedShard:
-    """File of a lake."""
+    """Row of the table of a lake's files."""
 
     state: str = described("whole, stale, damaged, twice or unfinished")
     model: str = described("models of its points, separated by commas; empty if its footer is not read")
@@ -71,10 +71,10 @@ class LakeAnswer(Answer):
     """Number of files removed."""
     removed_bytes: int = 0
     is_clean: bool = False
-    """True if only garbage is listed."""
+    """True if the answer lists garbage instead of all files."""
 
     def count(self, state: str) -> int:
-        """Return the number of files in a state."""
+        """Return the number of listed files in a state, such as `stale`."""
         return sum(one.state == state for one in self.shards)
 
     @property

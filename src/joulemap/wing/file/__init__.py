@@ -6,5 +6,5 @@ from joulemap.system.wing import Wing
 
 
 def register() -> Wing:
-    """Return the contributions of this wing to the core."""
+    """Return the model names that this wing adds to the core."""
     return Wing(name="file", parts={"models": "joulemap.wing.file.name:NAMES"})

@@ -1,4 +1,4 @@
-"""Workload of a file's graph: its calls in order."""
+"""Conversion of a file's graph into a workload: its operators in order, with their reads and writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CELLS: Final[Mapping[str, tuple[str, int, int, int]]] = {
     "LSTM": ("lstm", 4, 14, 5), "GRU": ("gru", 3, 11, 3), "RNN": ("rnn_tanh", 1, 1, 1),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": ("lstm", 4, 14, 5),
 }  # fmt: skip
-"""Operator -> ATen operator, gates, elementwise and special operations of a unit and step."""
+"""Recurrent operator -> ATen operator, gates, and elementwise and special operations per unit and step."""
 
 PEEPHOLES: Final = 7
 """Index of the ONNX LSTM input with peephole weights (from the cell to its gates), which have no formula."""
@@ -30,7 +30,7 @@ PEEPHOLES: Final = 7
 
 @frozen(kw_only=True)
 class Layer:
-    """Recurrent layer with one direction or two: one GEMM of all inputs, then a scan over the steps, as traced.
+    """Recurrent layer with one direction or two: one GEMM of all inputs, then a scan over the steps, as in a trace.
 
         LSTM of ONNX: W and R hold all gates of each direction     LSTM of TFLite: a matrix for each gate
 
@@ -39,24 +39,24 @@ class Layer:
 
     source: Value
     inputs: tuple[Value, ...]
-    """Weights of the GEMM of all inputs."""
+    """Weights of the GEMM that multiplies the inputs of all steps."""
     states: tuple[Value, ...]
-    """Weights of the GEMM of each step."""
+    """Weights of the GEMM that multiplies the state in each step."""
     biases: tuple[Value, ...]
     has_two_biases: bool
-    """True if both GEMMs have a bias, in the same tensors."""
+    """True if both GEMMs have a bias; `biases` then contains the biases of both."""
     kept: tuple[Value, ...]
-    """Initial states."""
+    """Initial hidden and cell states."""
     directions: int
     step_count: int
     row_count: int
-    """Rows of the GEMM of all inputs: steps x sequences."""
+    """Rows of the GEMM that multiplies the inputs of all steps: steps x sequences."""
     width: int
-    """Units of a direction."""
+    """Hidden units per direction."""
 
 
 def read_layer(node: Node) -> Layer:
-    """Return the layer of a node; ModelError for weights that the counts do not cover."""
+    """Return the recurrent layer of a node; ModelError for weights whose use has no formula."""
     x = node.given(0)
     if len(x.shape) != 3:
         raise ModelError(f"{node.op} {node.name!r} has an input of the shape {x.shape}, expected three axes")
@@ -101,7 +101,7 @@ def _present(values: Sequence[Value | None]) -> tuple[Value, ...]:
 
 
 def add_recurrence(made: Assembly, node: Node, path: str) -> None:
-    """Add the GEMMs and the scans of a recurrent layer."""
+    """Add the GEMMs and the scans of a recurrent node to a workload."""
     layer = read_layer(node)
     aten, gates, elementwise_count, special_count = CELLS[node.op]
     rows, columns, inner, width = layer.row_count, gates * layer.width, layer.source.shape[-1], layer.width
@@ -141,11 +141,11 @@ def add_recurrence(made: Assembly, node: Node, path: str) -> None:
 
 
 EVERY: Final = {**RULES, **LITE_RULES}
-"""Operator of any format -> rule; no name occurs in both formats."""
+"""Operator of ONNX or TFLite -> rule of its ATen call; no name occurs in both formats."""
 
 
 def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: tuple[str, ...]) -> Workload:
-    """Return the workload of a graph, not yet fused; ModelError for an operator that has no formula."""
+    """Return the workload of a graph, before fusion; ModelError for an operator that has no formula."""
     made = Assembly()
     for value in program.inputs:
         made.own(value, "input")
@@ -175,7 +175,7 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
 
 
 def find_path(node: Node) -> str:
-    """Return the module of a node: by the name of its weight, else by the node's own name."""
+    """Return the path of a node's module, from the name of its weight, else from its own name."""
     for value in node.inputs[1:3]:
         if value is not None and value.is_weight and value.name.endswith((".weight", ".bias")):
             return value.name.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Operators and memory of a workload in the making: the reads and writes of each call, and the views between.
+"""Builder of a workload: operators, the memory that they read and write, and views of it.
 
 A value is a view where ATen would make one: its elements lie in the memory of another value at other strides. A reshape
 that the strides do not allow copies, as in PyTorch.
@@ -22,7 +22,7 @@ from joulemap.wing.file.rewrite import ATTENTION
 from joulemap.wing.file.value import Node, Value
 
 ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
-"""Operators of attention, which are counted as three."""
+"""Attention operators, each of which is counted as three: scores, softmax and weighted sum."""
 
 INDICES: Final = frozenset({"int64", "int32", "uint64", "uint32", "bool", "string"})
 """Dtypes of stored tensors that are positions, sizes and masks rather than learned numbers."""
@@ -32,13 +32,13 @@ Strides = tuple[int, ...]
 
 @attrs.define(eq=False)
 class Place:
-    """Memory of a value."""
+    """Location of a value's elements in memory."""
 
     base: int
-    """Index of the tensor that owns the memory."""
+    """Index of the tensor that owns the memory; a view has the index of another tensor."""
     strides: Strides
     index: int = -1
-    """Index of the value's own tensor."""
+    """Index of the tensor that a value has for itself; -1 for none."""
 
 
 def lie_densely(shape: Sequence[int]) -> Strides:
@@ -51,9 +51,9 @@ def lie_densely(shape: Sequence[int]) -> Strides:
 
 
 def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> Strides | None:
-    """Return the strides at which a tensor is seen with another shape; None if it must be copied.
+    """Return the strides of a tensor's memory under another shape; None if a reshape must copy.
 
-    Dimensions that are split or merged must follow one another in memory. Source: ATen, `computeStride`.
+    Dimensions that are split or merged must be adjacent in memory. Source: ATen, `computeStride`.
     """
     if not shape or 0 in shape:
         return lie_densely(wanted)
@@ -77,23 +77,23 @@ def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> St
 
 @attrs.define
 class Assembly:
-    """Workload under construction."""
+    """Builder of a workload from a file's graph."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)
     accesses: list[Access] = attrs.field(factory=list)
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
     places: dict[int, Place] = attrs.field(factory=dict)
-    """id of a value -> its memory."""
+    """id() of a value -> its location in memory."""
     held: list[Value] = attrs.field(factory=list)
     names: Counter[str] = attrs.field(factory=Counter)
     makers: dict[int, int] = attrs.field(factory=dict)
-    """Index of a tensor -> the operator that makes it."""
+    """Index of a tensor -> index of the operator that writes it."""
     items: list[int] = attrs.field(factory=list)
-    """Index of a tensor -> bytes of an element that a precision scales."""
+    """Bytes per element of each tensor that scale with precision; 0 for tensors of fixed width."""
 
     def place(self, value: Value) -> Place:
-        """Return the memory of a value; memory of an input or a weight is created when it is first read."""
+        """Return the location of a value; an input or a weight gets memory at its first use."""
         found = self.places.get(id(value))
         if found is None:
             if not (value.is_input or value.is_weight):
@@ -103,7 +103,7 @@ class Assembly:
         return found
 
     def own(self, value: Value, role: str, producer: int | None = None, byte_count: int | None = None) -> Place:
-        """Return new memory for a value."""
+        """Give a value a tensor and memory of its own, and return its location."""
         index = len(self.tensors)
         self.tensors.append(
             Tensor(
@@ -123,7 +123,7 @@ class Assembly:
         return found
 
     def see(self, value: Value, base: Place, strides: Strides) -> None:
-        """Make a value a view of other memory."""
+        """Make a value a view of the memory at `base`."""
         self.held.append(value)
         self.places[id(value)] = Place(base.base, strides, base.base)
 
@@ -139,7 +139,10 @@ class Assembly:
         return len(self.operators) - 1
 
     def read(self, operator: int, values: Iterable[Value], limits: dict[int, int] | None = None) -> None:
-        """Record the values that an operator reads, each memory at most once."""
+        """Record the values that an operator reads; bytes that two values share count once.
+
+        `limits` is id() of a value -> maximum bytes read, as for a gather.
+        """
         most = limits or {}
         read: dict[int, tuple[Value, int]] = {}
         for value in values:
@@ -157,7 +160,7 @@ class Assembly:
             self.access(operator, base, role, size, value.item_bytes)
 
     def access(self, operator: int, base: int, role: str, size: int, item_bytes: int) -> None:
-        """Add the traffic of an operator on a tensor."""
+        """Record that an operator reads or writes `size` bytes of a tensor."""
         self.accesses.append(
             Access(
                 operator_index=operator,
@@ -176,13 +179,15 @@ class Assembly:
             self.access(operator, place.base, "output", value.byte_count, value.item_bytes)
 
     def write_part(self, operator: int, value: Value, share: int) -> None:
-        """Record that an operator writes one of `share` equal parts of a value, after those that wrote the others."""
+        """Record that an operator writes one of `share` equal parts of a value, after other operators wrote parts
+        before it.
+        """
         place = self.places.get(id(value)) or self.own(value, "activation", operator)
         self.makers[place.base] = operator
         self.access(operator, place.base, "output", value.byte_count // share, value.item_bytes)
 
     def add_view(self, node: Node, call: AtenCall, path: str) -> None:
-        """Add an operator that renames memory, or its copy if the layout requires one."""
+        """Add a view for an operator that moves no data; a copy where the memory layout requires one."""
         source = node.given(0)
         place = self.place(source)
         for output in node.outputs[: None if call.aten == "split" else 1]:
@@ -199,7 +204,7 @@ class Assembly:
             self.see(output, place, strides)
 
     def add_call(self, node: Node, found: AtenCall, path: str, own: bool) -> None:
-        """Add an operator that computes or moves."""
+        """Add an operator that computes or moves data, with its reads and writes."""
         outputs = node.outputs
         seen = [Turned(outputs[0], shape=found.output_shape), *outputs[1:]] if found.output_shape else outputs
         call = Call(found.args, {}, tuple(seen))  # type: ignore[arg-type]
@@ -214,7 +219,7 @@ class Assembly:
         self.write(operator, outputs)
 
     def add_attention(self, node: Node, path: str) -> None:
-        """Add the scores, the softmax and the weighted sum of attention."""
+        """Add the three operators of attention: scores, softmax and weighted sum."""
         query, key, value, mask = (node.value(index) for index in range(4))
         if query is None or key is None or value is None:
             raise ModelError(
@@ -244,9 +249,10 @@ class Assembly:
 
 
 def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of queries by heads, the number of keys, and the width of a head's values.
+    """Return the shape of the queries (batch, heads, rows, width), the number of keys, and the width of a head's
+    values.
 
-    Queries, keys and values lie by heads, or side by side for all heads, whose number is then an attribute.
+    If the heads are not an axis of the operands, an attribute of the node states their number.
     """
     if node.op == ATTENTION:
         return query.shape, key.shape[-1] if node.attributes["keys_last"] else key.shape[-2], value.shape[-1]
@@ -263,12 +269,12 @@ def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tup
 
 
 def _touched(value: Value, strides: Strides) -> int:
-    """Return the bytes of memory that a value covers: elements at a stride of 0 are one."""
+    """Return the bytes of memory that a value covers; elements repeated by a stride of 0 count once."""
     return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
 
 
 def _find_strides(call: AtenCall, source: Value, place: Place, output: Value) -> Strides | None:
-    """Return the strides of a view; None if it must be a copy."""
+    """Return the strides of an operator's output as a view; None if it must be a copy."""
     strides = place.strides
     if call.aten == "permute":
         return tuple(strides[one] for one in call.args[1])
@@ -290,7 +296,7 @@ def _find_strides(call: AtenCall, source: Value, place: Place, output: Value) ->
 
 
 def _list_values(args: Iterable[Any]) -> Iterable[Value]:
-    """Yield the tensors among arguments; a known number of one element is a scalar argument without memory."""
+    """Yield the tensors among the arguments of a call, including those in lists; numbers are skipped."""
     for one in args:
         if isinstance(one, Turned):
             yield one.value

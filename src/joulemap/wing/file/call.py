@@ -1,7 +1,7 @@
-"""ATen call of each operator of ONNX, so that the formulas of the tracer count it.
+"""ATen call of each ONNX operator, so that the formulas of the tracer apply to it.
 
-A rule returns the call, with `is_view` for an operator that only renames memory. It returns None for an operator that
-leaves its input as it is.
+A rule returns the call, with `is_view` for an operator that moves no data. It returns None for an operator that leaves
+its input unchanged.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from joulemap.wing.file.value import Node, Value
 
 @frozen
 class AtenCall:
-    """Call of an operator, with its arguments by position."""
+    """ATen call that is equivalent to an operator of a file, with positional arguments."""
 
     aten: str
     args: tuple[Any, ...]
     is_view: bool = False
     output_shape: tuple[int, ...] = ()
-    """Shape of the output in the layout of ATen; empty if the file has that layout."""
+    """Shape of the output in ATen's layout; empty if the file uses the same layout."""
 
 
 Rule = Callable[[Node], AtenCall | None]
@@ -35,7 +35,7 @@ def _pairs(node: Node, name: str, rank: int, default: int) -> list[int]:
 
 
 def _window(node: Node, rank: int) -> tuple[list[int], list[int], list[int]]:
-    """Return strides, padding and dilations; padding is the one at the beginning of each axis."""
+    """Return (strides, padding, dilations) of a convolution or pooling; padding is that at the start of each axis."""
     pads = _pairs(node, "pads", 2 * rank, 0)
     return _pairs(node, "strides", rank, 1), pads[:rank], _pairs(node, "dilations", rank, 1)
 
@@ -58,7 +58,7 @@ def _transposed(node: Node) -> AtenCall:
 
 
 class Turned:
-    """Operand of a GEMM in ATen's shape; it shares the original's memory."""
+    """View of an operand with the shape that ATen expects."""
 
     def __init__(self, value: Value, *, turns: bool = False, shape: tuple[int, ...] = ()) -> None:
         self.value = value
@@ -90,10 +90,10 @@ def _packed_product(node: Node) -> AtenCall:
 
 
 def _einsum(node: Node) -> AtenCall:
-    """Return the call of an einsum over two tensors. Indices in both and in the result are groups; indices only in both
-    are summed.
+    """Return the call of an einsum over two tensors, as a batched GEMM.
 
-    A sum over an index of one tensor alone, and more than two tensors, have no rule.
+    Indices of both tensors are batch axes if the result has them, else they are summed. Sums over an index of one
+    tensor, and other numbers of tensors, have no rule.
     """
     equation = str(node.attributes["equation"]).replace(" ", "")
     left, _, result = equation.partition("->")
@@ -123,7 +123,7 @@ def _einsum(node: Node) -> AtenCall:
 
 
 def plain(aten: str, *positions: int) -> Rule:
-    """Return the rule of an operator whose ATen call takes these inputs, or the first one."""
+    """Return a rule for operators whose ATen call takes the inputs at these positions, by default the first input."""
     return lambda node: AtenCall(aten, tuple(node.value(one) for one in positions or (0,)))
 
 
@@ -132,7 +132,7 @@ def _binary(aten: str) -> Rule:
 
 
 def _number(value: Value | None) -> Any:
-    """Return the number of a known value of one element; any other value itself."""
+    """Return the number if a value is a known scalar, else the value itself."""
     if value is not None and value.known is not None and value.known.size == 1 and value.is_weight:
         found = value.known.reshape(-1)[0].item()
         return int(found) if isinstance(found, float) and found == int(found) and abs(found) < 2**31 else found
@@ -286,7 +286,7 @@ VIEWED: Final[Mapping[str, str]] = {
     "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
     "Expand": "expand",
 }  # fmt: skip
-"""Operator of ONNX that renames memory if the layout permits, else copies -> ATen call."""
+"""ONNX operator that is a view if the memory layout permits, else a copy -> its ATen call."""
 
 RULES: Final[Mapping[str, Rule]] = {
     **{op: plain(aten) for op, aten in ELEMENTWISE.items()},
@@ -316,11 +316,14 @@ RULES: Final[Mapping[str, Rule]] = {
     "ScatterElements": plain("scatter", 0, 1, 2), "GridSample": plain("grid_sampler_2d", 0, 1),
     "Trilu": plain("tril"), "BiasGelu": plain("gelu", 0, 1),
 }  # fmt: skip
-"""Operator of ONNX -> rule. Source: the operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
+"""ONNX operator -> rule of its ATen call. Source: operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
 
 
 def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
-    """Return the call of a node, None if it does not change its input; ModelError for an operator without a rule."""
+    """Return the ATen call of a node; None if the node does not change its input.
+
+    Raise ModelError for an operator without a rule.
+    """
     rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")

@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 1_000_000
 
 MOST_UNROLLED: Final = 20_000
-"""Maximum operators of all steps of loops."""
+"""Maximum operators that unrolling all loops of a file may add."""
 
 IDLE: Final = frozenset({"Identity", "Constant"})
-"""Operators that compute nothing."""
+"""Operators that compute nothing, and do not count where two branches are compared."""
 
 RECURRENT: Final[Mapping[str, tuple[int, ...]]] = {"LSTM": (0, 5, 6), "GRU": (0, 5), "RNN": (0, 5)}
-"""Recurrent operators -> inputs that have the batch as the second axis in layout 0: sequences and first states."""
+"""Recurrent operator -> inputs whose second axis is the batch (layout 0): sequences and initial states."""
 
 ROWWISE: Final = frozenset(
     {"Identity", "Cast", "Gather", "MatMul", "Add", "Mul", "Relu", "Dropout", "LayerNormalization"}
 )
-"""Operators before a recurrent layer, as of an embedding, that keep the leading axes of their input."""
+"""Operators that keep the leading axes of their input; before a recurrent layer they make up an embedding."""
 
 PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention")
-"""Parts of the names of operators with MACs."""
+"""Substrings of the names of operators that perform multiply-accumulates."""
 
 WIDE: Final = ("fp16", "bf16")
 STORED: Final[Mapping[str, str]] = {**dict(zip(WIDE, WIDE, strict=True)), "int8": "int8", "uint8": "int8"}
-"""Dtype of stored weights -> precision; any other is fp32."""
+"""Dtype of stored weights -> precision; weights of any other dtype count as fp32."""
 
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
 )  # fmt: skip
-"""Operators whose result is a weight if their inputs are weights: an engine computes it once."""
+"""Operators whose result counts as a weight if all inputs are weights, because an engine computes it once."""
 
 
 @attrs.define
 class Program:
-    """Graph ready to be counted."""
+    """Graph of a file with the shapes of its values, as a workload is built from it."""
 
     nodes: list[Node]
     inputs: list[Value]
@@ -61,9 +61,9 @@ class Program:
     producer: str
     opset: int
     assumed: tuple[str, ...] = ()
-    """Operators whose output size depends on data, and is assumed to be the maximum."""
+    """Operators whose output size depends on data; the maximum size is assumed."""
     branch_count: int = 0
-    """Number of conditions on data; one branch of each is counted."""
+    """Number of conditions that depend on data; of each, only one branch is counted."""
 
 
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -90,10 +90,10 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
 
 
 def find_fixed_batch(model: ModelProto) -> int | None:
-    """Return the batch size that a file fixes: 1, or the first size that inputs and outputs share; None if it is open.
+    """Return the batch size that a file fixes, or None if the batch is dynamic.
 
-    A fixed first size that no output shares is not the batch: an image without one begins with its channels. The
-    outputs of a recurrent layer that takes steps first have the batch in any place.
+    It is the first size of the inputs if the outputs share it, else 1: the first size of an image without a batch is
+    its channels. Where a recurrent layer takes steps first, the batch may be any axis of an output.
     """
     axes = find_batch_axes(model)
     inputs = [_find_size(one.type, axes[one.name]) for one in _list_free(model)]
@@ -109,7 +109,7 @@ def find_batch_axes(model: ModelProto) -> dict[str, int]:
     """Return the axis of the batch in each input: 1 where a recurrent layer takes steps before sequences, else 0."""
     axes = dict.fromkeys((one.name for one in _list_free(model)), 0)
     kept = {name: name for name in axes}
-    """Value -> the input whose leading axes it has."""
+    """Value -> the graph's input from which its leading axes come."""
     for node in model.graph.node:
         if node.op_type in RECURRENT and not read_attributes(node).get("layout", 0):
             axes |= {kept[node.input[place]]: 1 for place in RECURRENT[node.op_type] if _take(node, place) in kept}
@@ -121,14 +121,14 @@ def find_batch_axes(model: ModelProto) -> dict[str, int]:
 
 
 def _take(node: NodeProto, place: int) -> str:
-    """Return the name of an operator's input; empty if it has none there."""
+    """Return the name of an operator's input at a position; empty if the input is omitted."""
     return node.input[place] if place < len(node.input) else ""
 
 
 def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
-    """Return the precision of most activations of a model, and of its weights if that is narrower.
+    """Return the precision of a model's activations, and of its weights if that is narrower; empty for fp32.
 
-    An empty string means fp32. Activations are quantized if those of most matrix products are.
+    Activations count as quantized if most matrix products read quantized ones.
     """
     makers = {name: one for one in model.graph.node for name in one.output}
     weights = {one.name: one for one in model.graph.initializer}
@@ -149,7 +149,7 @@ def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
 
 
 def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Collection[str]) -> bool:
-    """Return whether the activations of a matrix product pass a pair of quantize and dequantize nodes."""
+    """Return whether a matrix product reads activations that were quantized and dequantized."""
     maker = makers.get(product.input[0]) if product.input else None
     if maker is None or maker.op_type != "DequantizeLinear":
         return False
@@ -158,27 +158,27 @@ def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Coll
 
 
 def _list_free(model: ModelProto) -> list[ValueInfoProto]:
-    """Return the inputs of a model without its weights, which old files list too."""
+    """Return the inputs of a model that are not weights; old files list weights as inputs too."""
     weights = {one.name for one in model.graph.initializer}
     return [one for one in model.graph.input if one.name not in weights]
 
 
 def _find_size(declared: TypeProto, axis: int) -> int | None:
-    """Return a size of a tensor; 0 for an open one, None for one that its shape lacks."""
+    """Return the size of an axis; 0 if it is dynamic, None if the tensor has no such axis."""
     dims = declared.tensor_type.shape.dim
     return max(dims[axis].dim_value, 0) if len(dims) > axis else None
 
 
 @attrs.define
 class _Reader(Values):
-    """Traversal of a graph."""
+    """Reader that turns an ONNX graph into a program, operator by operator."""
 
     fixed: int = 1
-    """Batch size of a file that fixes one."""
+    """Batch size that the file fixes; 1 if it fixes none."""
     axes: dict[str, int] = attrs.field(factory=dict)
-    """Input -> axis of its batch."""
+    """Name of an input -> axis of its batch."""
     sizes: dict[str, int] = attrs.field(factory=dict)
-    """Name of a dynamic size -> its value in the given inputs."""
+    """Name of a dynamic size -> its value, known from the given inputs."""
     unrolled: int = 0
     branch_count: int = 0
 
@@ -207,7 +207,7 @@ class _Reader(Values):
         )
 
     def name_sizes(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
-        """Store the value of each named dynamic size, because inputs share names."""
+        """Store the values of an input's named dynamic sizes, which other inputs may share."""
         dims = declared.tensor_type.shape.dim
         is_given = spec is not None and len(spec.shape) == len(dims)
         values = spec.shape if spec is not None and is_given else (batch or 1,)
@@ -216,7 +216,7 @@ class _Reader(Values):
                 self.sizes.setdefault(dim.dim_param, size)
 
     def add_input(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
-        """Return an input with dynamic sizes filled in; a dynamic size of the batch has it by default."""
+        """Add an input with its dynamic sizes filled in and return it; a dynamic batch axis gets the batch size."""
         kind = declared.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
@@ -246,7 +246,7 @@ class _Reader(Values):
         return self.keep(Value(name, tuple(one or 0 for one in sizes), dtype, size, is_input=True), kind)
 
     def add(self, proto: NodeProto) -> None:
-        """Add an operator, or its value if all of its inputs are known."""
+        """Add an operator; if all of its inputs are known, add only its computed outputs."""
         attributes = read_attributes(proto)
         if proto.op_type in ("If", "Loop"):
             (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
@@ -274,7 +274,7 @@ class _Reader(Values):
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
     def add_branch(self, proto: NodeProto) -> None:
-        """Add the branch of a condition: the executed one if it is known, else the one with more matrix products."""
+        """Add one branch of a condition: the branch taken if that is known, else the one with more matrix products."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:
@@ -292,7 +292,7 @@ class _Reader(Values):
             self.rename(outer, self.find(inner.name, proto))
 
     def add_loop(self, proto: NodeProto) -> None:
-        """Add the operators of each step of a loop; ModelError unless their number is known."""
+        """Add the operators of each step of a loop; ModelError if the number of steps is unknown."""
         import numpy as np
 
         body = next((one.g for one in proto.attribute if one.name == "body"), None)
@@ -334,14 +334,14 @@ class _Reader(Values):
             self.stack(name, values, proto)
 
     def find_made(self, name: str, proto: NodeProto) -> Value:
-        """Return a value that a step of a loop returns."""
+        """Return a value that the body of a loop returns; ModelError if it has no name."""
         found = self.find(name, proto)
         if found is None:
             raise ModelError(f"{self.name}: Loop {proto.name!r} returns a value without a name")
         return found
 
     def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
-        """Add one value that stacks the values of all steps of a loop."""
+        """Add a value that stacks one value of each step of a loop."""
         if not name or not values:
             return
         first = values[0]
@@ -351,12 +351,15 @@ class _Reader(Values):
 
 
 def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:
-    """Return sizes as text; dynamic ones by their names."""
+    """Return sizes as text, with dynamic sizes shown by their names."""
     return "x".join(str(one if one is not None else dim.dim_param or "?") for one, dim in zip(sizes, dims, strict=True))
 
 
 def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:
-    """Return the given inputs by name, unnamed ones in order. Raise UsageError for an unknown input."""
+    """Return name -> specification of the given inputs; those without a name are matched in order.
+
+    Raise UsageError for an unknown input.
+    """
     found: dict[str, InputSpec] = {one.name: one for one in inputs if one.name}
     unknown = sorted(found.keys() - {*free})
     if unknown:

@@ -1,7 +1,6 @@
 """Values of an ONNX graph: constants, values computed from them, and the shapes of all others.
 
-Shapes are inferred one operator at a time, with the values that it needs: a whole graph would be inferred into memory
-without bound.
+Shapes are inferred one operator at a time, because inference of a whole graph has no limit on memory.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SAME: Final = frozenset(
 def infer_contrib(
     op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> list[tuple[tuple[int, ...], int]] | None:
-    """Return (shape, type of elements) of each output of an operator outside the standard; None for an unknown one.
+    """Return (shape, element type) of each output of an operator of ONNX Runtime; None for an unknown operator.
 
     Source: ContribOperators.md of ONNX Runtime.
     """
@@ -68,18 +67,18 @@ def _infer_attention(
 
 
 MOST_COMPUTED: Final = 65_536
-"""Maximum elements of a value that is computed while a file is read."""
+"""Maximum elements of a value that is computed while a graph is read."""
 
 BROKEN: Final = (RuntimeError, ValueError, TypeError)
-"""Errors of the library for an operator with invalid inputs or attributes."""
+"""Errors that the package onnx raises for an operator with invalid inputs or attributes."""
 
 OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
-"""Operators whose output has a size that depends on data."""
+"""Operators whose output size depends on data."""
 
 
 @attrs.define
 class Values:
-    """Values by name, and the operators that make them."""
+    """Values of an ONNX graph by name, and the types that shape inference needs."""
 
     name: str
     opsets: dict[str, int]
@@ -91,10 +90,10 @@ class Values:
     assumed: list[str] = attrs.field(factory=list)
     """Operators whose outputs are assumed to have their maximum size."""
     outside: set[str] = attrs.field(factory=set)
-    """Constants with elements in other files, which are not read."""
+    """Names of constants whose elements are in other files, which are not read."""
 
     def add_weight(self, tensor: Any) -> Value:
-        """Return a stored tensor; its elements are known if they are few."""
+        """Register a stored tensor and return it; its elements are read only if they are few."""
         from onnx import numpy_helper
 
         shape = tuple(tensor.dims)
@@ -122,7 +121,10 @@ class Values:
         return value
 
     def find(self, name: str, proto: NodeProto) -> Value | None:
-        """Return a value by name; None for an input that is omitted."""
+        """Return a value by its name; None for an empty name, which stands for an omitted input.
+
+        Raise ModelError for a name that no earlier operator writes.
+        """
         if not name:
             return None
         found = self.values.get(name)
@@ -133,7 +135,7 @@ class Values:
         return found
 
     def add_constant(self, proto: NodeProto) -> None:
-        """Add the value of a constant."""
+        """Register the value of a Constant operator."""
         import numpy as np
 
         attribute = next((one for one in proto.attribute if one.name.startswith("value")), None)
@@ -150,7 +152,7 @@ class Values:
         self.keep_known(proto.output[0], found)
 
     def keep_known(self, name: str, found: NDArray[Any]) -> None:
-        """Store a computed value."""
+        """Store a computed value under a name."""
         from onnx import helper
 
         kind = helper.np_dtype_to_tensor_dtype(found.dtype)
@@ -158,7 +160,7 @@ class Values:
         self.keep(Value(name, tuple(found.shape), dtype, size, found, is_weight=True), kind)
 
     def rename(self, name: str, value: Value | None) -> None:
-        """Register another name of a value."""
+        """Register a value under another name."""
         from onnx import helper
 
         if name and value is not None:
@@ -167,7 +169,7 @@ class Values:
             self.types[name] = helper.make_tensor_type_proto(kind, value.shape)
 
     def add_size(self, proto: NodeProto, value: Value, attributes: Mapping[str, Any]) -> None:
-        """Add the shape of a value, or its number of elements, which are known here."""
+        """Add the result of `Shape` or `Size`, which is known although the elements of its input are not."""
         import numpy as np
 
         if proto.op_type == "Size":
@@ -177,9 +179,7 @@ class Values:
         self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
 
     def compute(self, proto: NodeProto) -> bool:
-        """Store the values that an operator computes from known values; False if it is not an operator that can be
-        evaluated.
-        """
+        """Compute the outputs of an operator from known inputs and store them; return False if that is not possible."""
         from onnx.reference import ReferenceEvaluator
 
         if proto.domain not in ("", "ai.onnx"):
@@ -196,7 +196,7 @@ class Values:
         return True
 
     def _wrap(self, proto: NodeProto) -> ModelProto:
-        """Return a model of one operator."""
+        """Return an ONNX model with one operator as its graph."""
         from onnx import helper
 
         graph = helper.make_graph(
@@ -209,15 +209,16 @@ class Values:
         return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
 
     def _infer_function(self, proto: NodeProto) -> dict[str, Any]:
-        """Return the types of the outputs of an operator that the standard defines by other operators, such as
-        GreaterOrEqual.
+        """Return name -> type of the outputs of an operator that the standard defines by other operators.
+
+        An example is `GreaterOrEqual`.
         """
         from onnx import shape_inference
 
         return {one.name: one.type for one in shape_inference.infer_shapes(self._wrap(proto)).graph.output}
 
     def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
-        """Return the outputs of an operator with their shapes; ModelError if the shapes are unknown."""
+        """Return the outputs of an operator with their inferred shapes; ModelError if a shape remains unknown."""
         from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
         outputs = [one for one in proto.output if one]
@@ -281,12 +282,12 @@ class Values:
         return made
 
     def describe_outside(self, proto: NodeProto) -> str:
-        """Return the reason that a constant's elements are not known; empty if all are in the file."""
+        """Return a text that says that a constant's elements are in another file; empty if all are in the file."""
         found = next((one for one in proto.input[1:] if one in self.outside), None)
         return f"its constant {found!r} lies in another file, which is not read" if found else ""
 
     def assume(self, proto: NodeProto, output: str) -> Value:
-        """Return the output of an operator whose size depends on data, at its maximum size."""
+        """Return the output of an operator whose output size depends on data, at its maximum size."""
         values = [self.values[one] if one else None for one in proto.input]
         first = values[0]
         assert first is not None
@@ -308,7 +309,7 @@ class Values:
 
 
 def _call(proto: NodeProto) -> str:
-    """Return the operator of a node, named after the node or else after its first output."""
+    """Return the type and name of a node for an error; an unnamed node is called after its first output."""
     return f"{proto.op_type} {proto.name or next(iter(proto.output), '')!r}"
 
 

@@ -27,7 +27,7 @@ from joulemap.system.record import frozen
 from joulemap.wing.file.value import MOST_ELEMENTS
 
 MOST_READ: Final = 40_000_000
-"""Maximum bytes of the vectors that are read of a file: tables may share vectors, so copies could exceed any memory."""
+"""Maximum bytes read from vectors of a file; tables may share vectors, so a small file could fill the memory."""
 
 
 class BrokenTableError(Exception):
@@ -36,27 +36,27 @@ class BrokenTableError(Exception):
 
 @attrs.define
 class FlatBuffer:
-    """Bytes of a file, of which a bounded part is read."""
+    """Bytes of a FlatBuffers file, with a limit on how many are read."""
 
     data: mmap.mmap
     left: int = MOST_READ
     """Number of bytes that may still be read."""
 
     def number(self, place: int, code: str) -> Any:
-        """Return a number at a position, given its code in `struct`."""
+        """Return the number at a byte position; `code` is its format in `struct`."""
         size = struct.calcsize(f"<{code}")
         if not 0 <= place <= len(self.data) - size:
             raise BrokenTableError("it ends within a table")
         return struct.unpack_from(f"<{code}", self.data, place)[0]
 
     def spend(self, count: int) -> None:
-        """Count bytes read against the limit."""
+        """Subtract bytes from the number that may still be read; raise BrokenTableError below zero."""
         self.left -= count
         if self.left < 0:
             raise BrokenTableError(f"it has more than {MOST_READ:,} bytes without its weights")
 
     def take(self, place: int, count: int) -> bytes:
-        """Return bytes at a position."""
+        """Return `count` bytes from a position."""
         if not 0 <= place <= len(self.data) - count:
             raise BrokenTableError(f"{count:,} bytes extend past the end of the file")
         self.spend(count)
@@ -65,7 +65,7 @@ class FlatBuffer:
 
 @attrs.frozen
 class FlatTable:
-    """Table of a buffer, read in place: every position is checked, and only requested values are copied.
+    """Table of a FlatBuffers file. Every position is checked, and only requested values are copied.
 
         table ─ signed offset ─► vtable: size, size of the table, position of each field (0: omitted)
 
@@ -77,12 +77,12 @@ class FlatTable:
 
     @classmethod
     def find_root(cls, data: mmap.mmap) -> FlatTable:
-        """Return the table that a file begins with."""
+        """Return the root table of a file."""
         buffer = FlatBuffer(data)
         return cls(buffer, buffer.number(0, "I"))
 
     def find(self, field: int) -> int:
-        """Return the position of a field; 0 for one that is omitted."""
+        """Return the byte position of a field; 0 if it is omitted."""
         vtable = self.position - self.data.number(self.position, "i")
         size = self.data.number(vtable, "H")
         place = 4 + 2 * field
@@ -90,16 +90,16 @@ class FlatTable:
         return self.position + offset if offset else 0
 
     def number(self, field: int, code: str, default: Any = 0) -> Any:
-        """Return a number, given its code in `struct`."""
+        """Return the number in a field; `code` is its format in `struct`."""
         place = self.find(field)
         return self.data.number(place, code) if place else default
 
     def text(self, field: int) -> str:
-        """Return a text; empty for one that is omitted."""
+        """Return the text in a field; empty if it is omitted."""
         return self.data.take(*self.span(field)).decode("utf-8", "replace")
 
     def span(self, field: int, size: int = 1) -> tuple[int, int]:
-        """Return the position and length of a vector with items of `size` bytes; (0, 0) for one that is omitted."""
+        """Return (position, length) of the vector in a field, with items of `size` bytes; (0, 0) if it is omitted."""
         place = self.find(field)
         if not place:
             return 0, 0
@@ -110,18 +110,18 @@ class FlatTable:
         return start + 4, count
 
     def numbers(self, field: int, code: str) -> tuple[Any, ...]:
-        """Return a vector of numbers."""
+        """Return the vector of numbers in a field; `code` is the format of one number in `struct`."""
         size = struct.calcsize(f"<{code}")
         place, count = self.span(field, size)
         return struct.unpack(f"<{count}{code}", self.data.take(place, count * size))
 
     def table(self, field: int) -> FlatTable | None:
-        """Return an inner table; None for one that is omitted."""
+        """Return the inner table in a field; None if it is omitted."""
         place = self.find(field)
         return FlatTable(self.data, place + self.data.number(place, "I")) if place else None
 
     def tables(self, field: int) -> list[FlatTable]:
-        """Return a vector of inner tables."""
+        """Return the vector of inner tables in a field."""
         place, count = self.span(field, 4)
         self.data.spend(4 * count)
         starts = range(place, place + 4 * count, 4)
@@ -129,7 +129,7 @@ class FlatTable:
 
 
 IDENTIFIER: Final = b"TFL3"
-"""Bytes 4 to 7 of a file."""
+"""File identifier of TFLite, at bytes 4 to 7."""
 
 MOST_DATA: Final = 4096
 """Maximum bytes of a constant that is stored: shapes, axes and paddings have fewer, weights more."""
@@ -139,7 +139,7 @@ MOST_TENSORS: Final = 200_000
 MOST_RANK: Final = 10
 
 INT4: Final = 17
-"""Type of elements of four bits, two of which share a byte."""
+"""Number of the element type of four bits in the schema; two elements share a byte."""
 
 DATA: Final = Path(__file__).parents[2] / "catalog" / "data" / "model" / "tflite.toml"
 
@@ -151,7 +151,7 @@ CUSTOM: Final = 32
 
 @cache
 def load_schema() -> Mapping[str, Any]:
-    """Return operators, options and types of TFLite files."""
+    """Return the tables of operators, options and types of the TFLite schema."""
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
@@ -163,7 +163,7 @@ def find_type(kind: int) -> tuple[str, int, str]:
 
 @frozen(kw_only=True)
 class LiteTensor:
-    """Tensor of a subgraph."""
+    """Tensor of a TFLite subgraph."""
 
     name: str
     shape: tuple[int, ...]
@@ -172,31 +172,31 @@ class LiteTensor:
     kind: int
     """Type of elements, by its number in the schema."""
     is_scaled: bool
-    """True if elements are codes that scales map to real numbers."""
+    """True if elements are integers that represent real numbers by a scale."""
     is_variable: bool
     """True if the tensor keeps its elements from one call to the next."""
     stored_bytes: int
-    """Bytes of a constant; 0 for a tensor that an operator makes."""
+    """Bytes that the file stores for a constant; 0 for a tensor that an operator makes."""
     known: bytes
-    """Elements of a small constant; empty for others."""
+    """Elements of a small constant as bytes; empty for other tensors."""
 
 
 @frozen(kw_only=True)
 class LiteOperator:
-    """Operator of a subgraph."""
+    """Operator of a TFLite subgraph."""
 
     op: str
     custom: str
     """Name of an operator outside the schema; empty for others."""
     inputs: tuple[int, ...]
-    """Tensors, -1 for one that is omitted."""
+    """Indices of the input tensors; -1 for an omitted input."""
     outputs: tuple[int, ...]
     options: Mapping[str, int]
 
 
 @frozen(kw_only=True)
 class LiteGraph:
-    """Subgraph of a file."""
+    """Subgraph of a TFLite file."""
 
     tensors: tuple[LiteTensor, ...]
     inputs: tuple[int, ...]
@@ -213,7 +213,7 @@ class LiteModel:
 
     @property
     def digest(self) -> str:
-        """Hexadecimal digits over everything that a workload depends on."""
+        """Hexadecimal digest of everything in the file on which a workload depends."""
         return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -258,8 +258,9 @@ def _read_code(table: FlatTable) -> tuple[str, str]:
 
 
 def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
-    """Return (number of bytes, content) of a constant, which may be after the tables; a long constant has empty
-    content.
+    """Return (number of bytes, content) of a constant; a long constant has empty content.
+
+    A constant of a large file may lie after the tables.
     """
     place, count = table.span(0)
     if not count and table.number(1, "Q") > 1:

@@ -1,4 +1,4 @@
-"""ATen calls of TFLite operators whose layout has channels last, and of operators that ONNX lacks.
+"""ATen calls of TFLite operators with channels as the last axis, and of operators that ONNX lacks.
 
 CONV_2D: input N H W C, weights O kh kw I ─► conv2d: input N C H W, weights O I kh kw; it is the same memory
 """
@@ -13,20 +13,20 @@ from joulemap.wing.file.call import AtenCall, Rule, Turned, plain
 from joulemap.wing.file.value import Node, Value
 
 SAME: Final = 0
-"""Padding that keeps the size of the input, divided by the stride."""
+"""TFLite's padding mode `SAME`, which makes the output as large as the input divided by the stride."""
 
 AXES: Final = ("d", "h", "w")
-"""Names of spatial axes in options, the last two for images."""
+"""Prefixes of the spatial axes in option names; images use the last two."""
 
 
 def _turn(value: Value) -> Turned:
-    """Return a value with its channels in front of its spatial axes."""
+    """Return a value seen with its channels before its spatial axes, as in ATen."""
     batch, *spatial, channels = value.shape
     return Turned(value, shape=(batch, channels, *spatial))
 
 
 def _window(node: Node, x: Value, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return strides, padding at the beginning of each axis, and dilations."""
+    """Return (strides, padding, dilations) of a convolution or pooling; padding is that at the start of each axis."""
     axes = AXES[-len(kernel) :]
     strides = [max(int(node.attributes.get(f"stride_{one}", 1)), 1) for one in axes]
     dilations = [max(int(node.attributes.get(f"dilation_{one}", 1)), 1) for one in axes]
@@ -100,7 +100,7 @@ def _resize(aten: str) -> Rule:
 
 
 def _product(node: Node) -> AtenCall:
-    """Return the call of a GEMM of two tensors, either of which may be stored transposed."""
+    """Return the call of a GEMM of two tensors; each may be stored transposed."""
     operands = (node.given(0), node.given(1))
     flags = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
     shapes = [
@@ -111,7 +111,7 @@ def _product(node: Node) -> AtenCall:
 
 
 def _dense(node: Node) -> AtenCall:
-    """Return the call of FULLY_CONNECTED; input axes are flattened to match the width of the weights."""
+    """Return the call of FULLY_CONNECTED."""
     return AtenCall("linear", (node.given(0), node.given(1), node.value(2)))
 
 
@@ -127,7 +127,7 @@ def _unpack(node: Node) -> AtenCall:
 
 
 def _concatenate(node: Node) -> AtenCall:
-    """Return the call for an axis; axes are converted from channels-last to ATen's order."""
+    """Return the call of a concatenation; the channel axis of an image is renumbered as in ATen."""
     rank = len(node.outputs[0].shape)
     axis = int(node.attributes.get("axis", 0)) % max(rank, 1)
     return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))
@@ -159,4 +159,4 @@ LITE_RULES: Final[Mapping[str, Rule]] = {
     "EMBEDDING_LOOKUP": _gather_rows, "FILL": _fill, "ZEROS_LIKE": _fill,
     "TFLite_Detection_PostProcess": _suppress, "Convolution2DTransposeBias": _transpose_convolve,
 }  # fmt: skip
-"""Operator of TFLite, or a custom one by its name -> rule."""
+"""TFLite operator, or name of a custom operator -> rule of its ATen call."""

@@ -1,6 +1,6 @@
-"""Graph of a TFLite file in the operators of ONNX, so that its chains are joined and counted like those of ONNX.
+"""Graph of a TFLite file in terms of ONNX operators, so that rewrites and counts are those of ONNX files.
 
-    first subgraph ─► operator by operator: translate it, and its fused activation as one of its own
+    first subgraph ─► operator by operator: translate it, and its fused activation as a separate operator
                       IF, CALL, composites ─► the operators of their subgraph
 
 Quantized tensors are counted as real numbers, whose width is the precision of a run.
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from joulemap.trace.source import InputSpec
 
 DEEPEST: Final = 16
-"""Maximum subgraphs within one another."""
+"""Maximum depth of nested subgraphs."""
 
 CODES: Final = frozenset({"int8", "uint8", "int16", "int4", "int32", "int64"})
-"""Types whose elements represent real numbers if they have a scale."""
+"""Element types that represent real numbers where the tensor has a scale."""
 
 INDICES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool", "string"})
-"""Types of sizes, positions and masks: an operator on constants of these is computed before a run."""
+"""Element types of sizes, positions and masks; an operator on such constants runs once, before inference."""
 
 ACTIVATIONS: Final[Mapping[int, tuple[str, dict[str, float]]]] = {
     1: ("Relu", {}), 2: ("Clip", {"min": -1.0, "max": 1.0}), 3: ("Clip", {"min": 0.0, "max": 6.0}), 4: ("Tanh", {}),
     5: ("Sign", {}),
 }  # fmt: skip
-"""Code of a fused activation -> operator and its bounds."""
+"""Code of a fused activation -> ONNX operator and its attributes."""
 
 CLIPPED: Final[Mapping[str, tuple[float, float]]] = {
     "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0),
 }  # fmt: skip
 
 SILENT: Final = frozenset({"VAR_HANDLE", "CALL_ONCE"})
-"""Operators that only initialize state."""
+"""Operators that only initialize state and are not counted."""
 
 NAMED: Final[Mapping[str, str]] = {
     "ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow", "FLOOR_MOD": "Mod", "EQUAL": "Equal",
@@ -63,15 +63,15 @@ NAMED: Final[Mapping[str, str]] = {
     "NON_MAX_SUPPRESSION_V5": "NonMaxSuppression", "ADD_N": "Sum", "LOCAL_RESPONSE_NORMALIZATION": "LRN",
     "DYNAMIC_UPDATE_SLICE": "ScatterND",
 }  # fmt: skip
-"""Operator -> ONNX operator from which only its name differs."""
+"""TFLite operator -> equivalent ONNX operator; only the name differs."""
 
 OPEN: Final = frozenset({"WHERE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"})
-"""Operators whose output has a size that depends on data."""
+"""Operators whose output size depends on data."""
 
 
 @attrs.define
 class Stage:
-    """Operator with its values."""
+    """TFLite operator with the values of its inputs and outputs."""
 
     operator: LiteOperator
     name: str
@@ -79,7 +79,7 @@ class Stage:
     outputs: list[Value]
 
     def given(self, index: int) -> Value:
-        """Return an input that the operator must have."""
+        """Return an input of the operator; ModelError if it is omitted."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise ModelError(f"{self.operator.op} {self.name!r} lacks its input {index + 1}")
@@ -87,7 +87,7 @@ class Stage:
 
 
 def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
-    """Return the graph of a model at a batch.
+    """Return the graph of a model at a batch size.
 
     Raise UsageError for a size that the file fixes or leaves open, ModelError for an operator that cannot be read.
     """
@@ -108,19 +108,19 @@ def find_lite_batch(model: LiteModel) -> int | None:
 
 @attrs.define
 class _Reader:
-    """Traversal of the subgraphs of a file."""
+    """Reader that turns the subgraphs of a TFLite file into nodes with ONNX operators."""
 
     name: str
     model: LiteModel
     nodes: list[Node] = attrs.field(factory=list)
     weights: dict[tuple[int, int], Value] = attrs.field(factory=dict)
-    """(subgraph, tensor) -> constant."""
+    """(subgraph, tensor) -> value of a constant."""
     kept: list[Value] = attrs.field(factory=list)
-    """Values that persist from one run to the next."""
+    """Values of variables that persist from one run to the next."""
     assumed: list[str] = attrs.field(factory=list)
     batch: int = 1
     base: int = 1
-    """Batch that the shapes of the file have."""
+    """Batch size in the shapes of the file."""
     step_count: int = 0
 
     def read(self, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -141,7 +141,7 @@ class _Reader:
         )
 
     def set_batch(self, free: Sequence[LiteTensor], specs: Sequence[InputSpec | None], batch: int | None) -> None:
-        """Set the batch from the given inputs or the question; UsageError for any other change of a shape."""
+        """Set the batch size from the given inputs or from `batch`; UsageError for inputs that change another size."""
         is_open = any(0 in one.open_axes for one in free)
         self.base = next((max(one.shape[0], 1) for one in free if 0 in one.open_axes), 1)
         stated = next(
@@ -162,20 +162,20 @@ class _Reader:
             raise UsageError(f"{self.name}: input {free[0].name} has the batch {fixed}, which is fixed in the file")
 
     def size(self, tensor: LiteTensor) -> tuple[int, ...]:
-        """Return the shape of a tensor at the batch."""
+        """Return the shape of a tensor at the batch size of the question."""
         if 0 not in tensor.open_axes or not tensor.shape:
             return tensor.shape
         return (max(tensor.shape[0], 1) * self.batch // self.base, *tensor.shape[1:])
 
     def make(self, tensor: LiteTensor) -> Value:
-        """Return a new value of a tensor."""
+        """Return a new value with the shape and type of a tensor."""
         dtype, item_size, _ = find_type(tensor.kind)
         if tensor.is_scaled and dtype in CODES:
             dtype, item_size = "fp32", 4
         return Value(tensor.name, self.size(tensor), dtype, item_size)
 
     def find_weight(self, graph: int, index: int) -> Value:
-        """Return a constant; its elements are known if they are few."""
+        """Return the value of a constant; its elements are known only if they are few."""
         found = self.weights.get((graph, index))
         if found is None:
             tensor = self.model.graphs[graph].tensors[index]
@@ -247,7 +247,7 @@ class _Reader:
         return stage.outputs
 
     def choose(self, operator: LiteOperator) -> int:
-        """Return the subgraph that an operator runs; of a condition, the branch with more operators."""
+        """Return the subgraph that an operator calls; for a condition, the branch with more operators."""
         if operator.op != "IF":
             return operator.options["subgraph"]
         branches = [operator.options["then"], operator.options["else"]]
@@ -262,7 +262,7 @@ class _Reader:
         outputs: list[Value],
         attributes: dict[str, Any],
     ) -> None:
-        """Add a node; its outputs are constants if it only passes constants on."""
+        """Add a node; if it only rearranges constants, mark its outputs as constants."""
         present = _present(inputs)
         is_constant = bool(present) and all(one.is_weight for one in present)
         for one in outputs:
@@ -276,11 +276,11 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
 
 
 Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]
-"""Operator, inputs, outputs and attributes of a node."""
+"""(operator, inputs, outputs, attributes) of a node in terms of ONNX."""
 
 
 def translate(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield the nodes of an operator."""
+    """Yield the ONNX nodes that an operator corresponds to."""
     operator = stage.operator
     if operator.op in FORMS:
         yield from FORMS[operator.op](stage, outputs)
@@ -303,14 +303,12 @@ def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield SPLIT, whose axis comes before its data, or SPLIT_V."""
+    """Yield a node for SPLIT, whose axis is its first input, or for SPLIT_V."""
     yield "Split", [stage.given(1 if stage.operator.op == "SPLIT" else 0)], outputs, {}
 
 
 def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a GEMM; if its second operand is transposed, yield a transposing view and a plain GEMM, which the rules
-    support.
-    """
+    """Yield a GEMM, and before it a view that transposes the second operand if that is stored transposed."""
     options = dict(stage.operator.options)
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:
@@ -327,14 +325,14 @@ def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _differ(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a squared difference as a difference and its square."""
+    """Yield two nodes for a squared difference: a difference and its square."""
     inner = attrs.evolve(outputs[0], name=f"{outputs[0].name} difference")
     yield "Sub", stage.inputs, [inner], {}
     yield "SQUARE", [inner], outputs, {}
 
 
 def _normalize(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a division by the root of the sum of squares of the last axis."""
+    """Yield nodes that divide by the root of the sum of squares over the last axis."""
     x = stage.given(0)
     length = attrs.evolve(outputs[0], name=f"{outputs[0].name} length", shape=(*x.shape[:-1], 1))
     yield "ReduceL2", [x], [length], {}
@@ -351,7 +349,7 @@ def _transpose_convolve(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _choose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a custom operator under its own name."""
+    """Yield a node with the name of a custom operator."""
     custom = stage.operator.custom
     if custom == "Convolution2DTransposeBias":
         yield from _transpose_convolve(stage, outputs)
@@ -360,7 +358,7 @@ def _choose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _place(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield an update of a part of a tensor: inputs are the tensor, the update and its place."""
+    """Yield a node for an update of part of a tensor; inputs are the tensor, the update and its position."""
     yield "ScatterND", [stage.given(0), stage.given(2), stage.given(1)], outputs, {}
 
 
@@ -369,13 +367,13 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
     "SQUARED_DIFFERENCE": _differ, "L2_NORMALIZATION": _normalize, "TRANSPOSE_CONV": _transpose_convolve,
     "CUSTOM": _choose, "DYNAMIC_UPDATE_SLICE": _place,
 }  # fmt: skip
-"""Operator that is more than a renamed ONNX operator -> function that yields its nodes."""
+"""TFLite operator without an equivalent ONNX operator -> function that yields nodes for it."""
 
 
 def measure_precision(model: LiteModel) -> tuple[str, str]:
-    """Return the precision of most activations of a model, and of its weights if that is narrower.
+    """Return the precision of a model's activations, and of its weights if that is narrower.
 
-    Either is empty for floating-point numbers.
+    A text is empty if the numbers are floating-point.
     """
     graph = model.graphs[0]
     made = {index for one in graph.operators for index in one.outputs if index >= 0}

@@ -35,7 +35,10 @@ CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "fuse")
 
 @cache
 def file_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every workload of a file."""
+    """Return a digest of the code that reads files, as sixteen hexadecimal digits.
+
+    It is part of the key of a file's workload, so that changed code reads the file again.
+    """
     return digest_code(*CLOSED_FORMS, *CODE)
 
 
@@ -45,7 +48,7 @@ TFLITE: Final = ".tflite"
 
 
 class FileNames(ModelNames):
-    """Paths of ONNX and TFLite files."""
+    """Recognition of paths of ONNX and TFLite files as model names."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for a path with the suffix of a model file."""
@@ -81,7 +84,7 @@ class FileNames(ModelNames):
         return Model(request=request, retrace=settings.retrace, names=self)
 
     def find_batch(self, model: str) -> int | None:
-        """Return the batch size that a file fixes; None for an open one and for other models."""
+        """Return the batch size that a file fixes; None if the batch is dynamic, and for models without a file."""
         if not self.is_name(model):
             return None
         if model.lower().endswith(TFLITE):
@@ -93,7 +96,10 @@ class FileNames(ModelNames):
         return find_fixed_batch(_read_onnx(Path(model))[0])
 
     def turn(self, model: str, inputs: Sequence[InputSpec]) -> list[InputSpec]:
-        """Return inputs with the two leading sizes of those exchanged whose batch is second in the file."""
+        """Return the inputs in the file's order of axes.
+
+        The first two sizes are exchanged for an input whose batch is the second axis in the file.
+        """
         if not inputs or not model.lower().endswith(ONNX):
             return list(inputs)
         from joulemap.wing.file.graph import find_batch_axes, match_inputs
@@ -126,7 +132,7 @@ class FileNames(ModelNames):
         return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precision of a quantized or fp16 file and of its weights; None for any other file."""
+        """Return the precisions of a file's activations and weights; None if the file has no precision below fp32."""
         found = find_precision(model)
         if not any(found):
             return None
@@ -135,9 +141,10 @@ class FileNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return the models, and the settings with the precisions of quantized and fp16 files.
+        """Return the models, and the settings with the precision that quantized and fp16 files have.
 
-        Precisions that the user stated are kept. A precision that a chip lacks applies to weights alone.
+        Settings with a stated precision are unchanged. If a chip does not support the precision, it applies to weights
+        alone.
 
         Raise UsageError for models of different precisions in one question.
         """
@@ -161,9 +168,9 @@ class FileNames(ModelNames):
 
 
 def find_precision(name: str) -> tuple[str, str]:
-    """Return the precision in which a file stores most activations, and its weights if these are narrower.
+    """Return the precision of a file's activations, and of its weights if that is narrower.
 
-    A string is empty if the file has no precision below fp32, and for models of other formats.
+    A text is empty if the file has no precision below fp32, and for names of other models.
     """
     if name.lower().endswith(ONNX):
         from joulemap.wing.file.graph import measure_onnx_precision
@@ -177,7 +184,7 @@ def find_precision(name: str) -> tuple[str, str]:
 
 
 def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:
-    """Return the graph of a file, and notes on missing information."""
+    """Return the graph of a file, and notes on information that the file lacks."""
     if request.model.lower().endswith(TFLITE):
         from joulemap.wing.file.lite_graph import read_lite_program
 
@@ -192,7 +199,7 @@ def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:
 
 
 def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ...]:
-    """Return the notes on information that a TFLite file lacks."""
+    """Return notes on what a TFLite file does not state, and on its precision."""
     made_by = f" ({program.producer})" if program.producer else ""
     activations, weights = precision
     notes = [f"read from a TFLite graph{made_by}: batch norms are folded, and delegates may run other operators"]
@@ -205,7 +212,7 @@ def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ..
 
 
 def describe_reading(program: Program) -> tuple[str, ...]:
-    """Return the notes on information that a file lacks."""
+    """Return notes on what an ONNX file does not state."""
     made_by = f" by {program.producer}" if program.producer else ""
     stored = sorted({one.dtype for one in program.weights if one.dtype in ("fp16", "bf16", "int8", "uint8")})
     notes = [
@@ -218,7 +225,7 @@ def describe_reading(program: Program) -> tuple[str, ...]:
 
 
 def describe_assumed(program: Program) -> tuple[str, ...]:
-    """Return notes on operators whose size depends on data, and on branches."""
+    """Return notes on output sizes that depend on data, and on branches that were not counted."""
     notes = []
     if program.assumed:
         notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: the maximum of each is assumed")
@@ -231,7 +238,7 @@ def describe_assumed(program: Program) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _load_onnx(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]:
-    """Return the current message of a file, and its digest."""
+    """Return the parsed message of an ONNX file, and its digest; results are cached per state of the file."""
     from joulemap.wing.file.proto import load_onnx
 
     del changed_ns, size
@@ -241,7 +248,7 @@ def _load_onnx(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]
 
 @lru_cache(maxsize=4)
 def _load_lite(path: Path, changed_ns: int, size: int) -> tuple[LiteModel, str]:
-    """Return the current content of a file, and its digest."""
+    """Return the parsed content of a TFLite file, and its digest; results are cached per state of the file."""
     from joulemap.wing.file.lite import load_lite
 
     del changed_ns, size

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 GRAPH: Final = 7
-"""Field of a model that holds its graph."""
+"""Number of the field of a model that contains its graph."""
 
 INITIALIZER: Final = 5
-"""Field of a graph that holds a tensor of weights."""
+"""Number of the field of a graph that contains a tensor of weights."""
 
 NUMBERS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
-"""Fields of a tensor that hold its elements."""
+"""Protobuf field numbers of a tensor's elements."""
 
 MOST_DATA: Final = 4096
-"""Maximum bytes of a tensor whose elements are stored: shapes, axes and scales have fewer, weights more."""
+"""Maximum bytes of a tensor whose elements are read: shapes, axes and scales have fewer, weights more."""
 
 MOST_KEPT: Final = 200_000_000
-"""Maximum bytes of a model without its weights."""
+"""Maximum bytes of a model after its weights are left out."""
 
 MOST_VARINT: Final = 10
 """Maximum bytes of a number in a message."""
@@ -69,7 +69,7 @@ def load_onnx(path: Path) -> ModelProto:
 
 
 def _strip_model(stream: BufferedReader, size: int) -> bytes:
-    """Return the bytes of a model without the bytes of its weights."""
+    """Return the serialized model without the elements of its weights; `size` is the length of the file."""
     kept = bytearray()
     for field, kind, end, begin in _fields(stream, size):
         if field != GRAPH or kind != 2:
@@ -96,7 +96,10 @@ def _strip_tensor(stream: BufferedReader, end: int) -> bytes:
 
 
 def _fields(stream: BufferedReader, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, wire type, end, begin) of each field up to `end`; the caller leaves the stream at its end."""
+    """Yield (number, wire type, end position, start position) of each field up to `end`.
+
+    The caller must leave the stream at the end of the field.
+    """
     while (begin := stream.tell()) < end:
         tag = _varint(stream)
         field, kind = tag >> 3, tag & 7
@@ -138,7 +141,7 @@ def _copy(stream: BufferedReader, begin: int, end: int, held: int) -> bytes:
 
 
 def _wrap(field: int, content: bytes) -> bytes:
-    """Return a field of bytes with its tag and length."""
+    """Return a serialized field of bytes: tag, length and content."""
     made, length = bytearray([field << 3 | 2]), len(content)
     while length >= 0x80:
         made.append(length & 0x7F | 0x80)

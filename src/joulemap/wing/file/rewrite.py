@@ -1,7 +1,7 @@
-"""Rewrites that join nodes into the single operator that a framework has for them.
+"""Rewrites that replace a chain of nodes by the single operator of a framework.
 
-Each rule takes the node that ends a chain and returns the node that replaces it; a chain is joined only where nothing
-else reads its inner values. The rules make counts equal those of a trace of the same model: a GEMM and its bias, a
+Each rule takes a node of a chain and returns the node that replaces the chain. A chain is replaced only where no other
+node reads its inner values. The rules make counts equal those of a trace of the same model: a GEMM and its bias, a
 GELU, a SiLU, norms, attention.
 """
 
@@ -18,10 +18,10 @@ from joulemap.wing.file.value import Node, Value
 SCALED: Final = ("Mul", "Div")
 
 PASSED: Final = ("Identity", "Dropout", "Cast")
-"""Nodes that a chain may pass through, because they do not change values in inference."""
+"""Operators inside a chain that rewrites ignore, because they do not change values in inference."""
 
 ATTENTION: Final = "joined attention"
-"""Name of an attention that a file spells out in several operators."""
+"""Operator name of an attention that was joined from several operators of a file."""
 
 VALID: Final = 1
 """TFLite's padding mode `VALID`, which adds no elements."""
@@ -32,16 +32,16 @@ TOLERANCE: Final = 1e-3
 
 @attrs.define
 class Links:
-    """Makers and readers of the values of a graph."""
+    """Node that makes each value of a graph, and nodes that read it, by id() of the value."""
 
     makers: dict[int, Node]
     readers: dict[int, list[Node]]
     kept: set[int]
-    """Values that the graph returns."""
+    """id() of each value that the graph returns."""
 
     @classmethod
     def of(cls, program: Program) -> Links:
-        """Return the links of a graph."""
+        """Return the makers and readers of the values in a graph."""
         makers = {id(one): node for node in program.nodes for one in node.outputs}
         readers: dict[int, list[Node]] = {}
         for node in program.nodes:
@@ -51,16 +51,18 @@ class Links:
         return cls(makers, readers, {id(one) for one in program.outputs})
 
     def maker(self, value: Value | None, *ops: str) -> Node | None:
-        """Return the node that makes a value if it is one of these operators; None for any other."""
+        """Return the node that makes a value, if its operator is one of `ops` or `ops` is empty; else None."""
         found = self.makers.get(id(value))
         return found if found is not None and (not ops or found.op in ops) else None
 
     def is_inner(self, value: Value) -> bool:
-        """Return True if one node alone reads a value."""
+        """Return True if exactly one node reads a value, and the graph does not return it."""
         return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
 
     def is_closed(self, joined: Node, chain: Sequence[Node]) -> bool:
-        """Return True if only the chain reads its intermediate values, apart from results of the merged node."""
+        """Return True if no other node reads the inner values of a chain; outputs of the joined node are no inner
+        values.
+        """
         inside = {id(one) for one in chain}
         made = {id(one) for one in joined.outputs}
         hidden = [value for one in chain for value in one.outputs if id(value) not in made]
@@ -70,17 +72,17 @@ class Links:
         )
 
     def reader(self, value: Value, *ops: str) -> Node | None:
-        """Return the only reader of a value if it is one of these operators."""
+        """Return the only node that reads a value, if its operator is one of `ops`; else None."""
         found = self.readers.get(id(value), [])
         return found[0] if self.is_inner(value) and (not ops or found[0].op in ops) else None
 
 
 Found = tuple[Node, Sequence[Node]] | None
-"""The node that replaces a chain, and all nodes of the chain."""
+"""Node that replaces a chain, and the nodes of the chain; None if a rule does not apply."""
 
 
 def join_chains(program: Program) -> Program:
-    """Return a graph with chains joined, rule by rule."""
+    """Return the graph with chains of nodes joined, one rule after the other."""
     for rule in RULES:
         links = Links.of(program)
         places = {id(one): index for index, one in enumerate(program.nodes)}
@@ -107,14 +109,14 @@ def join_chains(program: Program) -> Program:
 
 
 def _scalar(value: Value | None) -> float | None:
-    """Return the number of a known value of one element."""
+    """Return a known value of one element as a number; None for any other value."""
     if value is None or value.known is None or value.known.size != 1:
         return None
     return float(value.known.reshape(-1)[0])
 
 
 def _other(node: Node, value: Value) -> Value | None:
-    """Return the other input of a node with two inputs."""
+    """Return the input of a two-input node that is not `value`."""
     return next((one for one in node.inputs if one is not value), None)
 
 
@@ -123,7 +125,7 @@ def _is_near(value: float | None, expected: float) -> bool:
 
 
 def join_bias(links: Links, node: Node) -> Found:
-    """Join a GEMM with a weight and the bias that is added to it."""
+    """Join a GEMM with a weight and the addition of its bias."""
     if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
         return None
     weight = node.given(1)
@@ -136,7 +138,7 @@ def join_bias(links: Links, node: Node) -> Found:
 
 
 def join_gelu(links: Links, node: Node) -> Found:
-    """Join x/2 (1 + erf(x/√2)), its factors in any order."""
+    """Join the nodes of a GELU, x/2 (1 + erf(x/√2)), with factors in any order."""
     if node.op != "Erf":
         return None
     scaled = links.maker(node.given(0), *SCALED)
@@ -167,7 +169,7 @@ def join_gelu(links: Links, node: Node) -> Found:
 
 
 def join_tanh_gelu(links: Links, node: Node) -> Found:
-    """Join x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
+    """Join the nodes of an approximate GELU, x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
     if node.op != "Tanh":
         return None
     scaled = links.maker(node.given(0), "Mul")
@@ -222,7 +224,7 @@ def join_gate(links: Links, node: Node) -> Found:
 
 
 def join_norm(links: Links, node: Node) -> Found:
-    """Merge (x - mean) / √(variance + ε) · weight + bias into a layer norm, or, without a mean, into an RMS norm."""
+    """Join (x - mean) / √(variance + ε) · weight + bias to a layer norm, or, without a mean, to an RMS norm."""
     if node.op != "Sqrt":
         return None
     added = links.maker(node.given(0), "Add")
@@ -277,7 +279,7 @@ def join_norm(links: Links, node: Node) -> Found:
 
 
 def _read_through(links: Links, value: Value, op: str) -> list[Node]:
-    """Return the nodes from a value to its reader of this operator, through casts; empty if there is none."""
+    """Return the nodes that lead from a value through casts to a reader with the operator `op`; empty without one."""
     found: list[Node] = []
     for _ in range(3):
         following = links.reader(value, op, *PASSED)
@@ -291,7 +293,7 @@ def _read_through(links: Links, value: Value, op: str) -> list[Node]:
 
 
 def join_attention(links: Links, node: Node) -> Found:
-    """Join the scores of queries and keys, their scale and mask, the softmax, and the sum of values."""
+    """Join the nodes of an attention: scores, scale and mask, softmax, and weighted sum of values."""
     if node.op != "Softmax" or int(node.attributes.get("axis", -1)) not in (-1, len(node.given(0).shape) - 1):
         return None
     chain, mask, value = [node], None, node.given(0)
@@ -357,7 +359,7 @@ def join_attention(links: Links, node: Node) -> Found:
 
 
 def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
-    """Return the input of a scaling by a number, and the nodes between."""
+    """Return the value before a multiplication or division by a number, and the nodes of that scaling."""
     made = links.maker(value, *SCALED)
     if made is None or not links.is_inner(value) or _scalar(made.value(1)) is None:
         return value, []
@@ -365,7 +367,7 @@ def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
 
 
 def join_quantized(links: Links, node: Node) -> Found:
-    """Join a pair that rounds to integers and back: later operators read the original numbers."""
+    """Remove a pair of quantize and dequantize nodes; later operators read the numbers before it."""
     if node.op != "DequantizeLinear":
         return None
     made = links.maker(node.given(0), "QuantizeLinear")
@@ -376,7 +378,7 @@ def join_quantized(links: Links, node: Node) -> Found:
 
 
 def join_padding(links: Links, node: Node) -> Found:
-    """Join zeros around an image, channels last, and the convolution that reads them."""
+    """Join the zero padding of an image with channels last, and the convolution that reads the padded image."""
     if node.op not in ("CONV_2D", "DEPTHWISE_CONV_2D") or node.attributes.get("padding") != VALID:
         return None
     made = links.maker(node.given(0), "Pad")

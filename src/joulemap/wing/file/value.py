@@ -21,31 +21,31 @@ DTYPES: Final[Mapping[int, tuple[str, int]]] = {
     7: ("int64", 8), 8: ("string", 8), 9: ("bool", 1), 10: ("fp16", 2), 11: ("fp64", 8), 12: ("uint32", 4),
     13: ("uint64", 8), 16: ("bf16", 2), 17: ("fp8_e4m3fn", 1), 19: ("fp8_e5m2", 1), 21: ("uint4", 1), 22: ("int4", 1),
 }  # fmt: skip
-"""Type of elements in ONNX -> dtype here, bytes of an element."""
+"""Number of an ONNX element type -> (dtype, bytes per element)."""
 
 FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
-"""Dtypes whose bytes a precision scales."""
+"""Floating-point dtypes, whose bytes per element follow the precision of a run."""
 
 
 @attrs.define(eq=False)
 class Value:
-    """Tensor of a graph."""
+    """Tensor of a file's graph."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "fp32"
     item_size: int = 4
     known: NDArray[Any] | None = None
-    """Elements, if they are few and depend on no input."""
+    """Elements of a small value that depends on no input; None for others."""
     is_weight: bool = False
-    """True if the file stores the value or determines it."""
+    """True if the file stores the value, or if it follows from stored values without arithmetic."""
     is_input: bool = False
     is_fixed: bool = False
     """True if the value is computed from weights alone, so that a compiler evaluates it once."""
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """Number of elements of the value."""
         return math.prod(self.shape)
 
     @property
@@ -55,13 +55,13 @@ class Value:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element that a precision scales; 0 for any other."""
+        """Bytes per element if they follow the precision of a run, else 0."""
         return self.item_size if self.dtype in FLOATS else 0
 
 
 @attrs.define(eq=False)
 class Node:
-    """Operator of a graph, with its attributes as numbers, texts and lists."""
+    """Operator of a graph; attributes are numbers, texts or lists."""
 
     op: str
     name: str
@@ -70,18 +70,18 @@ class Node:
     attributes: dict[str, Any]
 
     def value(self, index: int) -> Value | None:
-        """Return an input; None if it is omitted."""
+        """Return the input at a position; None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def given(self, index: int) -> Value:
-        """Return an input that the operator must have; ModelError if it is omitted."""
+        """Return the input at a position; ModelError if it is omitted."""
         found = self.value(index)
         if found is None:
             raise ModelError(f"{self.op} {self.name!r} lacks its input {index + 1}")
         return found
 
     def numbers(self, index: int, attribute: str = "") -> list[float] | None:
-        """Return the known elements of an input, or of the attribute that older operator sets have instead."""
+        """Return the known elements of an input, or of an attribute, which older operator sets use instead."""
         value = self.value(index)
         if value is not None:
             return None if value.known is None else [float(one) for one in value.known.reshape(-1)]

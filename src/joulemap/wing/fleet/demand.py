@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Objective = Literal["cost", "energy", "carbon"]
 
 MOST_RATE: Final = 1e9
-"""Maximum request rate, per second."""
+"""Maximum request rate that a demand may state, in requests per second."""
 
 MOST_NODE: Final = 1024
 """Maximum devices per node."""
@@ -49,7 +49,7 @@ def _are_counts(_record: object, field: Attribute[Any], value: Mapping[str, int]
 
 @frozen(kw_only=True)
 class Level:
-    """Request rate, and the share of the time that it lasts."""
+    """Request rate, and the share of time during which requests arrive at this rate."""
 
     rate_per_s: float
     share: float
@@ -61,7 +61,7 @@ class Demand:
 
     rate_per_s: float | None = attrs.field(default=None, validator=_above_0)
     rates: str = ""
-    """CSV of rates over a day or of arrivals, as an alternative to one rate."""
+    """CSV file with rates over a day or with times of arrival, as an alternative to one rate."""
     p99_s: float | None = attrs.field(default=None, validator=_above_0)
     """Target p99 latency, from a request's arrival to its answer, in seconds."""
     first_token_s: float | None = attrs.field(default=None, validator=_above_0)
@@ -69,10 +69,10 @@ class Demand:
     between_s: float | None = attrs.field(default=None, validator=_above_0)
     """Target p99, over requests, of a language model's time per output token, in seconds."""
     beside: Mapping[str, float] = attrs.field(factory=dict, validator=_are_shares)
-    """Other models -> their shares of the requests."""
+    """Other models on the same devices -> their shares of the requests."""
     objective: Objective = "cost"
     max_power_w: float | None = attrs.field(default=None, validator=_above_0)
-    """Maximum power of all devices at the highest rate."""
+    """Maximum power in watts of all devices at the highest rate."""
     max_cost_per_month: float | None = attrs.field(default=None, validator=_above_0)
     """Maximum USD per month, for the requested way of paying."""
     owned: Mapping[str, int] = attrs.field(factory=dict, validator=_are_counts)
@@ -100,10 +100,10 @@ class Demand:
             raise UsageError(f"variation is {self.variation:g}, expected from 0 to 3")
 
     def round_up(self, devices: int) -> int:
-        """Return the devices of the fewest whole nodes that hold these devices."""
+        """Return the number of devices in the fewest whole nodes that contain at least `devices`."""
         return -(-devices // self.node) * self.node
 
     @property
     def is_of_tokens(self) -> bool:
-        """True if a target applies to tokens, which only a language model has."""
+        """True if a target is on tokens, which only language models produce."""
         return self.first_token_s is not None or self.between_s is not None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 ROUNDED: Final = 1e-6
-"""Tolerance of the sum of shares around 1."""
+"""Tolerance within which shares must sum to 1."""
 
 
 @frozen(kw_only=True)
@@ -98,7 +98,7 @@ class DemandOptions:
         )
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words for all options that differ from their defaults."""
+        """Return the options that differ from their defaults, as words of a command line."""
         names = [field.name for field in attrs.fields(type(self)) if field.name != "release"]
         return (*repeat_options(self, names), *(("--release",) if self.release else ()))
 
@@ -115,9 +115,10 @@ class ReportDemandOptions(DemandOptions):
 
 
 def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
-    """Return the first model, and the demand with the other models and shares of a .toml file.
+    """Return the model to serve and the demand; a .toml file names several models with their shares.
 
-    Raise UsageError for a file that cannot be read, and for shares that do not sum to 1.
+    Its first model is returned, the others are added to the demand. Raise UsageError for a file that cannot be read,
+    and for shares that do not sum to 1.
     """
     if not model.endswith(".toml"):
         return model, demand

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 class FleetPart(ReportPart):
-    """Report chapter on fleets for a `Demand`."""
+    """Report chapter on fleets, which is included if a demand is given."""
 
     name = "fleet"
     is_first = True
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return the fleets of this hardware for a demand; for a language model, the demand has targets for tokens."""
+        """Return the fleets of this hardware for the demand `wanted`; None without a demand.
+
+        A demand with targets for tokens requires a language model.
+        """
         if wanted is None:
             return None
         from joulemap.wing.fleet.answer.answer import fleet
@@ -36,7 +39,7 @@ class FleetPart(ReportPart):
         return fleet(source, name, settings, demand=wanted, serving=serving)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return the chapter on fleet sizes."""
+        """Return the report's chapter on fleets."""
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())

@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 
 ASKED: Final = Asked()
 
+SERVED_OPTIONS: Final = {"--prompt": "prompt", "--output": "output", "--tariff": "usd_per_kwh"}
+"""Option that only language models use -> field of `Asked`."""
+
 READING_RATE: Final = 5.0
-"""Tokens per second of a reader. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
+"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 
 @frozen(kw_only=True)
 class HereAnswer(Answer):
-    """Chips of a machine, and the models on them."""
+    """Answer about a machine: its chips, and the models that run on them."""
 
     model: str
     prompt: int
@@ -50,19 +53,19 @@ class HereAnswer(Answer):
     memory: str
     devices: Table[DeviceRow]
     served: Table[ServedHere]
-    """Language models, by weight format or model."""
+    """One row per language model, weight format and chip, or per GPU and CPU that divide the layers."""
     runs: Table[RunHere]
-    """Other models."""
+    """One row per model and chip, for models other than language models."""
     checks: tuple[str, ...]
     """Commands that measure the predicted values."""
     gaps: tuple[str, ...]
-    """One line for each unknown chip or number."""
+    """One line for each chip that is unknown and each value that could not be read."""
     assumptions: tuple[str, ...]
 
     about = ("model", "prompt", "output", "usd_per_kwh", "parts", "memory", "checks", "gaps", "assumptions")
 
     def document(self, *, limit: int = 24) -> Document:
-        """Return the document with `limit` rows per table."""
+        """Return the answer as a document with at most `limit` rows per table."""
         sections = [Section(text.DEVICES, self._lay(self.devices, text.DEVICE_COLUMNS, noun="chips"))]
         if self.served:
             heading = text.SERVED if self.model else text.POPULAR
@@ -98,7 +101,9 @@ class HereAnswer(Answer):
         return not self.model or any(row.tokens_per_s for row in self.served) or any(row.latency_s for row in self.runs)
 
     def _find_headline(self) -> str:
-        """Return the sentence on the fastest way to run the model, or on the largest popular model at reading speed."""
+        """Return the headline: the best chip for the named model, or the largest popular model that runs at reading
+        speed.
+        """
         if not self.model:
             running = [row for row in self.served if row.tokens_per_s]
             quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
@@ -123,7 +128,9 @@ class HereAnswer(Answer):
         return text.NOTHING(model=self.model, reasons=reasons) if self.served else text.NO_DEVICE
 
     def _describe_fastest(self) -> str:
-        """Return the sentence on the chip with the lowest latency and its lead, or on why no chip runs the model."""
+        """Return a sentence on the chip with the lowest latency and its lead, or the reasons why no chip runs the
+        model.
+        """
         from joulemap.uncertainty.probability import probability_better
 
         ranked = sorted((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
@@ -211,8 +218,13 @@ def _answer(
     is_served = bool(model) and is_language_model(model)
     if model and asked.weights and not is_served:
         raise UsageError("--weight-precision is for a language model: name one, or use --precision")
+    unused = [word for word, name in SERVED_OPTIONS.items() if getattr(asked, name) != getattr(ASKED, name)]
+    if model and unused and not is_served:
+        raise UsageError(f"{unused[0]} is for a language model, and {model} is none: leave it out")
     if precision and is_served:
         raise UsageError("--precision is for other models: use --weight-precision for a language model")
+    if settings.inputs and is_served:
+        raise UsageError("--input is for other models: use --prompt and --output for a language model")
     if not found.list_kind(GPU, CPU, NPU):
         return [], []
     if not model:
@@ -241,7 +253,7 @@ def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
-    """Return the fastest row of each model; the row with the smallest memory shortage if none runs it."""
+    """Return one row per model: the fastest or, if no chip runs the model, the one with the least memory shortage."""
     groups: dict[str, list[ServedHere]] = {}
     for row in rows:
         groups.setdefault(row.model, []).append(row)
@@ -279,7 +291,10 @@ def _list_checks(
     system: str,
     inputs: Sequence[str],
 ) -> Iterator[str]:
-    """Yield a command that measures the prediction for the fastest chip; none where nothing fits."""
+    """Yield shell commands that measure the predictions; none if nothing fits.
+
+    For language models, they measure the best chip. For another model, they measure every chip that runs it.
+    """
     if not usable:
         return
     if not model or served:

@@ -32,7 +32,7 @@ VERIFY_OWN: Final = Template(
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
 ONNX: Final = ".onnx"
-"""Suffix of files that tools read as they are."""
+"""Suffix of ONNX files, which the tools read without a conversion."""
 
 WIDE: Final = "fp32"
 """Precision in which most ONNX files store their weights."""
@@ -46,7 +46,10 @@ UNNAMED: Final = ("benchmark_app", "trtexec")
 
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
-    """Yield commands that measure a row of a language model, piped into the comparison with its prediction."""
+    """Yield shell commands that measure a language model on a chip and pass the output to `joulemap verify`.
+
+    Commands for a row of several chips do not call `verify`, which compares with one chip.
+    """
     from joulemap.wing.llm.decoder.name import find_gguf
 
     divided = LAYERS.match(row.fits) if row is not None else None

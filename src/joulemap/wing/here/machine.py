@@ -15,16 +15,16 @@ class Graphics:
     memory_bytes: float | None = None
     """Dedicated memory; None for a GPU that shares the machine's memory."""
     power_w: float | None = None
-    """Current power limit."""
+    """Current power limit in watts."""
     clock_hz: float | None = None
     """Maximum clock."""
     source: str
-    """Tool that reported the GPU."""
+    """Name of the tool that reported the GPU."""
     core_count: int | None = None
     """Shader cores, or GPU cores of an Apple chip."""
     memory_bus_bits: int | None = None
     memory_clock_hz: float | None = None
-    """Half the data rate of a pin."""
+    """Memory clock; each pin transfers two bits per cycle."""
     capability: tuple[int, int] | None = None
     """CUDA compute capability."""
 
@@ -35,16 +35,16 @@ class Memory:
 
     capacity_bytes: float | None = None
     kind: str = ""
-    """Standard, such as DDR5 or LPDDR5X."""
+    """Memory standard, such as DDR5 or LPDDR5X; empty if unknown."""
     transfers_per_s: float | None = None
-    """Configured data rate of a pin."""
+    """Configured data rate of a pin, such as 5.6e9 for DDR5-5600."""
     width_bits: int | None = None
-    """Width of all channels together."""
+    """Bus width, summed over all channels."""
     known_bytes_per_s: float | None = None
-    """Measured bandwidth, or the catalogue's for a chip that uses the same memory."""
+    """Measured bandwidth, or the catalogue bandwidth of a chip that uses this memory."""
     source: str = ""
     configuration: MemoryConfiguration | None = None
-    """Configuration that the user states."""
+    """Configuration that the user states, such as DDR5-5600x2; None if not stated."""
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -58,7 +58,7 @@ class Memory:
 
 @frozen(kw_only=True)
 class Machine:
-    """Machine as reported by its tools."""
+    """Chips and memory of a machine, as its tools report them."""
 
     system: str
     """Operating system: Linux, Darwin or Windows."""

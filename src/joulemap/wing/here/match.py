@@ -25,14 +25,19 @@ GPU: Final = "gpu"
 NPU: Final = "npu"
 
 OTHER_CAPACITY: Final = 0.1
-"""Relative difference from which memory tells apart chips of one name; 24 GiB sold as 24 GB stays below it."""
+"""Relative difference in memory capacity above which two chips of one name are different products.
+
+24 GiB sold as 24 GB differ by less.
+"""
 
 OTHER_SIZE: Final = 0.02
-"""Relative difference from which a driver's memory replaces the catalogue's. Error correction is a sixteenth."""
+"""Relative difference above which the capacity that a driver reports replaces the catalogue's. Error correction takes a
+sixteenth.
+"""
 
 FASTER: Final = 1.75
-"""Ratio of stated to catalogue bandwidth above which the answer asks to check the stated one. Source: DDR5-5600 over
-DDR4-3200, which are both published for Intel's 12th to 14th generations.
+"""Ratio of stated to catalogue bandwidth above which the answer asks the user to check the statement. Source: DDR5-5600
+over DDR4-3200, which are both published for Intel's 12th to 14th generations.
 """
 
 OTHER_BANDWIDTH: Final = 0.05
@@ -42,13 +47,14 @@ APPLE: Final = "Apple"
 METAL_SHARE: Final = 3 / 4
 METAL_SMALL_SHARE: Final = 2 / 3
 METAL_SMALL: Final = 34e9
-"""Memory in bytes up to which macOS gives the GPU the smaller share. Source: recommendedMaxWorkingSetSize as llama.cpp
-prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
+"""Memory in bytes up to which macOS gives the GPU `METAL_SMALL_SHARE` instead of `METAL_SHARE`. Source:
+recommendedMaxWorkingSetSize as llama.cpp prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 """
 
 AMD: Final = "AMD"
 HALVED: Final = (AMD, "Intel")
-"""Vendors whose integrated GPUs may use `SHARED_SHARE` of the memory; AMD's also use what the firmware reserves."""
+"""Vendors whose integrated GPUs may use `SHARED_SHARE` of the memory; AMD's also use the memory that firmware reserves.
+"""
 
 SHARED_SHARE: Final = 1 / 2
 """Share of the machine's memory that Windows and Linux lend an integrated GPU.
@@ -57,20 +63,20 @@ Source: recalled; shared GPU memory of Windows' Task Manager, and the limit of L
 """
 
 OWN_MEMORY: Final = ("GDDR", "HBM")
-"""Beginnings of the memory types of GPUs with dedicated memory."""
+"""Prefixes of the catalogue's memory types that mark a GPU with dedicated memory."""
 
 SHARED_MEMORY: Final = ("of the SoC", "(shared", "on package")
-"""Words in the memory types of NPUs that use the memory of the processor."""
+"""Phrases in the catalogue's memory types that mark an NPU that uses the processor's memory."""
 
 ENGINE: Final = "llamacpp"
-"""Engine that serves language models on such machines."""
+"""Engine that serves language models on a user's machine."""
 
 NARROW_LANES: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
 """CUDA capabilities with 64 fp32 lanes per multiprocessor. Source: CUDA C++ Programming Guide."""
 
 L2_BYTES_PER_BUS_BIT: Final = 16 * 1024
-"""L2 cache per bit of the memory bus of a GPU that the catalogue lacks. Source: assumed; GA102 has 6 MiB at 384 bits,
-GA104 4 MiB at 256, TU102 5.5 MiB at 352.
+"""L2 cache in bytes per bit of memory bus, for a GPU that is not in the catalogue. Source: assumed; GA102 has 6 MiB at
+384 bits, GA104 4 MiB at 256, TU102 5.5 MiB at 352.
 """
 
 
@@ -82,7 +88,9 @@ class Device:
     kind: str
     """Class: cpu, gpu or npu."""
     hardware: str | Hardware | None = None
-    """Reference to the catalogue, or own description; None for an unknown chip."""
+    """Reference to a chip of the catalogue, or a description made from this machine's numbers; None for an unknown
+    chip.
+    """
     label: str = ""
     """Id of the hardware; empty for an unknown chip."""
     count: int = 1
@@ -112,7 +120,10 @@ class Found:
 
 
 def match_machine(machine: Machine) -> Found:
-    """Return the chips of a machine; no chip is guessed from a part of its name."""
+    """Return the chips of a machine, each as hardware of the catalogue or with a description made here.
+
+    A name must match as a whole: no chip is guessed from a part of its name.
+    """
     known = known_hardware(list(_list_names(machine)))
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
@@ -180,7 +191,9 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
 
 
 def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[HardwareEntry]:
-    """Return the hardware that matches a GPU's name, else each of the names that lspci joins with a slash."""
+    """Return the hardware whose name matches a GPU. If none does, match each of the names that lspci joins with a
+    slash.
+    """
     if found := _find(entries, _spell_graphics(one)):
         return found
     every = {entry.id: entry for name in _split_slashes(one.name) for entry in find_alike(entries, name)}
@@ -188,7 +201,10 @@ def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[
 
 
 def _split_slashes(name: str) -> Iterator[str]:
-    """Yield the names that lspci joins with a slash; later ones lack the words before the number."""
+    """Yield the names that lspci joins with slashes; nothing without a slash.
+
+    `Radeon RX 7700/7800` gives `Radeon RX 7700` and `Radeon RX 7800`.
+    """
     first, *others = name.split("/")
     if others:
         yield first.strip()
@@ -199,7 +215,7 @@ def _split_slashes(name: str) -> Iterator[str]:
 
 
 def _spell_graphics(one: Graphics) -> Iterator[str]:
-    """Yield the names of a GPU: as printed, and an Apple chip's without its processor cores."""
+    """Yield possible names of a GPU: the printed name and, for an Apple chip, the name without processor cores."""
     yield one.name
     head, _, tail = one.name.rpartition(" ")
     if one.core_count and tail.endswith("GPU") and head.startswith("Apple"):
@@ -209,7 +225,7 @@ def _spell_graphics(one: Graphics) -> Iterator[str]:
 
 
 def _select_variants(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
-    """Return the hardware with the reported memory or number of cores, if several have the name."""
+    """Return the entries that agree with the GPU's memory or number of cores; all entries if none agrees."""
     if len(found) < 2:
         return list(found)
     kept = []
@@ -301,7 +317,7 @@ def _spell_processor(machine: Machine) -> Iterator[str]:
 
 
 def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
-    """Yield possible names of a neural unit: as printed, and as the NPU of the processor."""
+    """Yield possible names of a neural unit: its printed name, and the processor's name with the suffix `NPU`."""
     yield name
     yield f"{name} NPU"
     if machine.cpu is not None:
@@ -384,7 +400,10 @@ def _limit_shared(vendor: str, memory_bytes: float, card: Graphics) -> float | N
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:
-    """Return the power mode for a power limit or a number of cores, and its power; empty for the default."""
+    """Return the power mode that fits the GPU's power limit or the processor's cores, and its power in watts.
+
+    The mode is empty if it is the default.
+    """
     power = hardware.tdp.value
     asked = ""
     if card is not None and card.power_w and abs(card.power_w / power - 1.0) > OTHER_POWER:
@@ -401,7 +420,7 @@ def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, 
 
 
 def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, HardwareEntry]) -> str:
-    """Return the line on a chip that is ambiguous or unknown, with the nearest names."""
+    """Return a note that a chip's name is ambiguous or unknown, with the nearest names."""
     if len(found) > 1:
         return text.AMBIGUOUS(name=name, names=[one.id for one in found])
     own = {word for word, _ in read_words(name) if len(word) > 1}

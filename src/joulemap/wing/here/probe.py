@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.device.processor import available_cpus, read_text, run_tool
+from joulemap.device.energy import Rapl
+from joulemap.device.processor import available_cpus, run_tool
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
 from joulemap.wing.here.machine import Machine
@@ -22,23 +22,20 @@ if TYPE_CHECKING:
     import numpy as np
 
 ARRAY_BYTES: Final = 256 * 2**20
-"""Size of each array of the stream; beyond every cache."""
+"""Size in bytes of each array in the bandwidth test; larger than any cache."""
 
 STREAM_S: Final = 4.0
 PRODUCT_S: Final = 3.0
 IDLE_S: Final = 2.0
 EDGE: Final = 2048
-"""Rows and columns of the matrices of the GEMM."""
+"""Rows and columns of the square matrices that are multiplied."""
 
 STREAM_SHARE: Final = 0.85
 """Stream bandwidth over peak bandwidth. Source: assumed; STREAM reaches 80 to 90 % of the peak on two channels."""
 
-ENERGY: Final = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
-"""Energy counter of the processor package in microjoules; readable by root only on most kernels."""
-
 
 def apply_probe(machine: Machine) -> tuple[Machine, str]:
-    """Return the machine with the measured memory bandwidth, and a line on the measurement."""
+    """Return the machine with its memory bandwidth as measured, and a note with all measured values."""
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
@@ -86,20 +83,21 @@ def _find_best(run: Callable[[], object], limit_s: float) -> float:
 
 
 def measure_idle() -> float | None:
-    """Return the idle power of processor package and NVIDIA GPUs in watts; None if no counter is readable."""
+    """Return the idle power of CPU packages and NVIDIA GPUs in watts; None if no counter is readable."""
     cards = [float(one) for one in run_tool(
         "nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits"
     ).split() if one.replace(".", "", 1).isdecimal()]  # fmt: skip
-    before = read_text(ENERGY)
-    if not before.isdecimal():
+    packages = Rapl.find()
+    if packages is None:
         return sum(cards) if cards else None
+    packages.start()
     begin = time.perf_counter()
     time.sleep(IDLE_S)
-    joules = (float(read_text(ENERGY)) - float(before)) * 1e-6
-    return joules / (time.perf_counter() - begin) + sum(cards)
+    joules, seconds = packages.stop(), time.perf_counter() - begin
+    return None if joules is None else joules / seconds + sum(cards)
 
 
 def check_probe(recorded: object) -> None:
-    """Raise UsageError for a probe of a recorded machine."""
+    """Raise UsageError if the machine is a recorded one, which cannot be measured."""
     if recorded:
         raise UsageError("--probe measures this machine, --from names a recorded one: leave one out")

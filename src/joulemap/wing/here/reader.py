@@ -29,7 +29,9 @@ MODULE_BITS: Final = 64
 """Data width of a memory module whose tool states none."""
 
 PRESENT_X86: Final = frozenset({"avx", "avx2", "fma"})
-"""Flags of an x86 processor whose system reports no flags. Source: assumed; all since Haswell and Zen have them."""
+"""Vector instruction sets of an x86 processor whose system reports none. Source: assumed; all processors since Haswell
+and Zen have them.
+"""
 
 APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
 """Vector features of every Apple M processor. Source: Arm A-profile 8.4, which all of them implement."""
@@ -38,19 +40,19 @@ DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.
 NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
                            r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
 IN_PROCESSOR: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
-"""Pattern of the graphics in an AMD processor's name."""
+"""Pattern of the GPU's name in an AMD processor's name, such as `with Radeon 780M`."""
 
 SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
-"""Vendors of display adapters that compute nothing."""
+"""Words in the names of display adapters that cannot run models, such as those of servers and virtual machines."""
 
 CHANNEL: Final = re.compile(r"(p\d|cpu\d|controller\d)?.*?channel[ -]?([a-z0-9])|dimm[ _]?([a-z])\d?", re.IGNORECASE)
-"""Channel in the locators of a memory module: `P0 CHANNEL A`, `ChannelB-DIMM0`, `DIMM_A2`."""
+"""Pattern of the memory channel in a module's locator: `P0 CHANNEL A`, `ChannelB-DIMM0`, `DIMM_A2`."""
 
 
 def read_machine(recording: Recording, memory: str = "") -> Machine:
-    """Return the machine that a recording describes; `memory` replaces its memory configuration, as DDR5-5600x2.
+    """Return the machine that a recording describes; `memory`, such as DDR5-5600x2, replaces its memory configuration.
 
-    Only `memory` is refused if invalid: other unreadable items are listed as gaps.
+    Raise UsageError if `memory` is invalid. Unreadable items of the recording are listed in `gaps`.
     """
     system = recording.get(SYSTEM, "") or _guess_system(recording)
     found = {"Darwin": _read_mac, "Windows": _read_windows}.get(system, _read_linux)(recording, system)
@@ -82,8 +84,9 @@ def _is_apple(one: Graphics) -> bool:
 
 
 def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
-    """Return the GPUs, with an AMD processor's integrated GPU renamed to, or added under, the name in its processor's
-    name.
+    """Return the GPUs, including the integrated GPU that an AMD processor's name states.
+
+    The GPU takes the name stated there. If no tool reports it, it is added.
     """
     inside = IN_PROCESSOR.search(cpu.name) if cpu else None
     if inside is None:
@@ -163,7 +166,7 @@ def read_lspci(text_: str) -> tuple[list[Graphics], list[str]]:
 
 
 def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
-    """Return the display controllers in the same order, with the memory that AMD's driver reports."""
+    """Return the GPUs in the same order, AMD's with the memory sizes that the text `amdgpu` lists in bytes."""
     sizes = iter([float(one) for one in amdgpu.split() if one.isdecimal()])
     return [
         attrs.evolve(one, memory_bytes=next(sizes, None)) if "amd" in find_vendors(one.name) else one
@@ -182,7 +185,7 @@ def _shorten_pci(name: str) -> str:
 
 
 def read_dmidecode(text_: str) -> Memory:
-    """Return the memory that dmidecode lists; an empty record without a module."""
+    """Return the memory that dmidecode lists; all fields are empty if it lists no module."""
     modules = []
     for block in text_.split("Memory Device")[1:]:
         fields = parse_fields(block)
@@ -202,7 +205,7 @@ def read_dmidecode(text_: str) -> Memory:
 
 
 def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
-    """Return the memory of modules; modules of one channel count its width once."""
+    """Return the total memory of modules: each channel's width counts once, and the slowest module sets the rate."""
     if not modules:
         return Memory()
     widths: dict[str, int] = {}
@@ -225,7 +228,7 @@ def _find_channel(place: str) -> str:
 
 
 def parse_memory(text: str, found: Memory) -> Memory:
-    """Return the memory with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
+    """Return `found` with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
     read = MemoryConfiguration.read(text)
     return attrs.evolve(
         found,
@@ -381,6 +384,6 @@ def _decode(text_: str) -> dict[str, Any]:
 
 
 def _number(value: object, factor: float = 1.0) -> float | None:
-    """Return the first number of a value times a factor; None without one."""
+    """Return the number at the beginning of a value, times a factor; None if there is none."""
     found = re.match(r"\s*(\d+(?:\.\d+)?)", str(value)) if value is not None else None
     return float(found[1]) * factor if found else None

@@ -22,7 +22,7 @@ class DeviceRow:
 
 @frozen(kw_only=True)
 class ServedHere:
-    """Language model with one weight format on a chip, on several, or divided between GPU and processor."""
+    """Language model in one weight format on a chip, on several equal chips, or divided between GPU and processor."""
 
     model: str = described("language model")
     weights: str = described("weight format")

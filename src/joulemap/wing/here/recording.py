@@ -1,4 +1,4 @@
-"""Outputs of a machine's own tools by name: read here, from a folder of text files, or from one JSON file.
+"""Outputs of a machine's tools by name, read from this machine, a folder of text files, or one JSON file.
 
 An answer knows a machine only by its recording, so a recorded machine and this machine get equal answers.
 """
@@ -19,7 +19,7 @@ Recording = Mapping[str, str]
 SYSTEM: Final = "system"
 
 MOST_BYTES: Final = 4_000_000
-"""Maximum size of a recorded output."""
+"""Maximum size in bytes of a recorded file."""
 
 SMI_FIELDS: Final = "name,memory.total,power.limit,clocks.max.sm,clocks.max.memory,compute_cap"
 OLD_SMI_FIELDS: Final = "name,memory.total,power.limit,clocks.max.sm,clocks.max.memory"
@@ -54,7 +54,7 @@ TOOLS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         ),
     },
 }
-"""System -> name of an output -> command that prints it; the empty system represents all."""
+"""System -> name of an output -> command that prints it; commands under the empty system run on all systems."""
 
 FILES: Final[Mapping[str, str]] = {
     "cpuinfo": "/proc/cpuinfo",
@@ -90,7 +90,7 @@ def record() -> Recording:
 
 
 def _read_nvml() -> str:
-    """Return cores and memory bus of each NVIDIA GPU as JSON, by `nvidia-ml-py`; empty without it."""
+    """Return the core count and memory bus width of each NVIDIA GPU as JSON; empty without `nvidia-ml-py`."""
     try:
         import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")
-"""Vision models with a built-in workload, by size."""
+"""Vision models that the answer shows if no model is named, by size."""
 
 USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
 """Class -> default precision of its inference engines."""
@@ -32,7 +32,7 @@ USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
 def run_model(
     source: Source, models: Sequence[str], found: Found, precision: str = "", settings: Settings = SETTINGS
 ) -> list[RunHere]:
-    """Return a row for each model and chip, at the given or the class's usual precision.
+    """Return a row for each model and chip, at the given precision or else the usual precision of the chip's class.
 
     A chip that cannot run a model is a row with the reason. Raise as `compare` does in all other cases.
     """
@@ -57,7 +57,7 @@ def run_model(
 
 
 def _choose_precision(device: Device) -> Precision:
-    """Return the supported precision that is nearest to the usual one of the chip's class."""
+    """Return the supported precision that is nearest to the usual precision of the chip's class."""
     entry = known_hardware([device.label]).get(device.label)
     if entry is None and device.hardware is not None and not isinstance(device.hardware, str):
         entry = HardwareEntry.of(device.hardware)
@@ -95,7 +95,7 @@ def _compare(source: Source, model: str, devices: Sequence[Device], asked: Setti
 
 
 def _spell_plain(reason: str, labels: Mapping[str, str]) -> str:
-    """Return a reason with chips named as in the answer's tables, without the changed constants in brackets."""
+    """Return a reason in which each chip has its label, without the changed constants that its full name includes."""
     for name, label in labels.items():
         reason = reason.replace(name, label)
     return reason

@@ -35,7 +35,10 @@ USUAL_WEIGHTS: Final = "q4_k_m"
 """Most common weight format of GGUF files, and Ollama's default."""
 
 SMALL: Final = "llama-3.2-1b"
-"""Model that fits almost every machine; the intervals of a chip depend little on the model."""
+"""Model that fits almost every machine.
+
+Its interval widths stand in for those of other models, because they depend mainly on the chip.
+"""
 
 POPULAR: Final = (
     "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "qwen3-8b", "gemma-3-12b", "qwen3-14b",
@@ -45,12 +48,14 @@ POPULAR: Final = (
 """Language models that people run at home, by size."""
 
 ENOUGH: Final = 0.5
-"""Share of the highest decode speed above which more precise weights are preferred to faster ones."""
+"""Share of the highest decode speed above which more precise weights are preferred to faster weights."""
 
 J_PER_KWH: Final = 3.6e6
 
 HOST_LINK: Final = ("pcie", "4", 16)
-"""Host link assumed for a GPU whose description has none. Source: assumed; slot of most boards since 2020."""
+"""(name, generation, lanes) of the host link of a GPU whose description has none. Source: assumed; slot of most boards
+since 2020.
+"""
 
 
 @frozen(kw_only=True)
@@ -60,16 +65,16 @@ class Asked:
     prompt: int = 512
     output: int = 128
     weights: str = ""
-    """Weight format; empty for the format of the model's files, or for `WEIGHTS` if it has none."""
+    """Weight format; empty for the format of the model's files, or for `WEIGHTS` if the files have none."""
     usd_per_kwh: float = 0.3
 
     @property
     def serving(self) -> Serving:
-        """Serving settings: llama.cpp, one device."""
+        """Serving settings of the question: its lengths, llama.cpp, and one device."""
         return Serving(prompt=self.prompt, output=self.output, engine=ENGINE, devices=(1,))
 
     def price(self, joules: float | None) -> float | None:
-        """Return the electricity cost of a million tokens at an energy per token."""
+        """Return the electricity cost in USD of a million tokens at an energy per token; None if it is unknown."""
         return None if joules is None else joules * 1e6 / J_PER_KWH * self.usd_per_kwh
 
 
@@ -80,14 +85,14 @@ def name_device(device: Device) -> str:
 
 
 def list_chips(devices: Iterable[Device]) -> tuple[str | Hardware, ...]:
-    """Return the hardware of chips as settings take it, each once."""
+    """Return the distinct hardware of chips, in the form that `Settings.hardware` takes."""
     return tuple({name_device(one): one.hardware for one in devices if one.hardware is not None}.values())
 
 
 def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[ServedHere]:
-    """Return a row for each chip, weight format and division of a language model.
+    """Return the rows of a language model: each weight format on each chip, and divided between GPU and processor.
 
-    A model that fits nowhere raises no error: its rows have the reasons. Raise as `llm` does in all other cases.
+    If the model fits nowhere, the rows have the reasons. Raise as `llm` does in all other cases.
     """
     from joulemap.wing.llm.capacity.case import OK
 
@@ -124,9 +129,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
     """Return the fastest row with the most precise weights at which the fastest chip reaches `ENOUGH` of its speed.
 
-    Return None if nothing runs.
-
-    Rows are in the order of `serve_model`.
+    Rows are in the order of `serve_model`. Return None if nothing runs.
     """
     fastest = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
     if fastest is None or not fastest.tokens_per_s:
@@ -137,12 +140,15 @@ def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
 
 
 def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
-    """Return label -> half-widths of the time between tokens and of the energy of a token."""
+    """Return label -> half-widths of the intervals of time per output token and of energy per output token."""
     return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
 
 
 def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
-    """Return a row for each popular model and chip, or division; intervals come from a small model."""
+    """Return the rows of the popular models, one per chip or per division between GPU and processor.
+
+    The interval widths are those of `SMALL`.
+    """
     devices = found.list_kind(GPU, CPU)
     small = [
         _convert_row(SMALL, row, _label(devices, row.hardware), asked)
@@ -194,7 +200,10 @@ def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ..
 def _list_cases(
     source: Source, model: str, settings: Settings, serving: Serving, targets: dict[str, Hardware]
 ) -> tuple[Question, list[Case]]:
-    """Return the question and its configurations; `targets` keeps the bound hardware for the next model."""
+    """Return the question and its configurations.
+
+    The calibrated hardware is added to `targets` and reused for the next model.
+    """
     from joulemap.plan.hold import find_targets
     from joulemap.wing.llm.capacity.case import list_cases, plan_served
 
@@ -274,7 +283,7 @@ def _price(
     first: Mapping[str, float | None],
     asked: Asked,
 ) -> Iterator[ServedHere]:
-    """Yield the row of each case from its formula costs, without storing runs."""
+    """Yield a row for each case. Costs come from the formulas; no run is stored."""
     from joulemap.wing.llm.capacity.case import OK
     from joulemap.wing.llm.capacity.row import serve
 

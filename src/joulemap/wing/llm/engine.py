@@ -61,7 +61,7 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
 
 def _describe_step(model: str) -> str:
-    """Return a phrase for a decode step of a named pass; empty for a prompt."""
+    """Return a phrase for a decode step of a named pass; empty for a prefill pass."""
     from joulemap.wing.llm.decoder.name import find_pass
 
     asked = find_pass(model)
@@ -98,7 +98,7 @@ def apply_file(
 
 
 def _list_activations(model: str) -> tuple[Precision, ...]:
-    """Return the activation precisions in which a file's GEMMs can run, the preferred one first."""
+    """Return the activation precisions in which a file's GEMMs can run, the preferred precision first."""
     from joulemap.wing.llm.capacity.question import list_precisions
     from joulemap.wing.llm.decoder.name import find_decoder
 
@@ -108,7 +108,7 @@ def _list_activations(model: str) -> tuple[Precision, ...]:
 
 
 def _name_step(file: str) -> str:
-    """Return the decode step of a file after `CACHED` tokens, or with the context filled if it is shorter."""
+    """Return the name of the decode step of a file after `CACHED` tokens, or at the end of a shorter context."""
     from joulemap.wing.llm.decoder.name import find_decoder, find_file_engine
 
     decoder = find_decoder(file)
@@ -123,7 +123,7 @@ def _is_bare_file(model: str) -> bool:
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return notes on checkpoint quantization that the predictions of these passes ignore."""
+    """Return notes on checkpoint quantization that the predictions of `models` ignore."""
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     found = [find_pass(one) for one in models if is_pass(one)]
@@ -172,7 +172,7 @@ def find_published(model: str) -> str:
 
 
 def find_runtime(engine: str) -> str:
-    """Return the launch mode of an engine; UnknownNameError or UsageError for an unknown one."""
+    """Return the launch mode of an engine; UnknownNameError or UsageError for an unknown engine."""
     from joulemap.catalog.stack import find_engine
 
     return find_engine(engine).runtime

@@ -48,7 +48,7 @@ class DecoderNames(ModelNames):
         return decoder.is_pass(word)
 
     def list_names(self) -> Sequence[str]:
-        """Return the built-in decoders."""
+        """Return the names of the built-in decoders."""
         return decoder.list_decoders()
 
     def complete(self, typed: str) -> Sequence[str]:
@@ -114,7 +114,7 @@ class DecoderNames(ModelNames):
         return describe_evaluation(models, hardware)
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
-        """Return notes on checkpoint quantization that the predictions of these passes ignore."""
+        """Return notes on checkpoint quantization that the predictions of `models` ignore."""
         if not any(decoder.is_pass(one) for one in models):
             return []
         from joulemap.wing.llm.engine import describe_unread
@@ -122,7 +122,7 @@ class DecoderNames(ModelNames):
         return describe_unread(models)
 
     def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return the overhead of the engine named by a pass on each chip."""
+        """Return notes on the overhead that the engine named by a pass adds on each chip."""
         from joulemap.wing.llm.engine import describe_engine
 
         return describe_engine(model, batch, runs)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Phase = Literal["prefill", "decode"]
 
 SERVING: Final = "Serving"
-"""Panel of these options in help."""
+"""Heading of these options in help texts."""
 
 DEVICES_HELP: Final = "Tensor-parallel devices; several values are compared."
 
@@ -55,7 +55,7 @@ class ServerOptions:
     prompt: int = option(2048, "Prompt length in tokens.", metavar="TOKENS", min=1)
     output_tokens: str = option("256", "Output length in tokens.", "--output", metavar="TOKENS")
     engine: str = option(
-        ENGINE,
+        "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
         shown=f"{ENGINE}; llamacpp for GGUF, or if all hardware is local CPUs",
@@ -157,12 +157,13 @@ class ServerOptions:
         )
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words of these options that a follow-up command on one server repeats; none for defaults."""
+        """Return the words that repeat these options in a follow-up command on one server; defaults are omitted."""
         return repeat_options(self, REPEATED)
 
     def read_speculation(self) -> dict[str, Any]:
-        """Return the number of draft tokens, their acceptance by depth and the draft model; UsageError for invalid
-        text.
+        """Return the fields of `Serving` for draft tokens, their acceptance by depth and the draft model.
+
+        UsageError for invalid text.
         """
         if not self.speculate:
             if self.acceptance or self.draft:
@@ -270,7 +271,7 @@ class PassRunOptions(WholeRunOptions):
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
 
     def of_checkpoint(self, model: str) -> PassRunOptions:
-        """Return the options with the weight format of the checkpoint for a pass, unless a precision is given."""
+        """Return the options; a pass without a stated precision gets the weight format of the checkpoint."""
         if self.phase is None:
             return self
         from joulemap.wing.llm.decoder.name import find_file_engine
@@ -285,7 +286,7 @@ class PassRunOptions(WholeRunOptions):
         return super(PassRunOptions, self._with_usual()).keywords()
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words that a follow-up command on the named pass repeats."""
+        """Return these options as the words that a follow-up command on the named pass repeats."""
         return repeat_options(self if self.phase is None else self._with_usual(), self.repeated)
 
     def _with_usual(self) -> PassRunOptions:

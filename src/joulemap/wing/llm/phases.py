@@ -67,7 +67,7 @@ PROMPT: Final = 2048
 """Tokens of the prompt, and of the KV cache in decode."""
 
 ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
-"""Categories of data that stays on the chip."""
+"""Energy categories of data that stays on the chip."""
 
 
 @frozen(kw_only=True)
@@ -164,8 +164,9 @@ def contrast_phases(
 ) -> PhasesAnswer:
     """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-    By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that
-    lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
+    By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that lacks
+    the precision uses the nearest that it has; a chip that cannot run the model is `unsupported`. Raise as `compare`
+    does.
     """
     from joulemap.wing.llm.decoder.step import Step
     from joulemap.wing.llm.source import read_decoder
@@ -179,7 +180,7 @@ def contrast_phases(
 
 
 class Phases:
-    """Contrast `architectures llm`, in the form that the core requires."""
+    """Contrast `architectures llm`, registered with the core."""
 
     name: Final = "llm"
     precision: Final = "bf16"

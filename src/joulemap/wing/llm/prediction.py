@@ -85,7 +85,7 @@ class _Target:
 
 @cache
 def serving_version() -> str:
-    """Return sixteen hexadecimal digits over the code and data that turn passes of a model into served requests."""
+    """Return a hash of the code and data that turn passes into served requests, as sixteen hexadecimal digits."""
     return remember("code", "serving", _digest)
 
 
@@ -100,7 +100,8 @@ def _digest() -> str:
 def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) -> frozenset[str]:
     """Predict the measurements with these row numbers if no prediction is stored or the stored one is out of date.
 
-    Return `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
+    Return a text `HARDWARE LABEL` for each calibration that applies. A row that cannot be predicted is stored with the
+    reason.
     """
     with reading_if_there(source) as connection:
         if connection is None:
@@ -127,7 +128,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
 
 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
-    """Return the prediction of each row, or the reason for none, without storing it."""
+    """Return a prediction of each row, or the reason why there is none; nothing is stored."""
     found: dict[int, ServingPrediction] = {}
     for place in dict.fromkeys((row.hardware, row.boundary) for row in rows):
         mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == place}
@@ -136,9 +137,9 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
 
 
 def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
-    """Return the hardware at the boundary of its rows.
+    """Return the hardware of measured rows at their boundary.
 
-    If its power at the wall is unknown, return it at the board, without energy predictions.
+    If its power at the wall is unknown, the boundary is the board, and there are no energy predictions.
     """
     ref = HardwareRef.read(name)
     try:
@@ -154,7 +155,7 @@ def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
 
 
 def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
-    """Return the predictions of rows of one chip, refused ones included."""
+    """Return a prediction or a refusal for each row of one chip."""
     from joulemap.wing.llm.serving.predict import predict
 
     if target.entry is None or target.bound is None:
@@ -175,7 +176,7 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
 
 
 def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
-    """Return the record of a measurement to store: a prediction, or the reason for none."""
+    """Return the record to store for a measurement: its prediction, or the reason why there is none."""
     figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,

@@ -21,7 +21,7 @@ ALL_BATCHES: Final = "All batches"
 
 
 class ServedPart(ReportPart):
-    """Report chapter on serving."""
+    """Report chapter on serving a language model."""
 
     name = "served"
 

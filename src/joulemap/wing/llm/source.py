@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 KIND: Final = "decoder"
-"""Kind of requests for passes that are built from the sizes of a model."""
+"""Request kind of passes that are built from the sizes of a model."""
 
 
 def can_trace_configurations() -> bool:
@@ -43,7 +43,7 @@ def can_trace_configurations() -> bool:
 
 
 def describe_pass(step: Step) -> Mapping[str, str]:
-    """Return the dimensions of a pass that differ from the default."""
+    """Return dimension -> value of a pass; defaults are omitted."""
     phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
     devices = step.world * step.pipeline_devices
     found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
@@ -79,7 +79,8 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
-    """Return the pass of a decoder given by name or path, with its workload described by `names`; None for others.
+    """Return the pass of a decoder given by name or path, with its workload described by `names`; None for other
+    models.
 
     A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """
@@ -125,7 +126,7 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
 
 
 def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
-    """Return settings with each uniform box replaced by its chip, and chip -> its number in the box.
+    """Return settings with each uniform box replaced by its chip, and chip -> number of such chips in the box.
 
     Raise UsageError for boxes with different numbers of one chip.
     """
@@ -161,10 +162,10 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    """Return the decoder of a name or path; a traced one is fitted to stored passes of at most `prompt` tokens.
+    """Return the decoder of a name or path.
 
-    Raise UnknownNameError, with the nearest name, for an unknown model; ModelError for one that cannot be read or
-    traced.
+    A decoder without known sizes is interpolated from traces of at most `prompt` tokens. Raise UnknownNameError, with
+    the nearest name, for an unknown model; ModelError if a model cannot be read or traced.
     """
     from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
 

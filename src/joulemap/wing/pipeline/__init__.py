@@ -10,21 +10,21 @@ JOIN: Final = " + "
 """Separator between the stages of a pipeline."""
 
 AROUND: Final = ("prepare(", "boxes(")
-"""Beginnings of the names of pre- and postprocessing stages, which a host computes."""
+"""Prefixes of the names of pre- and postprocessing stages, which a host computes."""
 
 PICTURE: Final = "-txt2img"
-"""End of the names of pipelines that make a picture from a text."""
+"""Suffix of the names of built-in text-to-image pipelines."""
 
 SPEECH: Final = ("whisper", "openai/whisper")
-"""Beginnings of the names of pipelines that transcribe speech."""
+"""Prefixes of the names of built-in speech pipelines."""
 
 FRAME: Final = "an inference is one frame"
-"""Inference of a pipeline with a frame rate, for its note."""
+"""Note on what one inference is, for a pipeline with a frame rate."""
 
 UNITS: Final = ("fps", "/s", "/frame")
-"""Units of a stage's rate."""
+"""Units in which a stage may state its rate."""
 
 
 def register() -> Wing:
-    """Return the contributions of this wing to the core."""
+    """Return the model names that this wing adds to the core."""
     return Wing(name="pipeline", parts={"models": "joulemap.wing.pipeline.name:NAMES"})

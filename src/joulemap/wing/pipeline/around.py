@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Talk
 
 KIND: Final = "around"
-"""Kind of requests for pre- and postprocessing."""
+"""Kind of workload request that stands for pre- or postprocessing."""
 
 PIXEL_OPERATIONS: Final = 64
-"""Vector operations for a pixel of the prepared picture."""
+"""Vector operations per pixel of the prepared picture."""
 
 VALUE_OPERATIONS: Final = 12
-"""Vector operations for a score or coordinate of a box."""
+"""Vector operations per coordinate, objectness or class score of a box."""
 
 ROWS: Final = 5
-"""Coordinates and objectness of a box, beside its classes."""
+"""Values of a box besides its class scores: four coordinates and the objectness."""
 
 COLOURS: Final = 3
 
@@ -48,20 +48,20 @@ ARGUMENTS: Final = {
     "prepare": (Argument("width", 1920), Argument("height", 1080), Argument("size", 640)),
     "boxes": (Argument("count", 8400), Argument("classes", 80)),
 }
-"""Name -> its arguments."""
+"""Name of pre- or postprocessing -> its arguments."""
 
 OPERATIONS: Final = {"prepare": "prepare_image", "boxes": "find_boxes"}
-"""Name -> operation, which no compiler of an accelerator runs."""
+"""Name of pre- or postprocessing -> operation; no compiler of an accelerator supports it, so it runs on the host."""
 
 
 @frozen(kw_only=True)
 class Around:
-    """Describer of pre- and postprocessing."""
+    """Pre- or postprocessing stage with its sizes."""
 
     name: str
-    """Key of `ARGUMENTS`."""
+    """Name of the stage: `prepare` or `boxes`."""
     sizes: tuple[int, ...]
-    """Values of its arguments, in their order."""
+    """Values of the stage's arguments, in the order of `ARGUMENTS`."""
 
     def __str__(self) -> str:
         words = ",".join(f"{one.name}={size}" for one, size in zip(ARGUMENTS[self.name], self.sizes, strict=True))
@@ -69,7 +69,7 @@ class Around:
 
     @property
     def elements(self) -> tuple[int, int, int]:
-        """Numbers of (bytes or values read, values written, vector operations) for one picture."""
+        """Number of (values read, values written, vector operations) per picture; a picture is read as bytes."""
         if self.name == "prepare":
             width, height, size = self.sizes
             pixels = size * size
@@ -79,7 +79,7 @@ class Around:
         return values, count * ROWS, VALUE_OPERATIONS * values
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return a workload of one operator."""
+        """Return the stage as a workload of one operator."""
         del talk
         from joulemap.trace.single import describe
 
@@ -110,7 +110,10 @@ class Around:
 
 
 def read_around(name: str) -> Around | None:
-    """Return the pre- or postprocessing that a name states; None for any other name, UsageError for wrong sizes."""
+    """Return the pre- or postprocessing stage that a name states; None for any other name.
+
+    Raise UsageError for wrong sizes.
+    """
     found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", name)
     kind = found[1].lower() if found else ""
     if found is None or kind not in ARGUMENTS:
@@ -122,11 +125,14 @@ def read_around(name: str) -> Around | None:
 EXAMPLES: Final = {
     kind: Around(name=kind, sizes=tuple(int(one.default or 0) for one in known)) for kind, known in ARGUMENTS.items()
 }
-"""Name -> work with the default sizes."""
+"""Name of pre- or postprocessing -> stage with default sizes, as errors show it."""
 
 
 def find_around(name: str, settings: Settings, batch: int | None) -> Model | None:
-    """Return the model of pre- or postprocessing; None for any other name, UsageError for wrong sizes."""
+    """Return the pre- or postprocessing stage of a name as a model; None for any other name.
+
+    Raise UsageError for wrong sizes.
+    """
     around = read_around(name)
     if around is None:
         return None

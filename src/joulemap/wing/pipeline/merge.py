@@ -12,10 +12,10 @@ from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, T
 from joulemap.wing.pipeline import FRAME
 
 BETWEEN: Final = "; its stages run one after another; work between stages, such as cropping or sampling, is not counted"
-"""End of the note on every pipeline."""
+"""End of a note that every pipeline has."""
 
 WEIGHT: Final = "weight"
-"""Role of accesses whose bytes do not grow with the runs."""
+"""Role of an access whose bytes count once, however often a stage runs."""
 
 
 def merge_workloads(
@@ -125,7 +125,9 @@ class _Joined:
 
 
 def _repeat(operator: Operator, count: int) -> Operator:
-    """Return an operator that runs `count` times; a GEMM of two activations has more groups, any other more rows."""
+    """Return an operator with the work of `count` runs; a GEMM of two activations gets more groups, any other more
+    rows.
+    """
     by_group = operator.kind == "matmul"
     return attrs.evolve(
         operator,

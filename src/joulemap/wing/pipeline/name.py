@@ -40,7 +40,7 @@ class PipelineNames(ModelNames):
         return find_around(name, settings, batch)
 
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, one stage with a rate, a pipeline's name, or pre- and postprocessing."""
+        """Return True for stages joined by +, a stage with a rate, a built-in pipeline, or pre- or postprocessing."""
         return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
 
     @staticmethod
@@ -64,7 +64,7 @@ class PipelineNames(ModelNames):
         return read_pipeline(model).frames_per_s
 
     def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
-        """Return (model, runs per frame) of each stage."""
+        """Return (model, runs per frame) of each stage; empty for a name that is not a pipeline."""
         if not self._is_pipeline(model):
             return ()
         from joulemap.wing.pipeline.stage import read_pipeline

@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class NamedPipeline:
-    """Pipeline with a name: one picture from a text, or one text from 30 s of speech."""
+    """Built-in pipeline, which makes one picture from a text or a text from 30 s of speech."""
 
     name: str
     runs: str
-    """Argument with the runs of the repeated stage: `steps` or `tokens`."""
+    """Name of the argument that states how often the repeated stage runs: `steps` or `tokens`."""
     count: int
     stages: str
-    """Name of the pipeline by its stages."""
+    """Name of the pipeline when it is written as its stages."""
 
     def __str__(self) -> str:
         return f"{self.name}({self.runs}={self.count})"
 
     @property
     def inference(self) -> str:
-        """Inference of the pipeline, for its note."""
+        """Note on what one inference is."""
         made = "one picture" if self.runs == STEPS else "30 s of speech"
         return f"an inference is {made} in {self.count} {self.runs}"
 
@@ -73,7 +73,7 @@ def list_named() -> tuple[str, ...]:
 
 @cache
 def read_spellings() -> Mapping[str, str]:
-    """Return the folded names and aliases of the built-in pipelines -> their names."""
+    """Return folded name or alias -> name of each built-in pipeline."""
     return {fold_name(one): known for known, row in _read_table().items() for one in (known, *row["aliases"])}
 
 
@@ -97,33 +97,33 @@ def read_named(name: str) -> NamedPipeline | None:
 
 
 STEPS: Final = "steps"
-"""Argument of a pipeline that makes a picture."""
+"""Name of the argument for the denoising steps of a text-to-image pipeline."""
 
 ONCE: Final = "an inference is one run of the pipeline"
-"""Inference of stages without rates, for its note."""
+"""Note on what one inference is, for stages without rates."""
 
 KIND: Final = "pipeline"
-"""Kind of requests for pipelines."""
+"""Kind of workload request that stands for a pipeline."""
 
 SPLIT: Final = r"\s+\+\s*|(?<=fps)\+\s*|(?<=/s)\+\s*|(?<=/frame)\+\s*"
-"""Pattern between two stages: a + after a space, or after the unit of a rate."""
+"""Pattern of the separator of stages: a + after a space, or after the unit of a rate."""
 
 RUNS: Final = re.compile(r"(.*\S)\s+x\s*(\d+)", re.IGNORECASE)
-"""Stage with its runs per inference."""
+"""Pattern of a stage that states its runs per inference, such as `unet x 30`."""
 
 MOST_OPERATORS: Final = 50_000
-"""Maximum operators per frame; those of repeated runs count once."""
+"""Maximum operators per frame; operators of repeated runs count once."""
 
 MOST_RUNS: Final = 1_000
 """Maximum runs of a stage per frame."""
 
 MOST_FRAMES: Final = 60
-"""Maximum camera frames that are joined to one frame, so that all stages run a whole number of times."""
+"""Maximum camera frames that are combined so that every stage runs a whole number of times."""
 
 
 @frozen(kw_only=True)
 class Stage:
-    """Model of a pipeline with its runs per frame."""
+    """Model in a pipeline with the number of its runs per frame."""
 
     model: str
     count: int
@@ -139,7 +139,7 @@ class Pipeline:
     name: str = ""
     """Name of a built-in pipeline; empty for a pipeline given by its stages."""
     inference: str = FRAME
-    """Inference of the pipeline, for its note."""
+    """Note on what one inference is."""
 
     def __str__(self) -> str:
         if self.name:
@@ -157,12 +157,12 @@ class Pipeline:
 
 @frozen(kw_only=True)
 class Frame:
-    """Describer of the workload of one frame from the models of its stages."""
+    """Builder of the workload of one frame, from the models of a pipeline's stages."""
 
     parts: tuple[tuple[Model, int], ...]
     """(Model, runs per frame) of each stage."""
     inference: str
-    """Inference of the pipeline, for its note."""
+    """Note on what one inference is."""
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of one frame; raise UsageError if it has too many operators."""
@@ -181,7 +181,10 @@ class Frame:
 
 @cache
 def read_pipeline(name: str) -> Pipeline:
-    """Return the pipeline of a name; raise UsageError if only some stages have a rate, or one cannot be parsed."""
+    """Return the pipeline that a name states.
+
+    Raise UsageError if only some stages have a rate, or if a stage cannot be parsed.
+    """
     if (named := read_named(name)) is not None:
         return attrs.evolve(read_pipeline(named.stages), name=str(named), inference=named.inference)
     texts = re.split(SPLIT, name.strip())
@@ -203,7 +206,7 @@ def read_pipeline(name: str) -> Pipeline:
 
 
 def _read_repeated(text: str) -> Stage:
-    """Return a stage without a rate; its runs are 1 if not stated."""
+    """Return a stage that is written without a rate; it runs once unless it states a number."""
     found = RUNS.fullmatch(text.strip())
     model, count = (found[1], int(found[2])) if found else (text.strip(), 1)
     if not model or model.rpartition(":")[2].strip().replace(".", "").isdigit():
@@ -214,7 +217,7 @@ def _read_repeated(text: str) -> Stage:
 
 
 def _read_stage(text: str) -> tuple[str, Fraction, str]:
-    """Return (model, rate, unit) of a stage."""
+    """Return (model, rate, unit) of a stage; UsageError for a stage without a valid rate."""
     model, colon, rate = (part.strip() for part in text.rpartition(":"))
     found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(\S*)", rate) if colon else None
     if found is None or not model:
@@ -231,7 +234,7 @@ def _read_stage(text: str) -> tuple[str, Fraction, str]:
 
 
 def _join(runs: Sequence[tuple[str, Fraction]], frames: int) -> Iterator[Stage]:
-    """Yield the stages of `frames` frames; runs of the first model that directly follow it are one stage with it."""
+    """Yield the stages of `frames` combined frames; leading stages of the first model become one stage."""
     model = runs[0][0]
     rest = list(dropwhile(lambda run: run[0] == model, runs))
     first = sum(ratio for _, ratio in runs[: len(runs) - len(rest)])
@@ -267,7 +270,10 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
 
 @cache
 def pipeline_version() -> str:
-    """Return sixteen hexadecimal digits that are part of the key of every pipeline, with the keys of its stages."""
+    """Return a digest of the code that builds pipelines, as sixteen hexadecimal digits.
+
+    It is part of a pipeline's key, together with the keys of its stages.
+    """
     from joulemap.system.resource import digest_code
 
     return digest_code("wing/pipeline")

@@ -23,7 +23,7 @@ class PlacedRunOptions(RunOptions):
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE")
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the words that a command on one device repeats, apart from its precision."""
+        """Return the options that a command for one of the devices repeats; the precision is not among them."""
         names = (*(name for name in ASKED if "precision" not in name and name != "runtime"), "batch", *GIVEN)
         return ("--runtime", self.runtime, *repeat_options(self, names))
 

@@ -46,7 +46,7 @@ def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
-    """Return the hardware of a name or file, with its power mode."""
+    """Return the hardware with this name or file, and its power mode."""
     ref = HardwareRef.read(name)
     place, mode = ref.label, ref.mode
     if is_hardware_path(place):
@@ -63,18 +63,18 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
 
 @frozen(kw_only=True)
 class BoxedTargets:
-    """Targets of a box's devices, each at its own power mode, and the mode of the whole box."""
+    """Calibration and power mode for each device of a box, and the mode of the whole box."""
 
     devices: tuple[Target, ...]
     mode: str
 
     @property
     def word(self) -> str:
-        """Cache key of the box's mode and its devices."""
+        """Text that identifies the mode and the devices' targets in digests."""
         return "".join(f"|{one}" for one in (self.mode, *(one.digest for one in self.devices)))
 
     def apply(self, hardware: Hardware) -> BoxHardware:
-        """Return the box with its devices bound.
+        """Return the box with the calibration and power mode of each device applied.
 
         Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that the box lacks.
         """
@@ -89,15 +89,15 @@ class BoxedTargets:
 
 
 def check_boundary(boundary: Boundary) -> None:
-    """Raise UsageError for a boundary that boxes lack."""
+    """Raise UsageError for a measurement boundary that boxes do not support."""
     if boundary == SYSTEM:
         raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
 
 
 def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-    """Return the targets of a described box: each device with its calibration and power mode.
+    """Return the calibration and power mode of each device of a described box.
 
-    UsageError for the boundary `system`, whose forms surround devices of one kind.
+    Raises UsageError for the boundary `system`, which requires devices of one kind.
     """
     check_boundary(boundary)
     pairs = zip(hardware.devices, hardware.device_modes, strict=True)

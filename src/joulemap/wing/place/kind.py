@@ -49,7 +49,10 @@ class BoxKind:
         return list_near(name)
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the named box, or None if it is not a box; CatalogueError if a device cannot be found."""
+        """Return the box with this name; None if the name is not that of a box.
+
+        Raise CatalogueError if one of its devices cannot be found.
+        """
         from joulemap.catalog.box import find_box
         from joulemap.wing.place.device import describe_box
 
@@ -74,7 +77,7 @@ class BoxKind:
         return cast("BoxHardware", hardware).devices
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-        """Return the targets that turn a described box into one that can be evaluated."""
+        """Return the calibrations and power modes that turn a described box into one that can be evaluated."""
         from joulemap.wing.place.device import bind_devices
 
         return bind_devices(cast("BoxHardware", hardware), calibration, mode, boundary)
@@ -105,7 +108,7 @@ class BoxKind:
         return VariedBox(work, configuration)
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
-        """Return name of a device -> its chip."""
+        """Return device name -> chip."""
         from joulemap.wing.place.box.constant import list_kinds
 
         return list_kinds(cast("BoxHardware", hardware))

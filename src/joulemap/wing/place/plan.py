@@ -1,4 +1,4 @@
-"""Storage of a question's placements; stored ones are replaced where the current formulas give other results."""
+"""Storage of a question's placements; stored results are replaced if the current formulas give others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class StoredPlacement:
-    """Placement with its results, uncertainty and ledger lines, as stored."""
+    """Placement with its results, uncertainty and ledger lines, as the database stores it."""
 
     question_key: str
     model: str
@@ -54,13 +54,13 @@ class StoredPlacement:
 
     @property
     def energy_fj(self) -> int:
-        """Sum of the energies of its lines."""
+        """Energy in femtojoules, the sum over all ledger lines."""
         return sum(line.energy_fj for line in self.lines)
 
 
 @frozen(kw_only=True)
 class FoundPlacement:
-    """Stored placement's id and the results that distinguish it from others with equal devices and form."""
+    """Id and results of a stored placement."""
 
     placement_id: int
     latency_fs: int
@@ -84,7 +84,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements of a question and delete its older ones, within the caller's transaction."""
+    """Store the placements, and delete the earlier placements of their questions, within the caller's transaction."""
     first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
     replaced = execute(
         connection,
@@ -121,13 +121,13 @@ class PlacedQuestion:
     settings: Settings
     problem: Problem
     known: Sequence[DeviceDoubt]
-    """Prediction errors of each device."""
+    """Prediction errors of each device of the box."""
     doubts: Mapping[tuple[str, str], PlacedDoubt]
     """(devices, form) -> uncertainty of the placement."""
 
     @property
     def version(self) -> str:
-        """Digest of the formulas of its devices' classes and of the placement code."""
+        """Digest of the placement code and of the formulas of the devices' classes."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
         parts = "|".join(
             (
@@ -148,9 +148,9 @@ class PlacedQuestion:
 def ensure_placements(
     source: Source, question: PlacedQuestion, found: Sequence[Candidate]
 ) -> dict[tuple[str, str], int]:
-    """Store the evaluated placements unless they are stored already; return (devices, form) -> placement id.
+    """Store placements that are not stored yet; return (devices, form) -> placement id.
 
-    Of several placements with equal devices and form, the first, which is the best, is kept.
+    Of several placements with equal devices and form, only the best one is kept, which comes first.
     """
     kept: dict[tuple[str, str], PlacedRun] = {}
     for one in found:
@@ -171,7 +171,10 @@ def ensure_placements(
 
 
 def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
-    """Return True if a stored placement has the results just found; a solver or more time may find another."""
+    """Return True if a stored placement has exactly the results of a run.
+
+    A solver or a longer search may find another placement with the same devices and form.
+    """
     results = stored.latency_fs, stored.period_fs, stored.energy_fj
     return results == (run.latency_fs, run.period_fs, run.energy_fj)
 

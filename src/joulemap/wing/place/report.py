@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlacePart(ReportPart):
-    """Report chapter on a placement; requested with a box's id or file."""
+    """Report chapter on a placement, which is included if a box's id or file is given."""
 
     name = "placed"
     is_first = True
@@ -39,7 +39,7 @@ class PlacePart(ReportPart):
         return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
 
     def describe(self, answer: Any) -> str:
-        """Return the name of the box and the best placement."""
+        """Return a summary with the name of the box and the answer's headline."""
         return f"On {answer.box}: {answer.document().answer}"
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ASKED: Final = "asked for"
 
 SHARED: Final = "shared"
-"""Name of a link that means one shared memory."""
+"""Link name that stands for one memory shared by the devices."""
 
 HAND_OVER_S: Final = 5e-6
 """Time to hand a value over in shared memory, in seconds, if no box file states it: a cache write-back and a fence.
@@ -99,7 +99,7 @@ def _read_link(text: str) -> tuple[tuple[str, str] | None, str]:
 def _join(
     devices: list[BoxDevice], links: list[tuple[tuple[str, str] | None, str]], hardware: Sequence[Hardware]
 ) -> Box:
-    """Return a box of devices; a link for a pair of devices takes precedence over the link for all."""
+    """Return a box of devices; a link between two devices takes precedence over the link between all."""
     by_name = {device.name: one for device, one in zip(devices, hardware, strict=False)}
     names = [device.name for device in devices]
     for pair, _ in links:
@@ -177,7 +177,7 @@ def find_hardware(
 ) -> list[tuple[str, str, str, Hardware]]:
     """Return (id, power mode, calibration digest, hardware) for each name, with the question's settings.
 
-    Raises UsageError for a name of several chips, and as `plan_runs`.
+    Raises UsageError for a name of several chips, and the errors of `plan_runs`.
     """
     found: dict[str, tuple[str, str, str, Hardware]] = {}
     for name in dict.fromkeys(names):
@@ -228,10 +228,10 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
 
 
 def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
-    """Return the precisions of (activations, weights) that a device computes at.
+    """Return the precisions (activations, weights) at which a device computes.
 
-    Weights keep the requested precision where it is narrower. Weights below one byte stay packed on a device without
-    such GEMMs and are converted when read.
+    Weights keep a narrower requested precision. Weights below one byte stay packed on a device without such GEMMs and
+    are converted when read.
     """
     precision, stored = choose_precision(hardware, asked, weights)
     if precision == asked:

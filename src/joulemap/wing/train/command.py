@@ -74,7 +74,7 @@ class TrainingOptions:
 
 @frozen(kw_only=True)
 class TrainedRunOptions(RunOptions):
-    """Options for running a model that is trained."""
+    """Options for the runs of a training step."""
 
     repeated: ClassVar[tuple[str, ...]] = ("runtime", *GIVEN)
     batch: str = option(

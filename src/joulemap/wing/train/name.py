@@ -34,7 +34,7 @@ _CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IG
 
 
 def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
-    """Return the model and the recipe of a name, with extra arguments merged; UsageError for an invalid name."""
+    """Return the model and the recipe in a step's name, with more arguments added; UsageError for an invalid name."""
     from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
 
     found = _CALL.fullmatch(name)
@@ -46,7 +46,7 @@ def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Re
 
 
 def _split(inside: str) -> list[str]:
-    """Return the parts of a text between commas outside nested brackets."""
+    """Return the parts of a text, split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in inside:
         depth += (letter == "(") - (letter == ")")
@@ -62,7 +62,10 @@ CODE: Final = ("wing/train/training", "fuse")
 
 @cache
 def training_version() -> str:
-    """Return sixteen hexadecimal digits that are part of every training step's key, with the key of the model."""
+    """Return a digest of the code that derives training steps, as sixteen hexadecimal digits.
+
+    It is part of a step's key, together with the key of the model.
+    """
     return digest_code(*CLOSED_FORMS, *CODE)
 
 
@@ -70,11 +73,11 @@ START: Final = "train("
 """Beginning of a training step's name, in any case."""
 
 KIND: Final = "training"
-"""Kind of a request for a training step."""
+"""Kind of workload request that stands for a training step."""
 
 
 class StepNames(ModelNames):
-    """Training steps of models that the core or another wing knows."""
+    """Recognition of training steps as model names."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a training step."""

@@ -23,7 +23,7 @@ from joulemap.wing.llm.option import ServedOutputOptions
 
 @frozen(kw_only=True)
 class FactOptions:
-    """Facts that a file of another tool lacks, or that replace its own."""
+    """Options for facts that a measurement file lacks, or that replace those in the file."""
 
     model: str = option(
         "", "Model of the measurement.", metavar="MODEL", shown="from the file", complete=complete_models

@@ -1,4 +1,4 @@
-"""Readers of other tools' runs: values that need computation beyond a copy of a field.
+"""Readers for runs of other tools, where values must be computed and not only copied.
 
     mean of requests in flight = requests a second x seconds of a request    (Little's law)
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -35,20 +35,21 @@ Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
 
 MEASURED: Final = ("_token_s", "_latency_s", "_tokens_per_s", "_device_s")
-"""Endings of the columns measured on a served model."""
+"""Suffixes of columns that a run of a served model may measure."""
 
 STEADY: Final = 3.0
-"""Ratio of requests to concurrency below which ramp-up and ramp-down weigh as much as the steady state."""
+"""Ratio of requests to concurrency below which a note says that ramp-up and ramp-down weigh on the result."""
 
 LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
-"""Math library that llama.cpp names before a processor."""
+"""Pattern of the math library that llama.cpp writes before the name of a processor."""
 
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
-"""Weight format in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
+"""Pattern of the weight format in llama.cpp's description of a model, such as `qwen2 7B Q4_K - Medium`."""
 
 TEST: Final = re.compile(r"(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?")
-"""Test in a llama-bench table: numbers of prompt tokens, generated tokens and tokens cached before: `pp512+tg128 @
-d4096`.
+"""Pattern of a test's name in a llama-bench table, such as `pp512+tg128 @ d4096`.
+
+It states the numbers of prompt tokens, generated tokens, and tokens cached before.
 """
 
 BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
@@ -57,7 +58,7 @@ COUNTED: Final = {"M": 1e6, "B": 1e9}
 """Unit of the parameter count in a llama-bench table -> factor; the table rounds counts to two decimals."""
 
 ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
-"""Fields of llama-bench that keep a part of a model in host memory."""
+"""Fields of llama-bench that keep part of a model in host memory."""
 
 WIDE_CACHES: Final = ("f32", "f16", "bf16")
 """Types of llama.cpp's KV cache that are predicted at the precision of activations."""
@@ -66,10 +67,10 @@ NARROW_CACHES: Final = {"q8_0": "int8"}
 """Type of llama.cpp's KV cache -> precision; it stores 8.5 bits per element, with a scale for 32."""
 
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
-"""Type of a tensor in PyTorch's profiler -> precision."""
+"""Tensor type in PyTorch's profiler -> precision."""
 
 WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
-"""Precisions that trtexec may allow, in order; most of a model runs at the first allowed one."""
+"""Precisions that trtexec may allow, narrowest first; the first allowed one is taken as the run's precision."""
 
 OPENVINO: Final = {
     "float32": "fp32",
@@ -79,10 +80,17 @@ OPENVINO: Final = {
     "f16": "fp16",
     "bf16": "bf16",
 }
-"""Inference precision as OpenVINO's programs in Python and C++ print it -> precision."""
+"""Inference precision as OpenVINO's tools print it -> precision."""
 
 GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Trace categories of GPU work."""
+"""Event categories of a trace that are work of the GPU."""
+
+HOST_BOUND: Final = 0.5
+"""Busy share of a GPU below which the host, slowed by the profiler, sets the pace of a trace. Source: a round value;
+on an H100, resnet50 at batch 8 was busy for 10 % of a trace and for 29 % of the same calls without the profiler."""
+
+TRANSPOSE: Final = re.compile("nchwToNhwc|nhwcToNchw")
+"""Names of cuDNN's kernels that change the layout of a tensor around a convolution."""
 
 OFFLINE_BATCH: Final = 256
 """Samples per batch of MLPerf's offline scenario, which its log does not state.
@@ -94,7 +102,7 @@ JOULES_PER_KWH: Final = 3.6e6
 
 
 def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the columns of a served model's run; UsageError for a value that is neither in the file nor given."""
+    """Return the columns of a served model's run; UsageError for a value that neither the file nor the user states."""
     if number(find(one, "completed")) == 0.0 or not any(name.endswith(MEASURED) for name in cells):
         raise ValueError("no request was completed")
     if find(one, "disagg") is True:  # two pools; only decode servers are described
@@ -113,7 +121,7 @@ def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, state
 
 
 def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
-    """Return measurement columns, with lengths, devices and requests in flight derived from other values."""
+    """Return the columns of a measurement after token counts, devices and requests in flight are derived."""
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
@@ -160,7 +168,7 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
 
 
 def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:
-    """Return the user's lengths and requests at once; UsageError for values missing here and in the file."""
+    """Return the user's token counts and number of requests; UsageError for values that the file lacks too."""
     names = {"prompt_tokens": "prompt", "output_tokens": "output"}
     names |= {"requests": "batch"} if is_at_once and "requests" not in cells else {}
     if missing := [f"--{name}" for column, name in names.items() if column not in cells and not stated[name]]:
@@ -170,7 +178,7 @@ def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells
 
 
 def convert_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run in MLPerf's summary of a language model; output lengths follow from rates."""
+    """Return the columns of MLPerf's summary of a language model; output tokens follow from the rates."""
     scenario = cells.pop("scenario")
     if scenario not in ("Offline", "Server"):
         raise ValueError(f"its scenario is {scenario}: only Offline and Server of a language model can be compared")
@@ -183,7 +191,7 @@ def convert_scenario(cells: Cells, one: Mapping[str, Any], content: Content, sta
 
 
 def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
-    """Return a test of llama-bench, from a JSON object or a row of its table."""
+    """Return the columns of a llama-bench test, from a JSON object or a row of its table."""
     row = _read_row(one, content.text) if "t/s" in one else one
     counts = (number(find(row, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers"))
     prompt, made, depth, layers = counts
@@ -233,7 +241,7 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
 
 
 def _read_row(row: Mapping[str, str], printed: str) -> Cells:
-    """Return a row of llama-bench's table in the form of its JSON; the devices are listed above the table."""
+    """Return a row of llama-bench's table as a JSON object would state it; `printed` is the text above the table."""
     test = TEST.fullmatch(row["test"])
     if test is None or not any(test.groups()):
         raise ValueError(f"its test is {row['test']!r}, expected one such as pp512 or tg128")
@@ -257,7 +265,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
 
 
 def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
-    """Return the run in a log of trtexec: the median GPU compute time, without host copies."""
+    """Return the columns of a trtexec log; the time is the median GPU compute time, without host copies."""
     need(cells, "latency_s")
     allowed = values.get("allowed", "Strongly Typed")
     if "Strongly Typed" not in allowed:
@@ -273,7 +281,7 @@ def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, 
 
 
 def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
-    """Return the run in a log of OpenVINO's benchmark_app, at the precision that operators in floating point use."""
+    """Return the columns of a log of OpenVINO's benchmark_app, at its inference precision."""
     need(cells, "latency_s")
     if (precision := OPENVINO.get(str(values.get("precision")))) is not None:
         cells["precision"] = precision
@@ -284,9 +292,10 @@ def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Con
 
 
 def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run in a trace of `torch.profiler`: the mean step, or the whole trace divided by its passes."""
+    """Return the columns of a `torch.profiler` trace: the mean step, or the whole trace divided by its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
     kinds, batches = Counter[str](), Counter[int]()
+    transposed_s = 0.0
     start = content.text.index("[", content.text.index('"traceEvents"')) + 1
     for event in decode_each(content.text, start, end="]"):
         if not isinstance(event, dict) or event.get("ph") != "X":
@@ -297,6 +306,8 @@ def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, sta
             continue
         kind = "work" if category in GPU_WORK else category
         spans.setdefault(f"step {kind}" if name.startswith("ProfilerStep") else kind, []).append((begin, taken))
+        if kind == "work" and TRANSPOSE.search(name):
+            transposed_s += taken * 1e-6
         kinds.update(one for one in map(str, details.get("Input type", ())) if one.lower() in TENSOR)
         shapes = [one for one in details.get("Input Dims", ()) if isinstance(one, list) and len(one) == 4]
         if "conv" in name and shapes:
@@ -305,30 +316,48 @@ def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, sta
         raise ValueError("it has no event with a duration")
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
     if steps and stated["passes"] is None:
-        seconds, basis = fmean(taken for _, taken in steps) * 1e-6, text.PROFILER_STEPS(count=len(steps))
+        count, basis = len(steps), text.PROFILER_STEPS(count=len(steps))
+        seconds = fmean(taken for _, taken in steps) * 1e-6
     else:
         count = _need_passes(stated, content.path, "the trace, which has no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
         seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
-    if "work" in spans and "device" in values:
-        cells["hardware"] = values["device"]
+    insights = []
+    if "work" in spans:
+        if "device" in values:
+            cells["hardware"] = values["device"]
+        busy = _measure_union(spans["work"]) * 1e-6 / count
+        if busy < HOST_BOUND * seconds and not stated["runtime"]:
+            insights.append(text.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
+            cells["runtime"], seconds = "graph", busy
+        if transposed_s:
+            insights.append(text.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)]}
+    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)], "insights": insights}
+
+
+def _measure_union(spans: Iterable[tuple[float, float]]) -> float:
+    """Return the time that spans of (begin, duration) cover together; overlaps count once."""
+    covered, end = 0.0, -math.inf
+    for begin, taken in sorted(spans):
+        covered += max(begin + taken - max(begin, end), 0.0)
+        end = max(end, begin + taken)
+    return covered
 
 
 def convert_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
-    """Return the median of a timer of `torch.utils.benchmark`, from its printed form."""
+    """Return the columns of a printed timer of `torch.utils.benchmark`; the time is the median."""
     need(cells, "latency_s")
     title = " ".join(values["title"].split())[:120]
     return {**cells, "model": title, "notes": [text.TIMER(title=title, threads=values.get("threads"))]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
-    """Return the number of passes in a window. Raise UsageError if it is unknown."""
+    """Return the user's number of passes in a measured window; UsageError if it is not stated."""
     passes: int | None = stated["passes"]
     if passes is None:
         raise UsageError(f"{path} does not state the passes in {what}: add --passes N, e.g. --passes 100")
@@ -336,18 +365,20 @@ def _need_passes(stated: Stated, path: Path, what: str) -> int:
 
 
 def convert_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run in a meter's window of several passes: Zeus, CodeCarbon, or a profiler's total."""
+    """Return the columns of a measured window of several passes: Zeus, CodeCarbon, or a profiler's total."""
     count, seconds = _need_passes(stated, content.path, "each window"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
     joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
     window = text.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)
     del cells["elapsed_s"]
     cells |= {"model": name, "latency_s": seconds / count, "notes": [window]}
+    if "self_cuda_time_total" in one and not stated["runtime"]:
+        cells |= {"runtime": "graph", "insights": [text.KERNEL_TIME]}
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 
 def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
-    """Return joules of one device and a note on them; Zeus reports joules, CodeCarbon kilowatt-hours."""
+    """Return the joules of one device and a note on them; Zeus states joules, CodeCarbon kilowatt-hours."""
     every = [str(key) for key in one if re.fullmatch(r"gpu\d+_energy", str(key))]
     meters = [key for key in every if number(one[key])]
     faults = [fault for key in every if (fault := find_fault(one, key, least=0.0 if meters else math.ulp(0.0)))]
@@ -370,7 +401,7 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
-    """Return the run in mlperf_log_summary.txt; the folders above the file give model and system."""
+    """Return the columns of mlperf_log_summary.txt; the folders above the file state model and system."""
     scenario = values["scenario"].replace(" ", "")
     if scenario not in ("Offline", "SingleStream"):
         raise ValueError(f"its scenario is {scenario}: only Offline and SingleStream can be compared")
@@ -405,4 +436,4 @@ READERS: Final[Mapping[str, Reader]] = {
     "window": convert_window,
     "mlperf": convert_mlperf,
 }
-"""Reader in the table of formats -> function that completes the columns."""
+"""Name of a reader in the table of file formats -> function that completes the columns."""

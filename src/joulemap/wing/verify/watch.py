@@ -1,4 +1,4 @@
-"""Watch on a module of the running program: its calls are timed module by module, next to the prediction."""
+"""Watch on a PyTorch module of the running program, whose calls are timed and compared with the prediction."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from joulemap.row.model import ModulePart
 
 WATCHED: Final = Settings(precision=(), runtime="eager")
-"""Default settings: uncompiled, at the precision of the calls."""
+"""Default settings of a watch: eager execution, at the precision of the calls."""
 
 STEP: Final = "train({},optimizer=sgd)"
-"""Training step of a model; the answer omits its optimizer."""
+"""Name of the training step from which backward times are predicted; answers leave out its optimizer."""
 
 FEW: Final = 3
 """Number of calls below which a note warns about first-call overheads."""
@@ -48,7 +48,7 @@ FEW: Final = 3
 
 @frozen(kw_only=True)
 class WatchedModule:
-    """Module, including its submodules, per call of the model: measured and predicted time."""
+    """Measured and predicted time of a module and its submodules, per call of the model."""
 
     module: str = described("path of the module, by its first use where shared; empty for the model itself")
     depth: int = described("number of enclosing modules")
@@ -77,25 +77,25 @@ class WatchedModule:
 
 @frozen(kw_only=True)
 class WatchAnswer(Answer):
-    """Measured time of a module's calls and the prediction for one call."""
+    """Measured time of a module's calls, and the prediction for one call."""
 
     model: str
     hardware: str
-    """Hardware of the prediction, marked if it can be neither bought nor rented."""
+    """Hardware of the prediction; it is marked if it can be neither bought nor rented."""
     is_here: bool
     """True if the prediction is for the machine that ran the calls."""
     rows: Table[WatchedModule]
-    """Modules, each before those inside it; the model comes first."""
+    """Modules, each followed by its submodules; the model comes first."""
     prediction: ModulesAnswer | None
-    """Prediction module by module; None if there is none."""
+    """Prediction for each module; None if the model cannot be predicted."""
     refusal: str
-    """Reason for a missing prediction; empty if there is one."""
+    """Reason for a missing prediction; empty if there is a prediction."""
     calls: tuple[str, ...]
     """Notes on the timed calls."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """Rows of the modules and the queries behind the prediction."""
+        """Table of the modules, and the tables behind the prediction."""
         return (self.rows, *(self.prediction.tables if self.prediction else ()))
 
     def data(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class WatchAnswer(Answer):
         return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": list(self.calls)}
 
     def document(self, *, depth: int | None = None) -> Document:
-        """Return the document with modules down to a depth; None for as deep as one screen holds.
+        """Return the document with modules down to `depth` levels; None shows as many levels as fit on a screen.
 
         Exported data has all modules.
         """
@@ -145,13 +145,13 @@ class WatchAnswer(Answer):
 
     @staticmethod
     def _show_ratio(row: WatchedModule) -> str:
-        """Return predicted over measured time of a module; empty if one is unknown."""
+        """Return the ratio of predicted to measured time of a module as text; empty if one of them is unknown."""
         if not row.measured_latency_s or row.predicted_latency_s is None:
             return ""
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
     def _describe_disagreement(self) -> str:
-        """Return the text on the deviation of the prediction for this machine; empty inside its interval."""
+        """Return a sentence on a prediction for this machine that misses the measured time; empty if it does not."""
         whole, found = self.rows[0], self.prediction
         if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
             return ""
@@ -166,13 +166,13 @@ class WatchAnswer(Answer):
 
 @define
 class Watch:
-    """Watch over calls of a module; its answer is available after the block."""
+    """Running watch on a module's calls; its answer is available after the block."""
 
     _answer: WatchAnswer | None = None
 
     @property
     def answer(self) -> WatchAnswer:
-        """Measured and predicted times; UsageError before the watch ends."""
+        """Answer with measured and predicted times; UsageError while the watch runs."""
         if self._answer is None:
             raise UsageError("the watch has not ended: its answer is available after the block")
         return self._answer
@@ -195,8 +195,8 @@ def watch(
     `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
     itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
     With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
-    UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
-    states the reason.
+    UnknownNameError for unknown hardware. A module that cannot be traced or run has no prediction; the answer states
+    the reason.
     """
     need_torch("watching a module")
     from joulemap.device.call import CallRecorder, check_watched
@@ -256,7 +256,7 @@ def _answer(
 
 
 def _middle(calls: Sequence[TimedCall]) -> Sequence[TimedCall]:
-    """Return the middle half of calls, sorted by time."""
+    """Return the calls without the fastest and the slowest quarter; `calls` is sorted by time."""
     return calls[len(calls) // 4 : len(calls) - len(calls) // 4]
 
 
@@ -280,7 +280,7 @@ def _predict(
 
 
 def _describe_calls(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]) -> Iterator[str]:
-    """Yield notes on the timed calls: number, spread, and excluded calls."""
+    """Yield notes on the timed calls: number, spread, calls that do not count, and other time in the block."""
     from joulemap.device.trial import name_device
 
     kind, count = recorder.kinds[mine[0].kind], recorder.counts[mine[0].kind]
@@ -342,12 +342,15 @@ def join_modules(
 
 
 def _more(whole: ModulePart | None, less: Sequence[ModulePart], name: str) -> float:
-    """Return a module's part of a training step, minus its forward pass, the loss and the optimizer."""
+    """Return a quantity of a module's training step minus that of `less`, at least 0.
+
+    `less` are its forward pass, the loss and the optimizer.
+    """
     return max(0.0, getattr(whole, name) - sum(getattr(one, name) for one in less)) if whole else 0.0
 
 
 def _gather(own: Mapping[str, float]) -> dict[str, float]:
-    """Return the sum over each module and the modules below it."""
+    """Return module path -> sum over the module and all modules below it."""
     within: dict[str, float] = {}
     for path, seconds in own.items():
         parts = path.split(".") if path else []

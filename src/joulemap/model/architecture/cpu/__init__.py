@@ -25,8 +25,8 @@ In a mode that leaves cores idle, the others are faster by the factor 1 + idle_c
 
 The rate of a GEMM is that of the core's unit for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
-work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
-element in a lane, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
+work runs at the vector rate, Wd / b x fma_pipe_count x f. A pipe has Wd = simd_width / 8 bytes. An element in a lane
+has b bytes, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
 
 Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
 (vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
@@ -65,8 +65,9 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
-"""Precisions that a vector lane computes in. Others exist only as GEMMs that add up in 32 bits (AVX-512 BF16 and
-VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
+"""Precisions at which a vector lane computes. Other precisions have only GEMM instructions that add up in 32 bits
+(AVX-512 BF16 and VNNI, AMX, SDOT, BFDOT, MMLA). Their other work runs in 32-bit lanes.
+"""
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
@@ -74,16 +75,16 @@ BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 WINOGRAD_CHANNELS: Final = 8.0
-"""Minimum of the larger channel count, input or output, for which an engine uses Winograd's algorithm. Source: ncnn,
-convolution_arm.cpp."""
+"""Minimum number of input or output channels, whichever is larger, at which an engine uses Winograd's algorithm.
+Source: ncnn, convolution_arm.cpp.
+"""
 STRIDED: Final = 1.9
 """Input positions per output position above which a convolution counts as strided."""
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
-"""(minimum queries of a sequence, queries of a block) of fused attention."""
+"""Block sizes of fused attention: (minimum queries of a sequence, queries per block). The first match applies."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
-"""Fetch blocks per instruction: a block holds two.
-
-Fetch energy is per instruction in the table, TLB energy per block.
+"""Fetch blocks per instruction, because a block holds two instructions. The instruction TLB is looked up once per
+block.
 """
 
 
@@ -94,16 +95,16 @@ class _Vector:
     instruction_bytes: Floats | float
     """Operand bytes of one vector instruction."""
     lanes: Floats | float
-    """Elements that one instruction computes on outside dot products."""
+    """Elements per vector instruction, except in dot products."""
     lane_rate: Floats | float
-    """FMAs per second on such elements."""
+    """FMAs per second of one core, counted per element, except in dot products."""
     macs_per_dot: Floats | float
-    """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
+    """MACs per dot-product instruction, derived from the peak at this precision."""
 
 
 @frozen(kw_only=True, eq=False)
 class CpuPlacement(Placement):
-    """Operators on the cores."""
+    """Operators placed on the cores of a CPU."""
 
     multiplied_macs: Floats
     """MACs, excluding MACs that Winograd's algorithm saves or a causal mask skips."""
@@ -112,10 +113,10 @@ class CpuPlacement(Placement):
 
 
 def _vector(hardware: Hardware, precision: str) -> _Vector:
-    """Return the vector unit at a precision.
+    """Return the widths and rates of a core's vector unit at a precision.
 
-    A unit may be narrower than its instructions, which then take it more than once (AVX-512 on Zen 4):
-    `vector_instruction_width` is given where it differs from `simd_width`.
+    A unit that is narrower than its instructions executes each in several passes (AVX-512 on Zen 4). The hardware then
+    states `vector_instruction_width` in addition to `simd_width`.
     """
     peak = hardware.peaks[precision]
     datapath = hardware.geometry["simd_width"].value / BITS_PER_BYTE
@@ -140,9 +141,9 @@ def _mode(precision: str, hardware: Hardware) -> str:
 
 
 def _last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the last level before DRAM; private caches count together, because each holds its core's part.
+    """Return the last cache level before DRAM. The capacities of private caches are added up over the cores.
 
-    Raise UnsupportedError for a level without an energy per byte.
+    Raise UnsupportedError for a level that is not in `CACHE_LEVELS`.
     """
     for level in hardware.memory_levels:
         if level.name not in CACHE_LEVELS:
@@ -163,7 +164,7 @@ def _idle_share(hardware: Hardware) -> Floats | float:
 
 
 def _is_winograd(kernels: KernelColumns) -> Booleans:
-    """Return the 3 x 3 convolutions of stride 1 that an engine computes by Winograd's algorithm."""
+    """Return a mask of the 3 x 3 convolutions of stride 1 that an engine computes by Winograd's algorithm."""
     work = kernels.work
     channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
     elements = (kernels.own_read_bytes - kernels.own_weight_bytes) / kernels.item_bytes
@@ -174,9 +175,7 @@ def _is_winograd(kernels: KernelColumns) -> Booleans:
 
 
 def _seen_share(kernels: KernelColumns) -> Floats:
-    """Return the share of each operator's work that fused attention executes under a causal mask; 1 for other
-    operators.
-    """
+    """Return the share of each operator's work that a causal mask leaves to fused attention; 1 for other operators."""
     work = kernels.work
     share = np.ones(kernels.kernel_count)
     masked = np.flatnonzero(work.is_causal & work.has_macs)
@@ -212,10 +211,10 @@ def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
 
 
 class Cpu(Indifferent):
-    """Stored-program multicores with vector and matrix units."""
+    """Model of CPUs: cores with vector and matrix units, and microcontrollers."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
-        """Return tiles, waves and times; see the module's formulas.
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas.
 
         Raise UnsupportedError for a model that does not fit the memories of a microcontroller.
         """
@@ -301,7 +300,7 @@ class Cpu(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the five categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         if is_microcontroller(hardware):
             clock_hz = hardware.peaks[kernels.precision].clock_hz
             return {("core", "active_clock"): placement.compute_s * clock_hz}
@@ -378,7 +377,10 @@ class Cpu(Indifferent):
 
     @staticmethod
     def _matrix(macs: Floats, precision: str, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return (instructions, bytes read from L1) of the matrix unit: multiplies and the tile loads they need."""
+        """Return (instructions, bytes read from L1) of the matrix unit for these MACs.
+
+        Instructions are multiplies and the tile loads that they need.
+        """
         if _mode(precision, hardware) != "matrix":
             return np.zeros_like(macs), np.zeros_like(macs)
         multiplies = macs / hardware.geometry[f"matrix_macs_per_instruction_{precision}"].value
@@ -387,9 +389,10 @@ class Cpu(Indifferent):
 
 
 def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
-    """Return the bytes read from each cache level: loads from the first, misses of the previous level from the others.
+    """Return cache level -> bytes read per operator.
 
-    Each level is read at least as much as the next outer level, whose data passes through it.
+    All loads read the first level; each further level is read for the misses of the level before it. Each level is read
+    at least as much as the next outer level, whose data passes through it.
     """
     crossing = kernels.input_bytes + kernels.weight_bytes
     item = PRECISION_BYTES[kernels.precision]
@@ -405,9 +408,9 @@ def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, h
 
 
 def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:
-    """Return the accesses of the chip's cache levels, and of the network to a shared last level.
+    """Return the access counts of all cache levels, and of the on-chip network if the cores share the last level.
 
-    Results are written through every level; misses of a level are filled from the next one that exists.
+    Results are written to every level. Misses of a level are filled from the next level, or from DRAM after the last.
     """
     names = [level.name for level in hardware.memory_levels]
     counts: ActionCounts = {}

@@ -7,10 +7,11 @@ Time. Each kind of kernel takes a number of clocks per MAC, which depends on the
             = core_ratio x (element_clocks EW + special_clocks SF)                     of kernels without MACs
     compute = clocks / f
 
-`conv_clocks`, `depthwise_ratio` and `linear_ratio` are those of the precision and the library: `engine` for a vendor's
-code generator, `library` (runtime `fused`) for an interpreter with tuned kernels, `reference` (runtimes `eager` and
-`graph`) for plain C kernels. Activations and quantization after a GEMM are part of its clocks. `core_ratio` compares
-a core with a Cortex-M33. Waits for flash are part of the clocks too, so memory time seldom bounds a kernel.
+`conv_clocks`, `depthwise_ratio` and `linear_ratio` depend on the precision and the library. The library is `engine` for
+a vendor's code generator, and `library` (runtime `fused`) for an interpreter with tuned kernels. It is `reference`
+(runtimes `eager` and `graph`) for plain C kernels. Activations and quantization after a GEMM are part of its clocks.
+`core_ratio` compares a core with a Cortex-M33. Waits for flash are part of the clocks too, so memory time seldom bounds
+a kernel.
 
 Energy. Power hardly depends on the network: on a core it varies by 1 to 5 % between networks. No measurement splits it
 into fetches, registers, arithmetic and memories, so all of it is one line, the energy per clock of an active core:
@@ -33,10 +34,10 @@ from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError
 
 SRAM: Final = "sram"
-"""Memory level of activations; a CPU with this level is a microcontroller."""
+"""Name of the memory level that holds activations; a CPU with this level is a microcontroller."""
 
 FLASH: Final = "flash"
-"""Memory level of weights."""
+"""Name of the memory level that holds weights."""
 
 LIBRARIES: Final[Mapping[str, str]] = {
     "eager": "reference",
@@ -48,7 +49,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 
 
 def is_microcontroller(hardware: Hardware) -> bool:
-    """Return whether a CPU is a microcontroller."""
+    """Return whether a CPU is a microcontroller, that is, has a memory level `SRAM`."""
     return any(level.name == SRAM for level in hardware.memory_levels)
 
 
@@ -66,7 +67,7 @@ def check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
 
 
 def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the clocks of each operator; see the module's formulas."""
+    """Return the clock cycles that each operator takes. The module docstring has the formulas."""
     work = kernels.work
     names = f"{kernels.precision}_{LIBRARIES[kernels.runtime]}", kernels.precision
     core = hardware.coefficient("core_ratio")

@@ -9,9 +9,9 @@
 The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
 The hardware file states which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its
-engine. It also states the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 after it),
-and whether a board is several devices of which one kernel sees one (`device_count`). Each device processes its own
-batch, so the board starts device_count batches in the latency of one.
+engine. It also states the warp (32 lanes, or a wavefront of 64) and the last cache before DRAM (L2, or an L3 after it).
+A kernel sees one device of a board with several (`device_count`). Each device processes its own batch, so the board
+starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted at
@@ -68,22 +68,22 @@ SHARED_LANE_BYTES: Final = 16.0
 """Maximum bytes of shared memory that one lane reads with one instruction."""
 
 WARP_SHARE: Final = (64.0 + 32.0) / (64.0 * 32.0)
-"""Elements of shared memory that a warp reads for each of its MACs, for CUTLASS's default of 64 x 32 outputs per
-warp."""
+"""Shared-memory elements that a warp reads per MAC, for CUTLASS's default of 64 x 32 outputs per warp."""
 
 BLOCK_THREADS: Final = 256.0
 """Threads per block of a GEMM or of any other kernel, as libraries launch them."""
 
 K_STEP: Final = 32.0
-"""Elements along K between two barriers of a block, CUTLASS's default."""
+"""Elements along K between two barriers of a thread block, as in CUTLASS by default."""
 
 COPIES: Final = 6.0
-"""Copies of a lone kernel that are assumed to run before and after it, each with its own weights, as benchmarks run
-layers. Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
+"""Number of equal layers, each with its own weights, among which the only kernel of a workload is assumed to run.
+Benchmarks time a layer in this way. Source: aiconfigurator, collector/vllm/collect_gemm.py,
+collector/sglang/collect_gemm.py.
+"""
 
 LANES_PRICED: Final = 32.0
-"""Lanes of the warp instruction whose energy the catalogue has; driving the lanes of a wavefront of 64 costs twice
-that."""
+"""Lanes of the warp instruction whose energy the catalogue states. A wavefront of 64 lanes takes twice that energy."""
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -96,7 +96,7 @@ _VECTOR_MAC: Final = {
     "int8": "fp16_mac",
     "int4": "fp16_mac",
 }
-"""Action of one MAC on the vector lanes by precision, for work that does not run on tensor cores."""
+"""Precision -> action of one MAC on the vector lanes, for work that does not run on tensor cores."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -104,27 +104,27 @@ class GpuPlacement(Placement):
     """Operators placed on the streaming multiprocessors."""
 
     engine: Engine
-    """Engine of the device on which a kernel runs."""
+    """Units of the device on which the kernels run, at the run's precision."""
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats
-    """Seconds of instructions at their issue rate, without stalls; excludes tiled GEMMs."""
+    """Seconds in which instructions are issued at their full rate, without stalls; tiled GEMMs are excluded."""
     product_s: Floats
-    """Seconds of GEMMs, times the share of the units that work on them."""
+    """Seconds of GEMMs, weighted by the share of the units that work on them."""
     multiplied_macs: Floats
     """MAC slots, excluding MACs that a causal mask or Winograd's algorithm saves."""
     seen_share: Floats
     """Share of an attention's scores that no mask skips; 1 for all other operators."""
     near_bytes: Floats
-    """Bytes found in the last cache."""
+    """Bytes that the last cache before DRAM serves itself."""
 
 
 class Gpu:
-    """SIMT data-parallel processors."""
+    """Model of GPUs: SIMT data-parallel processors."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return which peaks and tensor cores exist, the engine, the type of memory, and whether the board is one
-        device.
+        """Return which peaks and tensor cores exist, the inference engine, the memory type, and whether the board is
+        one device.
         """
         count = hardware.geometry.get("device_count")
         return (
@@ -142,7 +142,9 @@ class Gpu:
         )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
-        """Return tiles, waves and times; the formulas are those of `product`, `kernel_class` and `time`."""
+        """Return the kernels placed in tiles and waves, with their times. `product`, `kernel_class` and `time` have the
+        formulas.
+        """
         kernels = surround_lone_kernels(kernels)
         work = kernels.work
         device = find_device(hardware)
@@ -188,7 +190,7 @@ class Gpu:
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         kernels = surround_lone_kernels(kernels)
         work = kernels.work
         engine, device = placement.engine, placement.engine.hardware
@@ -298,7 +300,10 @@ class Gpu:
     def _cache_counts(
         kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware, inner_read: Floats, inner_written: Floats
     ) -> ActionCounts:
-        """Return the counts of the caches beyond the units: of an L2, an L3 after it, or an L3 alone."""
+        """Return the access counts of the caches that all units share: an L2, an L2 and an L3, or an L3 alone.
+
+        `inner_read` and `inner_written` are the bytes per operator that the units read and write there.
+        """
         levels = {level.name: level for level in hardware.memory_levels}
         out, fills = inner_written, placement.dram_read_bytes
         counts: ActionCounts = {("crossbar", "load"): inner_read, ("crossbar", "store"): out}
@@ -319,7 +324,10 @@ class Gpu:
 
 
 def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:
-    """Return the kernels, with a workload's lone kernel as one of COPIES layers that exchange data with neighbours."""
+    """Return the kernels; the only kernel of a workload becomes one of COPIES equal layers.
+
+    Its activations then come from and go to neighbouring layers, and the weights of all layers compete for the caches.
+    """
     is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
     if not is_lone.any():
         return kernels
@@ -332,12 +340,15 @@ def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:
 
 
 def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
-    """Return the bytes of passes that miss the last cache: all of a pass that exceeds it, else none."""
+    """Return the bytes of extra passes that miss the last cache: all bytes if they exceed its capacity, else 0."""
     return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
 
 
 def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:
-    """Return a batch's share of a board of several devices, each with its own batch and memory; None for one device."""
+    """Return the times of a batch, divided by the number of devices that each run their own batch.
+
+    Return None if the board is a single device.
+    """
     count = hardware.geometry.get("device_count")
     if count is None or decide(np.equal(count.value, 1.0)):
         return None
@@ -348,8 +359,7 @@ def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, laun
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
-    """Return (compute, memory) seconds per operator, scaled so that the larger of a kernel's two sums is the kernel's
-    own time.
+    """Return (compute, memory) seconds per operator; the larger of the two sums over a kernel is the kernel's own time.
 
     A kernel takes the p-norm of its compute time and its memory time: close to the larger, and somewhat above it if
     they are similar. The excess is attributed to the larger.

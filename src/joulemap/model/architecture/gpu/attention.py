@@ -1,4 +1,4 @@
-"""Time of fused attention: scores, softmax and weighted sum in one kernel, of a named kernel family.
+"""Time of fused attention, a kernel of a named family that computes scores, softmax and weighted sum.
 
 With H query heads on H_kv pairs of keys and values (g = H / H_kv), S queries and L keys of D elements, batch B, q MACs
 of a unit in a clock, U units, f the highest clock:
@@ -15,9 +15,9 @@ of a unit in a clock, U units, f the highest clock:
     one query, keys that hold their values (latent attention), which all heads share
         pairs   = B ceil(H / 64), and turn(s) at least 64 (D + V) ceil(L / s) / (share q): a matrix with a matrix
 
-Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start,
-tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file), by
-default `sdpa`.
+Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs. The numbers
+start, tile, pair, share and unit_bytes are therefore coefficients of a kernel family (a table of the class's file). The
+workload names the family; the default is `sdpa`.
 
 Source: fitted on context and generation attention that others measured on H200, A100 and B200 (aiconfigurator).
 """
@@ -36,22 +36,23 @@ from joulemap.model.workload import Booleans, Floats, Integers, Texts, put
 from joulemap.system.record import frozen
 
 ROWS: Final = 128.0
-"""Maximum queries of one block, over all heads of a group."""
+"""Maximum queries of one thread block, counted over all heads of a group."""
 
 LEAST_ROWS: Final = 64.0
 """Number of queries to which a smaller block is padded."""
 
 KEY_BLOCK: Final = 64.0
 PART_KEYS: Final = 256.0
-"""Minimum keys of a part if the keys of one pair are split over units."""
+"""Minimum keys per part if the keys of one key-value head are split over several units."""
 
 
 OLDER_MACS: Final = 1536.0
-"""Threshold between Ampere (1024) and Hopper (2048), the first with wgmma, in two-byte MACs per unit and clock."""
+"""Two-byte MACs per unit and clock that separate Ampere (1024) from Hopper (2048), the first GPU with wgmma."""
 
 NEWER_MACS: Final = 3072.0
-"""Threshold between Hopper (2048) and Blackwell (4096), in two-byte MACs per unit and clock. Kernels of Blackwell
-multiply a one-byte cache as stored."""
+"""Two-byte MACs per unit and clock that separate Hopper (2048) from Blackwell (4096). Kernels for Blackwell multiply a
+one-byte cache as it is stored.
+"""
 
 LATENT_ROWS: Final = 64.0
 """Heads per block of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
@@ -59,17 +60,18 @@ LATENT_ROWS: Final = 64.0
 
 @frozen
 class Family:
-    """Attention kernels of one design."""
+    """Family of attention kernels that share one design."""
 
     name: str
-    """Name of the family's rows in the class's attention table."""
+    """Name of the family in the class's table of attention coefficients."""
     appends: bool = False
-    """True if the family's rows were timed including the append of keys and values to a cache."""
+    """True if the family's coefficients include the append of keys and values to a cache."""
     most_packed: tuple[float, float] = (np.inf, np.inf)
-    """Maximum heads of a group in one block, for several queries and for one; larger groups have one head per block."""
+    """Maximum query heads per block: (with several queries, with one query). Larger groups have one head per block."""
     widens: bool = False
-    """True if quantized keys and values are first copied to the multiplied width. Otherwise, with several queries, the
-    queries, keys and values are narrowed."""
+    """True if quantized keys and values are first copied to the width at which they are multiplied. Otherwise, with
+    several queries, the queries, keys and values are converted to one byte.
+    """
     has_older: bool = False
     """True if GPUs without wgmma use an older kernel: it loads keys before it multiplies them, and one SM processes a
     whole query.
@@ -99,14 +101,16 @@ _EACH: Final = (PLAIN, *(family for _, family in _NAMES))
 
 
 def _find_families(names: Texts, engine: Engine) -> Integers:
-    """Return the index in `_EACH` of each kernel name."""
+    """Return the index in `_EACH` of the family of each kernel name."""
     place = {name: _find_family(engine, name) for name in set(names.tolist())}
     return np.array([place[name] for name in names.tolist()], dtype=np.int64)
 
 
 def _find_family(engine: Engine, name: str) -> int:
-    """Return the index of a kernel's family; of several words, such as `Hopper:flash_attention`, the one of the
-    hardware's generation is used.
+    """Return the index in `_EACH` of the family of a kernel name.
+
+    A name may have several words, one per GPU generation, such as `Hopper:flash_attention`. The word of the hardware's
+    generation applies.
     """
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]
@@ -115,19 +119,19 @@ def _find_family(engine: Engine, name: str) -> int:
 
 @frozen(kw_only=True, eq=False)
 class Attention:
-    """Times of each operator of a fused attention; 0 for all other operators."""
+    """Times of fused attention, per operator; 0 for all other operators."""
 
     start_s: Floats
-    """Seconds to start the kernel, at its leader."""
+    """Seconds to start the kernel, at the operator that leads it."""
     busy_s: Floats
-    """Half of the kernel's busy time for each of its two GEMMs."""
+    """Busy seconds of the units; each of the two GEMMs has half of its kernel's time."""
     blocks: Floats
     seen_share: Floats
     """Share of the keys that the kernel does not skip because of a causal mask; 1 for all other operators."""
 
 
 def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -> Attention:
-    """Return the times of fused attention kernels, given their scores and weighted sums in `products`."""
+    """Return the times of fused attention kernels. `products` marks their two GEMMs: scores and weighted sums."""
     work, engine = kernels.work, carried_engine(engine)
     start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
     rows = np.flatnonzero(products)
@@ -155,7 +159,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
 
 @frozen
 class _Numbers:
-    """Coefficients of a family on an engine."""
+    """Coefficients of one kernel family on one engine."""
 
     engine: Engine
     family: Family
@@ -166,12 +170,12 @@ class _Numbers:
 
     @property
     def is_older(self) -> Booleans:
-        """True if a unit loads keys before it multiplies, and processes all of a query."""
+        """True if the engine has no wgmma and the family has an older kernel for it; see `Family.has_older`."""
         older: Booleans = np.asarray(self.engine.macs_per_clock < OLDER_MACS) & self.family.has_older
         return older
 
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
-        """Return the MACs of a unit per clock.
+        """Return the MACs that a unit computes per clock, for each kernel.
 
         Four-byte elements run on the vector lanes, even if GEMMs run on tensor cores. A quantized cache that is
         multiplied as stored runs at the one-byte rate.
@@ -206,23 +210,25 @@ class _Shapes:
     keys: Floats
     depth: Floats
     values: Floats
-    """Elements of one value."""
+    """Elements of one value vector."""
     token_bytes: Floats
     """Bytes of one head's keys and values per token."""
     pairs: Floats
-    """Pairs of keys and values of one head, over all samples."""
+    """Number of key-value heads, over all samples."""
     group: Floats
-    """Query heads that share one pair of keys and values."""
+    """Query heads per key-value head."""
     is_causal: Booleans
     is_latent: Booleans
     is_narrow: Booleans
     """True if keys and values are stored in one byte each."""
     is_float: Booleans
-    """True if keys and values are stored as fp8, which some units multiply directly; integers are widened on
-    arrival."""
+    """True if keys and values are stored as fp8, which some units multiply directly. Integers are converted on arrival.
+    """
 
     def packed(self, most: float) -> _Shapes:
-        """Return the shapes with all heads of a group in one block, or one head each if there are more than `most`."""
+        """Return the shapes with all query heads of a group in one block. A group of more than `most` heads has a block
+        per head.
+        """
         fits = self.group <= most
         return attrs.evolve(
             self,
@@ -232,12 +238,12 @@ class _Shapes:
 
     @property
     def padded_keys(self) -> Floats:
-        """Keys, rounded up to whole blocks."""
+        """Number of keys, rounded up to whole blocks."""
         return ceil_divide(self.keys, KEY_BLOCK) * KEY_BLOCK
 
     @property
     def seen(self) -> Floats:
-        """Keys in the blocks that a query attends to, on average."""
+        """Mean number of keys that a query attends to, in whole blocks."""
         diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
         diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
         masked = np.minimum(self.padded_keys, self.keys - self.queries + diagonal)
@@ -270,7 +276,7 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
 
 
 def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the fixed cost, including the append of keys and values if the family's rows include it."""
+    """Return the seconds to start each kernel, with the append of keys and values if the coefficients include it."""
     engine = numbers.engine
     start = np.ones_like(shapes.depth) * (numbers.value("start_clocks") / engine.clock_hz)
     if shapes.is_narrow.any():
@@ -283,7 +289,7 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the seconds to widen a quantized cache element by element, or to narrow wide queries and keys."""
+    """Return the seconds to widen a quantized cache element by element, or to narrow queries, keys and values."""
     engine = numbers.engine
     if numbers.family.widens:
         cache_bytes = shapes.keys * shapes.pairs * shapes.token_bytes
@@ -297,7 +303,7 @@ def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:
-    """Return the number of parts that the keys are split into so that every unit has one."""
+    """Return the number of parts into which the keys are split so that every unit has work."""
     parts: Floats = np.clip(np.floor(engine.units / blocks), 1.0, ceil_divide(shapes.keys, PART_KEYS))
     return parts
 

@@ -1,4 +1,4 @@
-"""Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
+"""The part of a GPU board that one kernel sees: the device, its engine at a precision, and its coefficients.
 
 The suffix of a coefficient states where it applies; a coefficient without a suffix applies everywhere.
 
@@ -7,7 +7,7 @@ The suffix of a coefficient states where it applies; a coefficient without a suf
     memory        `.stacked`: HBM, whose check bits have separate wires; `.protected`: GDDR with ECC, whose check bits
                   take the place of data; `.planar`: GDDR and LPDDR without ECC
 
-Times in clocks refer to the highest clock of the board, at which a peak is larger than at the clock for which it is
+Times in clocks refer to the highest clock of the board. A peak is larger there than at the clock for which it is
 quoted.
 """
 
@@ -26,26 +26,32 @@ from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen, vary
 
 TENSOR: Final = "tensor_core"
-"""Engine name of a peak that tensor or matrix cores provide."""
+"""Engine name, in a hardware file, of a peak that tensor or matrix cores provide."""
 
 BEYOND_LANES: Final = 1.5
-"""Minimum ratio of a peak without a named engine to the packed vector lanes for it to count as a tensor core peak."""
+"""Multiple of the rate of packed vector lanes above which a peak without a named engine counts as one of tensor cores.
+"""
 
 REGISTER_BYTES: Final = 4.0
 
 FAMILY_SLOTS: Final = 128.0
-"""Issue slots of a unit on the boards timed for attention and experts, Ampere to Blackwell: four warps per clock."""
+"""Issue slots per unit and clock (four warps) of the GPUs on which attention and experts were timed, Ampere to
+Blackwell.
+"""
 
 
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
-    """Return whether the tensor cores provide the peak at this precision, by the hardware file or else by its
-    rate.
+    """Return whether tensor cores provide the peak at this precision.
+
+    The hardware file may name the engine of a peak. Otherwise the rate decides, see `BEYOND_LANES`.
     """
     return decide(shows_tensor_cores(hardware, precision))
 
 
 def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
-    """Return whether tensor cores provide the peak, for each of several chips."""
+    """Return whether tensor cores provide the peak at this precision; an array with a value per chip if peaks are
+    arrays.
+    """
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR
@@ -56,7 +62,7 @@ def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
 
 
 def find_device(hardware: Hardware) -> Hardware:
-    """Return the device that one kernel sees: the board, or its share if software sees several devices."""
+    """Return the hardware that one kernel sees: the board, or one of its devices if software sees several."""
     count = hardware.geometry.get("device_count")
     if count is None or decide(np.equal(count.value, 1.0)):
         return hardware
@@ -86,7 +92,7 @@ def find_device(hardware: Hardware) -> Hardware:
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the cache before DRAM; an unpublished bandwidth is bytes per clock times units times clock."""
+    """Return the last cache before DRAM. An unpublished bandwidth is bytes per clock and unit x units x clock."""
     level = hardware.memory_levels[-1]
     if level.bandwidth is not None:
         return level
@@ -104,7 +110,7 @@ def find_clock_hz(hardware: Hardware) -> Floats | float:
 
 
 def packing(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the MACs of one vector lane per clock, at least 1: four in DP4A, two in packed fp32."""
+    """Return the MACs of one vector lane per clock: four with DP4A, two with packed fp32, 1 if tensor cores compute."""
     if uses_tensor_cores(hardware, precision):
         return 1.0
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
@@ -113,7 +119,7 @@ def packing(hardware: Hardware, precision: str) -> Floats | float:
 
 
 def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the elements per clock and unit of plain arithmetic at this precision."""
+    """Return the number of elements per clock on which a unit does plain arithmetic at this precision."""
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
     single = hardware.peaks.get("fp32")
     if single is None:
@@ -127,18 +133,18 @@ def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
 class Engine:
     """Units of a device at one precision, with the lookup of its coefficients.
 
-    If a run multiplies at two precisions, values that differ are columns of operators; `split` returns the engine of
-    each.
+    In a run that multiplies at two precisions, numbers that differ are arrays with one value per operator. `split` then
+    returns the engine of each operator.
     """
 
     hardware: Hardware
     precision: str
     mode: str
-    """Qualifier of GEMM coefficients: `tensor` or `vector`."""
+    """Suffix of the GEMM coefficients that apply: `tensor` or `vector`."""
     width: str
-    """Qualifier of all other compute coefficients: `wide` from four bytes per element, `narrow` below."""
+    """Suffix of the other compute coefficients that apply: `wide` from four bytes per element, `narrow` below."""
     memory: str
-    """Qualifier of memory coefficients: `stacked`, `planar` or `protected`."""
+    """Suffix of the memory coefficients that apply: `stacked`, `planar` or `protected`."""
     units: Floats | float
     clock_hz: Floats | float
     """Highest clock of the board, in Hz."""
@@ -151,7 +157,7 @@ class Engine:
     packed: Floats | float
     """MACs of one vector lane per clock, as returned by `packing`."""
     parts: tuple[tuple[Booleans, Engine], ...] = ()
-    """Operators and their engine in a run that multiplies at two precisions; each operator occurs once."""
+    """(mask of operators, their engine) for each precision of a run that multiplies at two; empty in any other run."""
 
     @staticmethod
     def of(hardware: Hardware, precision: str) -> Engine:
@@ -181,20 +187,20 @@ class Engine:
         )
 
     def mixed_with(self, other: Engine, is_other: Booleans) -> Engine:
-        """Return this engine, with values of another engine of the same width for some operators."""
+        """Return this engine with the numbers of `other` for the operators in `is_other`; both have the same width."""
         numbers = ("units", "macs_per_clock", "slots_per_clock", "packed")
         columns = {name: np.where(is_other, getattr(other, name), getattr(self, name)) for name in numbers}
         return attrs.evolve(self, parts=((~is_other, self), (is_other, other)), **columns)
 
     def split(self, rows: Integers) -> tuple[tuple[Integers, Engine], ...]:
-        """Return operators with the engine that multiplies them, grouped by engine."""
+        """Return (operator indices, engine) pairs: the operators in `rows`, grouped by the engine that multiplies."""
         if not self.parts:
             return ((rows, self),) if len(rows) else ()
         each = [(rows[mine[rows]], engine) for mine, engine in self.parts]
         return tuple([one for one in each if len(one[0])])
 
     def value(self, name: str) -> Floats | float:
-        """Return a coefficient for this engine, width and memory."""
+        """Return the coefficient `name`, in the version for this engine's mode, width or memory if there is one."""
         own = self.hardware.coefficient(name, self.mode, self.width, self.memory)
         if not self.parts:
             return own
@@ -203,7 +209,7 @@ class Engine:
         return own if own is others else np.where(is_other, others, own)
 
     def seconds(self, name: str) -> Floats | float:
-        """Return the time of a coefficient that is given in clocks."""
+        """Return a coefficient that is given in clocks, converted to seconds."""
         return self.value(name) / self.clock_hz
 
     @property
@@ -218,7 +224,7 @@ class Engine:
 
     @property
     def issue_share(self) -> float:
-        """Instructions of a unit per clock, relative to the units that attention and experts were timed on."""
+        """Instructions of a unit per clock, relative to the GPUs on which attention and experts were timed."""
         return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
 
     @property
@@ -240,7 +246,7 @@ class Engine:
 
 
 def carried_engine(engine: Engine) -> Engine:
-    """Return the engine of work other than weight GEMMs: 16-bit if the engine's precision is narrower."""
+    """Return the engine of work other than GEMMs with weights: at 16 bits if the engine's precision is narrower."""
     carried = carried_precision(engine.precision)
     if carried == engine.precision or carried not in engine.hardware.peaks:
         return engine
@@ -248,28 +254,28 @@ def carried_engine(engine: Engine) -> Engine:
 
 
 def _find_macs(peak: Peak) -> Floats | float:
-    """Return the MACs of one unit per clock."""
+    """Return the MACs of one unit per clock at the peak."""
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
 def name_memory(memory_type: str) -> str:
-    """Return the qualifier of memory coefficients: `stacked`, `protected` or `planar`."""
+    """Return the suffix of the memory coefficients that apply: `stacked`, `protected` or `planar`."""
     if memory_type.startswith("HBM"):
         return "stacked"
     return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
 def find_near_rate(engine: Engine) -> Floats | float:
-    """Return the bandwidth of the last cache in bytes per second."""
+    """Return the bandwidth of the last cache in bytes per second, including its efficiency."""
     level = find_last_level(engine.hardware)
     bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
     return bandwidth * engine.value(f"{level.name}_efficiency")
 
 
 def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None = None) -> Floats:
-    """Return the seconds to move bytes through the last cache, and its misses through DRAM.
+    """Return the seconds to move `byte_count` bytes through the last cache, and `dram_bytes` of them through DRAM.
 
-    Without `dram_bytes`, all bytes miss if they do not fit in the last cache.
+    If `dram_bytes` is None, all bytes also pass DRAM unless they fit in the last cache.
     """
     if dram_bytes is None:
         dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)

@@ -1,8 +1,10 @@
 """Time of a mixture of experts in one call: choices sorted by expert, two GEMMs of all experts, a gate, and a sum.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, i instructions of a unit in a clock over those of
-the units that were timed (128), h experts hit by r rows on this device, n outputs and K inputs of a GEMM, w bytes of
-a weight and p of an activation:
+    q, U, f    MACs of a unit per clock; units; the highest clock
+    i          instructions of a unit per clock, relative to the units that were timed (128)
+    h, r       experts that are hit; rows on this device
+    n, K       outputs and inputs of a GEMM
+    w, p       bytes of a weight; bytes of an activation
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
     step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide
@@ -13,12 +15,12 @@ a weight and p of an activation:
     start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   choice: to place one choice and add its result
     passes  = rows (hidden + columns + inner) p / stream rate            data that one kernel writes and the next reads
 
-The rows of each expert are padded to a block, which dominates the cost of few tokens, except in kernels that stream
-weights: there b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate; choices of
-experts on other devices are processed by the gate and sum of some families (PASSING), omitted by others. Activations
-take two bytes between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all
-numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the run. If no
-kernel is named, the tensor cores determine the engine's choice, because kernels are written for their instructions.
+The rows of each expert are padded to a block, which dominates the cost of few tokens. In kernels that stream weights,
+b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate. Some families (PASSING) also
+process choices of experts on other devices in the gate and the sum; others omit them. Activations take two bytes
+between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all numbers are
+coefficients of the kernel family and the weight format. If no kernel is named, the tensor cores determine the engine's
+choice, because kernels are written for their instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -41,14 +43,14 @@ from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import frozen
 
 BLOCKS: Final = ((16.0, 64.0), (64.0, 128.0), (128.0, 128.0))
-"""Rows x columns of outputs of a thread block."""
+"""Sizes of the outputs of a thread block: (rows, columns)."""
 
 K_BLOCK: Final = 32.0
-"""Elements along K that a block processes at a time. Source: vLLM, fused_moe.py, the least BLOCK_SIZE_K of its
-defaults."""
+"""Elements along K that a thread block processes at a time. Source: vLLM, fused_moe.py, smallest default BLOCK_SIZE_K.
+"""
 
 BETWEEN_BYTES: Final = 2.0
-"""Bytes of an activation between kernels."""
+"""Bytes of an activation element that one kernel writes and the next reads, at any precision of GEMMs."""
 
 ACTIVATION_SHARE: Final = 0.5
 """Share of the last cache for activations; weights take the rest. An even split, assumed."""
@@ -75,42 +77,42 @@ NAMES: Final = (
 kernels)."""
 
 SHARED_BYTES: Final = 0.5
-"""Maximum register bytes that a MAC of a tensor core reads if its operands come from shared memory (wgmma, tcgen05)."""
+"""Maximum register bytes read per tensor core MAC if operands come from shared memory (wgmma, tcgen05)."""
 
 TENSOR_EDGE: Final = 128.0
-"""Minimum rows of an instruction of tensor cores with their own memory (tcgen05)."""
+"""Rows per instruction from which tensor cores count as having their own memory (tcgen05)."""
 
 TENSOR_STORED: Final = frozenset({"", "fp8_block", "mxfp8", "mxfp4", "nvfp4"})
 """Weight formats that the kernels for tensor cores with their own memory support. Source: vLLM 0.24 and SGLang 0.5.14
 run all of them by FlashInfer's TensorRT-LLM kernels on a B200, and none on an H100 (names of the measured kernels)."""
 
 GATES: Final = ("gated", "relu")
-"""Gate operations after the first GEMM of a whole call, with a row for each choice on any device."""
+"""Gate operations between the two GEMMs of a complete call of experts; their rows count the choices on all devices."""
 
 PASSING: Final = frozenset({"triton", "triton_wide", "marlin", "trtllm_block"})
-"""Families whose gate and sum also process the choices of other devices."""
+"""Kernel families whose gate and sum also process choices of experts on other devices."""
 
 
 def find_family(name: str) -> str:
-    """Return the family of a kernel's name."""
+    """Return the kernel family of a name that `_name_kernels` returned."""
     return next(family for words, family in NAMES if all(word in name for word in words))
 
 
 @frozen(kw_only=True, eq=False)
 class Experts:
-    """Times and traffic of each GEMM of a call of experts; 0 for all other operators."""
+    """Times and traffic of the two GEMMs of a mixture of experts; 0 for all other operators."""
 
     start_s: Floats
-    """Seconds to start the kernel, at its leader."""
+    """Seconds to start the kernel, at the operator that leads it."""
     busy_s: Floats
     memory_s: Floats
     blocks: Floats
     pass_bytes: Floats
-    """Bytes written and read between kernels, at the leader."""
+    """Bytes that kernels outside the GEMMs write and read, at the operator that leads the call."""
 
 
 def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> Experts:
-    """Return the times of calls of experts, given their first and second GEMMs in `products`."""
+    """Return the times of calls of a mixture of experts. `products` marks the two GEMMs of each call."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
     rows = np.flatnonzero(products)
@@ -136,7 +138,7 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
 
 
 def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
-    """Return whether tensor cores have their own memory, and whether they take operands from shared memory."""
+    """Return whether tensor cores have their own memory, and whether they read operands from shared memory."""
     edge = hardware.coefficient("instruction_edge")
     return np.greater_equal(edge, TENSOR_EDGE), np.less_equal(
         hardware.coefficient("tensor_register_bytes_per_mac"), SHARED_BYTES
@@ -144,13 +146,11 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
 
 
 def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], formats: list[str]) -> list[str]:
-    """Return the name of the kernel of each call, with its weight format; a call without a name uses an engine's
-    choice.
+    """Return the kernel name of each call of experts, followed by its weight format.
 
-    `formats` contains the weight format of each call, empty for weights as wide as activations.
-
-    Triton kernels for 16 bits and MXFP4 have another design if tensor cores read shared memory. On older tensor cores,
-    MXFP4 runs on Marlin.
+    `formats` contains the weight format of each call, empty for weights as wide as activations. An engine chooses the
+    kernel of a call that names none. Its Triton kernels for 16 bits and MXFP4 have another design if tensor cores read
+    shared memory. On older tensor cores, MXFP4 runs on Marlin.
     """
     hardware = engine.hardware
     has_own, reads_shared = map(decide, find_supply(hardware))
@@ -170,24 +170,26 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
 
 @frozen(kw_only=True, eq=False)
 class _Call:
-    """Dimensions and weights of each call of experts."""
+    """Dimensions and weights of each call of a mixture of experts."""
 
     tokens: Floats
-    """Tokens of the call; for a traced call, choices per hit expert, so that one token is 1."""
+    """Tokens of the call. If only its GEMMs were traced, rows per hit expert stand in for tokens; both are 1 for one
+    token.
+    """
     choices: Floats
-    """Choices of experts on all devices."""
+    """Number of (token, expert) pairs on all devices."""
     rows: Floats
-    """Choices of experts on this device."""
+    """Number of (token, expert) pairs on this device."""
     hidden: Floats
     columns: Floats
     """Columns of the first GEMM."""
     inner: Floats
     weight_bytes: Floats
-    """Bytes of the hit experts' weights, over all calls of a workload."""
+    """Weight bytes of the experts that are hit, over all calls of a workload."""
 
     @staticmethod
     def read(kernels: KernelColumns, ups: Integers, downs: Integers) -> _Call:
-        """Return the calls, given their first and second GEMMs; the gate is between them."""
+        """Return the calls whose first GEMMs are the operators `ups` and whose second GEMMs are `downs`."""
         work = kernels.work
         hidden, columns, inner = work.gemm_k[ups], work.gemm_n[ups], work.gemm_k[downs]
         rows, whole = work.mac_count[ups] / (columns * hidden), work.of_operation(*GATES)[ups + 1]
@@ -209,7 +211,9 @@ def _number(engine: Engine, name: str, family: str) -> Floats | float:
 def _tile(
     kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (compute, memory) seconds and blocks of one GEMM of each call."""
+    """Return (compute seconds, memory seconds, thread blocks) per call of its GEMM in `mine`, at the fastest block
+    size.
+    """
     work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows
     n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
     weights = kernels.weight_bytes[..., mine]

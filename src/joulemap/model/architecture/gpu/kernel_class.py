@@ -1,4 +1,4 @@
-"""Kernel classes: the operators of each, the work it issues, its issue rate, and its start cost.
+"""Classes of GPU kernels. A class states its operators, the work that they issue, its issue rate and its start cost.
 
 The table has a row per class; the first class that applies to an operator is used. A kernel other than a GEMM takes
 
@@ -31,7 +31,7 @@ from joulemap.model.workload import MACHETE, MARLIN, Booleans, Floats, Integers,
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
-"""Maximum rows of a GEMM that counts as a matrix with a few vectors, which is not padded to tiles."""
+"""Maximum rows of a GEMM that is computed as a matrix times a few vectors, without padding to tiles."""
 
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread, in bytes."""
@@ -40,39 +40,38 @@ SPLIT: Final = ("product", "machete")
 """Kernel classes of GEMMs whose K may be cut into parts."""
 
 SUMS: Final = ("adaptive_avg_pool", "moment", "reduce")
-"""Reductions by one kernel, whose threads add and synchronize; all others sort, scan or select in several phases."""
+"""Reductions that one kernel computes by adding and synchronizing. Others sort, scan or select in several phases."""
 
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",
     "new_full", "new_ones", "new_zeros", "ones", "slice_scatter", "zeros",
 )  # fmt: skip
-"""Movements of whole rows, which bytes bound; all other movements compute an address per element."""
+"""Operations that move whole rows, so that bytes bound them. Other data movement computes an address per element."""
 
 
 @frozen
 class KernelClass:
-    """Kernel class: one row of the table."""
+    """Class of GPU kernels: its operators, the work that they issue, and the coefficients that apply to it."""
 
     name: str
     applies: Callable[[Traits], Booleans]
     start: str = attrs.field(kw_only=True)
-    """Qualifier of the coefficient `start_clocks`."""
+    """Suffix of the coefficient `start_clocks` that applies."""
     share: str | None = None
-    """Qualifier of the coefficient `peak_share`, the peak share of a tiled GEMM; empty for the general
-    coefficient."""
+    """Suffix of the coefficient `peak_share` of GEMMs; empty for the one without suffix, None for other kernels."""
     amount: Callable[[Traits], Floats] | None = None
     slots: str | None = None
-    """Qualifier of the coefficient `issue_slots`: thread instructions per unit of the amount."""
+    """Suffix of the coefficient `issue_slots`: thread instructions per unit of the amount."""
     alone: Callable[[Traits], Floats] | None = None
     """Part of the amount that a single unit issues, so more units do not shorten it; none by default."""
     chain: str | None = None
-    """Qualifier of the coefficient `chain_clocks`."""
+    """Suffix of the coefficient `chain_clocks` that applies."""
     links: Callable[[Traits], Floats] | None = None
     """Number of chains that one thread executes in sequence; one by default."""
     waits: bool = False
-    """True if each link waits for its bytes, so that the chain adds to their time."""
+    """True if each step of the chain waits for the bytes that it loads, so that the chain adds to the memory time."""
     traffic: str | None = None
-    """Qualifier of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
+    """Suffix of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
 
 
 def _kind(*kinds: str) -> Callable[[Traits], Booleans]:
@@ -84,9 +83,9 @@ def _operation(*operations: str) -> Callable[[Traits], Booleans]:
 
 
 def _general(applies: Callable[[Traits], Booleans]) -> Callable[[Traits], Booleans]:
-    """Return the condition, limited to libraries that compute an address per element.
+    """Return the condition, limited to runtimes whose library kernels compute an address per element.
 
-    Engines do not, since they move vectors.
+    Kernels of an engine move vectors instead.
     """
     return lambda traits: applies(traits) & traits.is_general
 
@@ -149,16 +148,16 @@ KERNEL_CLASSES: Final = (
     KernelClass("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
     KernelClass("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
 )  # fmt: skip
-"""All kernel classes; the last applies to every operator."""
+"""All kernel classes, by priority; the last applies to every operator."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
 class ClassifiedTraits(Traits):
-    """Traits of operators with the table row of each."""
+    """Traits of operators, with the kernel class of each operator."""
 
     @cached_property
     def index(self) -> Integers:
-        """Table row of each operator."""
+        """Index of each operator's class in `KERNEL_CLASSES`."""
         found = np.full(self.kernels.work.operator_count, -1)
         for number, one in enumerate(KERNEL_CLASSES):
             found[(found < 0) & one.applies(self)] = number
@@ -166,12 +165,12 @@ class ClassifiedTraits(Traits):
 
     @cached_property
     def amount(self) -> Floats:
-        """Amount of work that each operator issues."""
+        """Amount of work that each operator issues, in the unit of its class; 0 if the class states none."""
         return self._of_class(lambda one: one.amount, 0.0)
 
     @cached_property
     def alone(self) -> Floats:
-        """Part of each operator's amount that one unit issues regardless of the others."""
+        """Part of each operator's amount that a single unit issues, so that more units do not shorten it."""
         return self._of_class(lambda one: one.alone, 0.0)
 
     @cached_property
@@ -189,21 +188,19 @@ class ClassifiedTraits(Traits):
 
     @cached_property
     def members(self) -> tuple[tuple[KernelClass, Integers], ...]:
-        """Kernel classes that occur, with the operators of each."""
+        """Kernel classes that occur, each with the indices of its operators."""
         present = np.flatnonzero(np.bincount(self.index, minlength=len(KERNEL_CLASSES))).tolist()
         return tuple((KERNEL_CLASSES[number], np.flatnonzero(self.index == number)) for number in present)
 
     @cached_property
     def is_product(self) -> Booleans:
-        """True for operators that multiply at a share of the peak."""
+        """True for GEMMs: operators whose class has a share of the peak."""
         mask: Booleans = np.array([one.share is not None for one in KERNEL_CLASSES])[self.index]
         return mask
 
     @cached_property
     def waits(self) -> Booleans:
-        """True for operators whose chain of dependent steps adds to the time of their bytes, because each step waits
-        for bytes.
-        """
+        """True for operators whose chain of dependent steps adds to the memory time; see `KernelClass.waits`."""
         mask: Booleans = np.array([one.waits for one in KERNEL_CLASSES])[self.index]
         return mask
 
@@ -216,13 +213,13 @@ class ClassifiedTraits(Traits):
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Cached masks by names of kernel classes."""
+        """Cache: names of kernel classes -> mask of their operators."""
         return {}
 
 
 @define(kw_only=True, eq=False)
 class ClassNumbers:
-    """Coefficients of the table per operator: seconds and shares, one row each."""
+    """Start, issue and chain times in seconds, share of the peak and traffic ratio of each operator."""
 
     start_s: Floats
     share: Floats
@@ -233,7 +230,7 @@ class ClassNumbers:
 
 
 def read_table(traits: ClassifiedTraits, engine: Engine) -> ClassNumbers:
-    """Return the table's values for each operator on its engine."""
+    """Return the numbers of each operator's kernel class on the engine that runs the operator."""
     members = [(one, *part) for one, rows in traits.members for part in engine.split(rows)]
 
     def column(name: str, find: Callable[[KernelClass], str | None], elsewhere: float) -> Floats:
@@ -261,9 +258,10 @@ def read_table(traits: ClassifiedTraits, engine: Engine) -> ClassNumbers:
 
 
 def read_again(traits: Traits, engine: Engine) -> Floats:
-    """Return the traffic ratio of kernels that read rows again because the active rows exceed the last cache.
+    """Return the ratio of actual to minimum memory traffic for kernels that read their rows several times.
 
-    A layer norm reads its rows twice, a softmax of long rows three times; the ratio is 1 for all other operators.
+    The ratio exceeds 1 if the rows in progress exceed the last cache. A layer norm reads its rows twice, a softmax of
+    long rows three times. The ratio is 1 for all other operators.
     """
     work, length = traits.kernels.work, traits.row_length
     is_long = work.of_kind("softmax") & (length > LONG_ROW)

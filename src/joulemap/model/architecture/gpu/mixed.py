@@ -1,12 +1,11 @@
-"""Kernels of an fp32 run that libraries compute in TF32, and an engine with the numbers of the right precision for each
-kernel.
+"""Kernels of an fp32 run that libraries compute in TF32. They get the numbers of TF32, all other kernels those of fp32.
 
     frameworks   convolutions in TF32, all other GEMMs in fp32     torch.backends.cudnn.allow_tf32 = True,
                                                                       torch.backends.cuda.matmul.allow_tf32 = False
     engine       all GEMMs in TF32                                 TensorRT, BuilderFlag.TF32
 
-TF32 is stored as fp32, so that no byte differs. Source: PyTorch documentation, CUDA semantics, TensorFloat-32;
-TensorRT documentation, builder flags. Both are the defaults of these libraries.
+TF32 is stored as fp32, so that no byte differs. Source: PyTorch documentation, CUDA semantics, TensorFloat-32; TensorRT
+documentation, builder flags. Both are the defaults of these libraries.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ CONVOLUTIONS: Final = ("conv", "depthwise_conv", "grouped_conv")
 
 
 def find_engine(kernels: KernelColumns, device: Hardware) -> Engine:
-    """Return the engine of kernels on a device; fp32 kernels that libraries compute in TF32 use the TF32 engine."""
+    """Return the engine of kernels on a device.
+
+    In an fp32 run, kernels that libraries compute in TF32 get the numbers of the TF32 engine.
+    """
     plain = Engine.of(device, kernels.precision)
     if kernels.precision != "fp32" or kernels.weight_precision:  # kernels that widen weights are not those of cuDNN
         return plain

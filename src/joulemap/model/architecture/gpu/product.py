@@ -1,7 +1,7 @@
 """Time of GEMMs on a SIMT machine: tiles of outputs, one thread block each, in waves over the units.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
-weights stored at the share w of what they are multiplied at:
+A unit computes q MACs per clock; there are U units, at the highest clock f. Blocks have b_m x b_n outputs, and K is cut
+into s parts. Weights are stored at the share w of the bytes at which they are multiplied:
 
     waves    = ceil(G / g) ceil(ceil(m / b_m) ceil(n / b_n) s g / U)         of G groups g run at once, mostly all
     step     = max(a_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
@@ -10,14 +10,14 @@ weights stored at the share w of what they are multiplied at:
     GEMM     = least over tiles and s of ‖compute, memory‖ + split
 
 A unit loads q p / operand_reach bytes of operands per clock. This rate sets the cost of small tiles, and the speed at
-which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is
-at least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has
-fewer rows than a tile, a library makes columns the long side of instructions, so that a_m is padded only to
-INSTRUCTION_ROWS. Supplying such a block takes as long as before.
+which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is at
+least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has fewer
+rows than a tile, a library makes columns the long side of instructions. Then a_m is padded only to INSTRUCTION_ROWS,
+but loading the operands takes as long as before.
 
 An engine builds a kernel per shape and takes the fastest of more tiles than a library chooses from. If an operator
-follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization.
-Turns of successive blocks on a unit overlap, so the square root of their number counts.
+follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization. Turns
+of successive blocks on a unit overlap, so the square root of their number counts.
 
 Source: fitted on GEMMs that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """
@@ -42,31 +42,37 @@ TILES: Final = {
     "vector": ((32, 32), (64, 64), (128, 128)),
     "tensor": ((64, 64), (128, 128)),
 }
-"""Blocks of outputs, rows x columns. More shapes fit worse: libraries do not find the best of many."""
+"""Engine mode -> tile sizes (rows, columns) from which a library chooses. Predictions with more sizes fit worse,
+because libraries do not find the best of many.
+"""
 
 BUILT_TILES: Final = {
     "vector": TILES["vector"],
     "tensor": ((64, 64), (128, 64), (128, 128), (256, 64), (256, 128)),
 }
-"""Blocks of outputs that an engine measures when it builds a kernel."""
+"""Engine mode -> tile sizes (rows, columns) that an inference engine measures when it builds a kernel."""
 
 NATIVE_TILES: Final = dict.fromkeys(TILES, ((64, 32), (128, 32)))
-"""Blocks of outputs for groups of few channels that one kernel on tensor cores computes side by side."""
+"""Engine mode -> tile sizes (rows, columns) for small groups that one tensor core kernel computes side by side."""
 
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
-"""Numbers of parts that K may be cut into."""
+"""Engine mode -> numbers of parts into which K may be cut."""
 
 INSTRUCTION_ROWS: Final = 8.0
-"""Minimum rows of a GEMM that a tensor core instruction takes. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
+"""Short side of a tensor core instruction; few rows are padded to its multiple. Source: PTX ISA, mma.m16n8k16,
+wgmma.m64n8k16.
+"""
 
 K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
-"""Elements along K that a block processes at a time."""
+"""Engine mode -> elements along K that a thread block processes at a time."""
 
 SPLIT_WAVES: Final = {"vector": 1.0, "tensor": np.inf}
-"""Maximum waves of a split GEMM: on vector lanes, short sums are split only if there are units for all parts."""
+"""Engine mode -> maximum waves of a GEMM whose K is cut. Vector lanes cut short sums only if all parts find a free
+unit.
+"""
 
 LONG_PART: Final = 2048.0
-"""Elements along K of a part above which vector lanes split sums regardless of the number of waves.
+"""Elements along K per part from which vector lanes cut K at any number of waves.
 
 Source: fp32 linear layers (NeuSight, commit 6945927d9a). The errors on each of A100, V100, P100 and MI100 are lowest
 between 1024 and 4096; with 2048 or more, errors of vision models' layers on an H200 are as low as without this rule.
@@ -76,20 +82,20 @@ LEAST_BLOCKS: Final = 4.0
 """Minimum blocks of K charged to each part of a split GEMM, even if the part is shorter."""
 
 SPLIT_BYTES: Final = 8.0 / 7.0
-"""DRAM bytes per output and part: a part is written and read at 4 bytes, mostly in the last cache."""
+"""DRAM bytes per output and part if K is cut. Each part is written and read at 4 bytes, mostly in the last cache."""
 
 SHARPNESS: Final = 2.5
 """Exponent of the p-norm of two overlapping times; larger is closer to their maximum."""
 
 
 def smooth_max(first: Floats, second: Floats) -> Floats:
-    """Return the total time of two overlapping times."""
+    """Return the time that two overlapping times take together: their p-norm with the exponent SHARPNESS."""
     return p_norm(first, second, SHARPNESS)
 
 
 @define(kw_only=True, eq=False)
 class Shapes:
-    """GEMMs to be tiled, one per column."""
+    """Shapes of the GEMMs to be tiled; one value per GEMM."""
 
     rows: Floats
     columns: Floats
@@ -98,15 +104,16 @@ class Shapes:
     share: Floats
     """Share of the peak that a full unit reaches."""
     reach: Floats
-    """Cost of supplying one row or column of operands per step of K, in outputs."""
+    """Cost of loading one row or column of operands per step of K, as a number of outputs."""
     stored: Floats
     """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored in fewer
     bits."""
     at_once: Floats
     """Groups that run at once; the other groups wait for them."""
     splits: Booleans
-    """True if K may be cut into parts and few rows may be the short side of an instruction. Set for linear layers and
-    for GEMMs of activations."""
+    """True for linear layers and GEMMs of two activations. Their K may be cut into parts, and few rows may be the short
+    side of an instruction.
+    """
     turn: Floats
     """Clocks of a block outside its loop, in addition to the epilogue of a library kernel."""
     memory_s: Floats
@@ -114,7 +121,7 @@ class Shapes:
 
 @define(kw_only=True, eq=False)
 class Tiling:
-    """GEMMs cut into tiles."""
+    """Times, tiles and waves of tiled GEMMs; one value per GEMM."""
 
     compute_s: Floats
     split_s: Floats
@@ -125,11 +132,11 @@ class Tiling:
     executed_macs: Floats
     """MAC slots of the tiles, including padding."""
     occupancy: Floats
-    """Share of the units that have a block, over the time of the GEMM."""
+    """Mean share of the units that have a thread block while the GEMM runs."""
 
 
 def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
-    """Return the fastest tiles of each GEMM, with their time."""
+    """Return the fastest tiling of each GEMM, out of the tile sizes in `choices` and the cuts of K."""
     edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = (before_points(one)[:, None] for one in edges.T)
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0

@@ -2,9 +2,9 @@
 
 This module combines the kernel classes and coefficients of `kernel_class` with the tiles of `product`.
 
-An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, batch norm at half
-precision converts its parameters first, a roll moves data once per direction, and a linear layer at fp8 quantizes its
-activations. A compiler merges them and leaves GEMMs to a library. The library's result goes through memory
+An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, and batch norm at
+half precision converts its parameters first. A roll moves data once per direction, and a linear layer at fp8 quantizes
+its activations. A compiler merges these kernels and leaves GEMMs to a library. The library's result goes through memory
 epilogue_passes more times if an operator follows. An operator in another's epilogue costs its arithmetic on registers.
 """
 
@@ -49,20 +49,20 @@ QUANTIZED_BLOCK: Final = 2048.0
 32,768 rows on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) rises in equal steps of 2,048 along K."""
 
 STATE_ROWS: Final = 8.0
-"""Minimum sequences of a tensor core instruction. Source: PTX ISA, mma.m16n8k16."""
+"""Rows to whose multiple the sequences of a recurrence are padded on tensor cores. Source: PTX ISA, mma.m16n8k16."""
 
 PACKED_ROWS: Final = 16.0
-"""Rows of a block of a kernel that dequantizes packed weights. Source: Marlin, `thread_m_blocks` of 16 rows."""
+"""Rows per thread block of a kernel that dequantizes packed weights. Source: Marlin, `thread_m_blocks` of 16 rows."""
 
 GROUPS_AT_ONCE: Final = 3.0
 """Groups of a convolution that a library computes at once, each a separate GEMM on one of its streams. Source: ten
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
 WIDE: Final = 256.0
-"""Columns of the blocks resident on a unit: two blocks of 128, limited by its registers."""
+"""Columns of the thread blocks that are resident on a unit: two blocks of 128, limited by its registers."""
 
 WIDEST: Final = 2.0
-"""Waves of blocks along the columns of a layer above which the rate does not fall further.
+"""Waves of thread blocks along the columns of a layer above which its rate does not fall further.
 
 Blocks of fewer columns than half a wave share weights. Source: fp32 layers of 300 to 65,536 columns on P100, V100 and
 A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one wave, 2.3 at two and at four.
@@ -73,34 +73,34 @@ ACTIVATED_BYTES: Final = 2.0
 store 16-bit results for an activation that quantizes what it returns."""
 
 BLOCK_EDGE: Final = 64.0
-"""Outputs along either side of the blocks of GEMMs that are not cut by shape."""
+"""Rows and columns per thread block that are assumed for GEMMs without a tiling."""
 
 
 @define(kw_only=True, eq=False)
 class Times:
-    """Per-operator arrays, seconds."""
+    """Times of operators in seconds, with the tiles and bytes behind them; one value per operator."""
 
     start_s: Floats
-    """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split GEMM."""
+    """Time to start the operator's kernels, if it leads one, and to add up the parts of a GEMM whose K is cut."""
     pass_s: Floats
     """Part of `start_s` in which extra passes read and write memory."""
     starts: Booleans
-    """True if a non-leading operator needs all of another's result and is therefore a separate kernel in any runtime.
-    Examples: a gate's reduction and each of its GEMMs."""
+    """True if an operator leads no kernel but needs all of another's result, so that it is a separate kernel in any
+    runtime. Examples: a gate's reduction and each of its GEMMs.
+    """
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
     """Seconds of GEMMs on their tiles, without stalls."""
     issue_s: Floats
-    """Seconds of instructions at their issue rate, without stalls; excludes GEMMs, except kernels for small
-    groups."""
+    """Seconds in which instructions are issued at their full rate, without stalls; 0 for tiled GEMMs."""
     tiles: Floats
-    """Blocks of GEMMs; 0 for all else."""
+    """Thread blocks of GEMMs; 0 for all other operators."""
     waves: Floats
     tile_rows: Floats
     tile_columns: Floats
     executed_macs: Floats
-    """MAC slots of GEMMs, padding included; 0 for all else."""
+    """MAC slots of GEMMs, including padding; 0 for all other operators."""
     multiplied_macs: Floats
     """Computed MAC slots, excluding MACs saved by a causal mask or Winograd's algorithm."""
     seen_share: Floats
@@ -108,13 +108,13 @@ class Times:
     occupancy: Floats
     """Mean fraction of units with a block during a GEMM; 0 for other operators."""
     looped_count: Floats
-    """Further launches of a grouped convolution that the library runs group by group."""
+    """Additional launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
     """Bytes that extra passes read and write again, and that kernels move beyond their operands."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
-    """Return the times of operators, given the seconds that their bytes take."""
+    """Return the times of operators. `memory_s` has the seconds that each operator's bytes take in plain copies."""
     traits = ClassifiedTraits.of(kernels, engine)
     table = read_table(traits, engine)
     work = kernels.work
@@ -135,7 +135,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 
 
 def _time_products(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats) -> Times:
-    """Return the times of GEMMs; of other operators, only the start and the memory time."""
+    """Return the times of GEMMs. All other operators get only their start and memory time."""
     kernels, work = traits.kernels, traits.kernels.work
     is_product = traits.is_product
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
@@ -186,14 +186,14 @@ def _time_products(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers
 
 @frozen
 class _Tiled:
-    """Values per operator from tilings; 0 for operators without a tiling.
+    """Lookup of tiling results by operator; 0 for operators without a tiling.
 
-    Sibling operators have the values of the GEMM that they join.
+    GEMMs that an engine joins get the results of the joint GEMM.
     """
 
     parts: tuple[tuple[Integers, Tiling], ...]
     source: Integers
-    """Index of the operator whose value each operator has."""
+    """Index of the operator whose tiling applies to each operator."""
     share: Floats
     """Each operator's share of the columns of its GEMM."""
 
@@ -208,16 +208,15 @@ class _Tiled:
         return np.asarray(column[..., self.source])
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
-        """Return each operator's share of values that siblings in its kernel have in common."""
+        """Return each operator's part of a value of its joint GEMM, in proportion to its columns."""
         return self(read) * self.share
 
 
 def _tile(
     traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats, is_tiled: Booleans
 ) -> _Tiled:
-    """Return the tilings of GEMMs; small groups, and GEMMs whose K is never cut, are tiled separately.
-
-    GEMMs whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
+    """Return the tilings of the GEMMs in `is_tiled`. GEMMs whose weights a checkpoint leaves at 16 bits run at that
+    rate.
     """
     kernels = traits.kernels
     tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
@@ -237,11 +236,11 @@ def _tile(
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return the seconds that the bytes of GEMMs take.
+    """Return the memory time of GEMMs in seconds.
 
     Operands stream at a lower efficiency than copies, and results at a lower one than operands. Bytes found in the last
-    cache arrive at `product_near_bytes` per unit and clock, or at the DRAM rate if that is faster. It holds activations
-    from kernel to kernel, and weights if it fits those of the whole model.
+    cache arrive at `product_near_bytes` per unit and clock, or at the DRAM rate if that is faster. The cache keeps
+    activations from kernel to kernel, and weights if those of the whole model fit.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
@@ -257,10 +256,11 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the shapes of the tiled GEMMs; sibling GEMMs are one, with the columns of all of them.
+    """Return the shapes of the GEMMs at `rows`. GEMMs that an engine joins are one GEMM with the columns of all.
 
-    Convolutions spend more on operands, because lanes compute the addresses; on tensor cores, only if channels fill no
-    line. Small groups side by side are one GEMM as wide as NATIVE_WIDTH, zero except for its diagonal.
+    Convolutions spend more on operands, because lanes compute the addresses. On tensor cores they do so only if
+    channels do not fill whole lines. Small groups side by side are one GEMM as wide as NATIVE_WIDTH, zero except for
+    its diagonal.
     """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
@@ -298,10 +298,9 @@ def _shapes(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memor
 
 
 def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
-    """Return the rate of layers on vector lanes, by number of columns, as a share of the rate of layers with few
-    columns.
+    """Return the rate of linear layers on vector lanes, relative to layers with few columns.
 
-    It falls as a power of the columns, from half a wave of blocks along them to WIDEST waves.
+    The rate falls as a power of the columns, from half a wave of blocks along them to WIDEST waves.
     """
     waves = columns / (WIDE * engine.units)
     part = np.log(np.clip(waves, 0.5, WIDEST) / 0.5) / np.log(WIDEST / 0.5)
@@ -310,14 +309,14 @@ def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
 
 
 def _is_followed(kernels: KernelColumns) -> Booleans:
-    """Return the operators that continue on their leader's result in the same kernel."""
+    """Return a mask of the operators in kernels that process their leading operator's result further."""
     follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
     mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
     return mask
 
 
 def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
-    """Return the fp8 linear layers that first quantize their activations, row by row, and scale their result.
+    """Return a mask of the fp8 linear layers whose activations a separate kernel quantizes first, row by row.
 
     A compiler merges the quantization into the operator that makes the activations.
     """
@@ -326,7 +325,7 @@ def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
 
 
 def _epilogue_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return the seconds of an operator in another's epilogue: plain arithmetic on registers."""
+    """Return the seconds of each operator if it runs in another's epilogue: plain arithmetic on registers."""
     work = kernels.work
     lanes = lanes_per_unit(engine.hardware, engine.precision)
     special = engine.hardware.geometry["special_function_lanes_per_unit"].value
@@ -337,7 +336,7 @@ UNGROUPED: Final = ("fp32", "tf32")
 """Precisions at which PyTorch 2.11 has no fused attention for fewer key heads than query heads."""
 
 SHARED: Final = 0.75
-"""Ratio of stored key bytes to the bytes of keys repeated per head, below which heads share keys."""
+"""Ratio of stored key bytes to one copy of the keys per query head, below which query heads count as sharing keys."""
 
 
 @define(kw_only=True, eq=False)
@@ -351,7 +350,9 @@ class _Passes:
 
 
 def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
-    """Return the additional kernels of an operator that runs call by call or as compiled code."""
+    """Return the costs of the additional kernels that the runtime launches for an operator, such as one that adds a
+    bias.
+    """
     work = kernels.work
     light, index = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index"))
     zero = np.zeros(work.operator_count)
@@ -382,7 +383,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
 
 
 def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floats:
-    """Return the passes through memory that a merged kernel's result makes after its GEMM.
+    """Return how often each compiled kernel writes its GEMM's result to memory and reads it again.
 
     torch.compile leaves GEMMs to cuBLAS and cuDNN and generates the rest: `epilogue_passes` if an operator follows, 0
     for a compiler that generates GEMMs too. TensorRT's convolutions compute ReLU, clipping and GELU. Any other
@@ -403,7 +404,7 @@ def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floa
 
 
 def _is_activated(traits: Traits) -> Booleans:
-    """Return the operators of kernels with an activation that TensorRT's convolutions do not compute."""
+    """Return a mask of the operators in kernels with an activation that TensorRT's convolutions do not compute."""
     kernels = traits.kernels
     late = np.where(kernels.rides & traits.is_activation & ~kernels.work.of_operation("gelu"), 1.0, 0.0)
     mask: Booleans = kernels.per_operator(kernels.per_kernel(late)) > 0.0
@@ -411,7 +412,7 @@ def _is_activated(traits: Traits) -> Booleans:
 
 
 def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
-    """Return the passes, including those that write dequantized weights to memory, from which their GEMMs read."""
+    """Add the passes that write dequantized weights to memory for GEMMs to read, and return all passes."""
     work = kernels.work
     unpacks = work.is_unpacked & (kernels.stored_share < 1.0)
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -426,7 +427,7 @@ def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, pas
 
 
 def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Booleans:
-    """Return a mask of the GEMMs of attention whose heads share keys, at precisions without a fused kernel for them.
+    """Return a mask of attention GEMMs whose query heads share keys, at precisions without a fused kernel for this.
 
     PyTorch repeats keys and values for each head, scales queries and keys, and writes the scores and their softmax to
     memory. Source: `_scaled_dot_product_attention_math`; pytorch/pytorch pull request 181528, in which it takes 3.1
@@ -445,7 +446,7 @@ def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Bo
 
 
 def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes, including those of an attention that repeats keys and values for each head."""
+    """Add the passes of an attention that repeats keys and values for each query head, and return all passes."""
     work = kernels.work
     rows = work.gemm_groups * np.where(repeats & kernels.leads, kernels.carried_bytes, 0.0)
     moved = rows * (6.0 * work.gemm_n * work.gemm_k + 2.0 * work.gemm_m * work.gemm_k + 4.0 * work.gemm_m * work.gemm_n)
@@ -461,7 +462,7 @@ def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, pas
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes, including those that quantize activations before their GEMMs begin.
+    """Add the passes that quantize activations before their GEMMs begin, and return all passes.
 
     A thread block per row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time. The fixed
     work per row equals `row_elements.quantize` more elements. A unit is full with `row_blocks` of these blocks.

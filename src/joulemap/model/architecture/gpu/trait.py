@@ -1,4 +1,4 @@
-"""Operators as the kernels of a SIMT machine see them: traits that select a kernel class, and issued work."""
+"""Traits of operators that select a class of GPU kernels, and the work that these kernels issue."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ACTIVATION_OPERATIONS: Final = 4.0
 """Minimum elementwise operations per output of an activation function."""
 
 STEM_CHANNELS: Final = 8.0
-"""Channels below which a row is shorter than a wide load of a tensor core, such as the channels of an image."""
+"""Number of input channels below which a row is shorter than a wide load of a tensor core, as in images."""
 
 NATIVE_WIDTH: Final = 32.0
-"""Maximum channels of a group, a power of two, for which one kernel on tensor cores computes all groups."""
+"""Maximum channels per group, if a power of two, for which one tensor core kernel computes all groups."""
 
 WHOLE_CHANNELS: Final = 64.0
 """Adjacent channels that tensor cores take together: a line of 128 bytes at half precision."""
@@ -69,13 +69,13 @@ SUM_VECTOR: Final = 4.0
 """Loads in flight per thread of a reduction; also the outputs per thread if the reduced dimension is strided."""
 
 SUM_WARP: Final = 32.0
-"""Minimum width of a reduction's block, unless it has fewer outputs or elements."""
+"""Minimum width of a reduction's block in threads, unless it has fewer outputs or elements."""
 
 SUM_FEW: Final = 16.0
 """Elements per thread below which the block or grid is not divided further."""
 
 SUM_MANY: Final = 256.0
-"""Elements of a thread above which several blocks reduce to one output."""
+"""Elements per thread from which several blocks share one output."""
 
 SUM_MEETING: Final = 12.0
 """Steps in which blocks of one output meet: a fence, an atomic count and two barriers. Source: 8 poolings of 3,136 and
@@ -100,7 +100,7 @@ class Traits:
 
     @classmethod
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
-        """Return the traits of the kernels on an engine; all engines of one mode and width share them."""
+        """Return the traits of the kernels on an engine, cached for all engines of the same mode and width."""
         key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
         found = kernels.memo.get(key)
         if not isinstance(found, cls):
@@ -119,7 +119,7 @@ class Traits:
 
     @property
     def macs(self) -> Floats:
-        """MACs, excluding padding."""
+        """MACs of each operator, excluding padding."""
         return self.kernels.work.mac_count
 
     @property
@@ -134,7 +134,7 @@ class Traits:
 
     @cached_property
     def channels(self) -> Floats:
-        """Input channels of one group."""
+        """Input channels per group of a convolution."""
         work = self.kernels.work
         return work.gemm_k / np.maximum(work.tap_count, 1.0)
 
@@ -153,7 +153,7 @@ class Traits:
 
     @cached_property
     def is_conv(self) -> Booleans:
-        """True for convolutions over all channels."""
+        """True for convolutions that are neither grouped nor depthwise."""
         return self.kernels.work.of_kind("conv") & self.kernels.work.has_macs
 
     @cached_property
@@ -168,12 +168,16 @@ class Traits:
 
     @cached_property
     def is_general(self) -> Booleans:
-        """True for every operator if library kernels serve any shape; false if an engine builds one for each."""
+        """True if library kernels serve any shape, false if an engine builds a kernel per shape; the same for all
+        operators.
+        """
         return np.full(self.kernels.work.operator_count, self.kernels.runtime != "engine")
 
     @cached_property
     def is_image(self) -> Booleans:
-        """True for multi-tap convolutions on tensor cores over images, whose few channels a library does not pack."""
+        """True for multi-tap convolutions on tensor cores with few input channels, as in images, which a library does
+        not pack.
+        """
         is_stem = self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS)
         return is_stem & self.on_tensor_cores & self.is_general
 
@@ -196,7 +200,7 @@ class Traits:
 
     @cached_property
     def sample_steps(self) -> Floats:
-        """Passes over a sample that the fixed grid of a batch norm makes."""
+        """Number of passes in which a batch norm's grid of fixed size covers a sample."""
         sample = self.outputs / np.maximum(self.kernels.batch, 1.0)
         steps: Floats = np.clip(2.0 ** np.ceil(np.log2(sample)) / SAMPLE_STEP, 1.0, 16.0)
         return steps
@@ -217,7 +221,7 @@ class Traits:
 
     @cached_property
     def is_in_step(self) -> Booleans:
-        """True for GEMMs of a recurrence, or of a loop whose units share no weights: no kernel tiles them."""
+        """True for GEMMs of a recurrence, and for GEMMs of a loop that read no weights. No kernel tiles these GEMMs."""
         kernels = self.kernels
         shares_none = kernels.loops & (kernels.own_weight_bytes == 0.0) & kernels.work.of_kind("matmul")
         mask: Booleans = ((kernels.work.step_count > 1.0) | shares_none) & kernels.work.has_macs
@@ -225,13 +229,17 @@ class Traits:
 
     @cached_property
     def is_native(self) -> Booleans:
-        """True for groups of a small power of two of channels, which one kernel on tensor cores computes."""
+        """True for grouped convolutions that one tensor core kernel computes: a group's channels are a small power of
+        two.
+        """
         is_power: Booleans = np.log2(np.maximum(self.channels, 1.0)) % 1.0 == 0.0
         return self.is_grouped & self.on_tensor_cores & is_power & (self.channels <= NATIVE_WIDTH)
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """True for groups of few channels that are not `is_native`, for which a library has no tensor core kernel."""
+        """True for grouped convolutions that are not `is_native` and have few channels per group. No tensor core kernel
+        of a library computes them.
+        """
         return (
             self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
         )
@@ -243,21 +251,23 @@ class Traits:
 
     @cached_property
     def is_ragged(self) -> Booleans:
-        """True for groups whose channels do not fill whole lines, so that a library computes an address per vector."""
+        """True for grouped convolutions whose channels do not fill whole lines. A library computes an address per
+        vector there.
+        """
         together = np.where(self.is_native, self.kernels.work.gemm_groups, 1.0)
         mask: Booleans = self.channels * together % WHOLE_CHANNELS != 0.0
         return mask & self.is_grouped & self.on_tensor_cores & self.is_general
 
     @cached_property
     def is_activation(self) -> Booleans:
-        """True for elementwise functions of several operations or of a special function."""
+        """True for elementwise operators with a special function or several operations per output."""
         work = self.kernels.work
         many = work.elementwise_count >= ACTIVATION_OPERATIONS * self.outputs
         return work.of_kind("elementwise") & ((work.special_count > 0.0) | many)
 
     @cached_property
     def is_indexed(self) -> Booleans:
-        """True for data movement, and for elementwise operators that read one operand in full and a smaller one."""
+        """True for data movement, and for elementwise operators that broadcast a smaller operand."""
         work = self.kernels.work
         read = self.kernels.own_read_bytes / self.kernels.carried_bytes / self.outputs
         broadcasts: Booleans = work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
@@ -282,7 +292,8 @@ class Traits:
 
     @cached_property
     def sum_steps(self) -> Floats:
-        """Dependent loads of one thread of a reduction, each of several elements, until all blocks have met.
+        """Number of dependent steps of one thread of a reduction, each a load of several elements, until all blocks
+        have met.
 
         Pooling reduces positions, whose stride is that of all channels: threads lie side by side along the outputs.
         Other reductions sum neighbouring elements, over which the threads of a block are spread first.
@@ -330,7 +341,9 @@ class Traits:
 
     @cached_property
     def softmax_elements(self) -> Floats:
-        """Elements that a softmax of short rows computes, and ROW_ELEMENTS per row; 0 for long rows, bound by bytes."""
+        """Elements that a softmax of short rows computes, plus ROW_ELEMENTS per row; 0 for long rows, which bytes
+        bound.
+        """
         rows = self.kernels.work.output_element_count / np.maximum(self.kernels.work.row_length, 1.0)
         return np.where(self.kernels.work.row_length > LONG_ROW, 0.0, self.padded_rows + ROW_ELEMENTS * rows)
 

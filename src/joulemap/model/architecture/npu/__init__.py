@@ -17,32 +17,33 @@ geometry of the engine:
     launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
 
 An array with `tap_rows` processes each tap of a convolution separately, with its channels along K. The channels are
-padded to a multiple of `tap_rows`, and as many taps lie side by side as then fit: K / taps channels are ceil(taps / s)
+padded to a multiple of `tap_rows`, and as many taps lie side by side as then fit. K / taps channels take ceil(taps / s)
 ceil(K / taps / R) tiles along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work in parallel: a kernel takes as long as the busier one. A tensor engine with `folded_activations` applies scale,
 bias and ReLU as it writes results: elementwise operators of its kernels without special functions or another tensor.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, equally
-likely at any kernel. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of
-one image fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a
-copy has its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
-`host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
+Memory. SRAM is filled by DMA as the compiler scheduled it. In a fabric with C contexts, images leave C - 1 times,
+equally likely at any kernel. A chip with `resident_programs` keeps a model in SRAM if its weights and the live
+activations of one image fit. Images then follow one another on chip, and only model inputs and outputs move. With
+`divided_batches` a copy has its part of the SRAM for that, unless all copies read the same weights (`shared_weights`).
+A chip with `host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
-A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with
-the most samples, ceil(b / streams). It takes half of the streams, a quarter … where that is faster. A copy has its part
-of the vector engines, of the SRAM and its width, and of the DMA engines, which reach `unit_memory_share` of the
-memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a batch stays on one stream.
+With a copy of the model on each stream of units (`divided_batches`), a batch is divided among the copies. It takes as
+long as the copy with the most samples, ceil(b / streams). A batch uses half of the streams, a quarter … where that is
+faster. A copy has its part of the vector engines, the SRAM and its width, and the DMA engines. These reach
+`unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a
+batch stays on one stream.
 
-Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: the
+Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers. The
 interval between batches is `batch` of the batch + d - 1 intervals in its latency, without a start of a layer. A fabric
 that loads its contexts anew for each batch, and every other chip, starts a batch after the one before.
 
-Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of
-which noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
-Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips
-2024; Abts et al., ISCA 2020; Hailo Model Zoo.
+Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of which
+noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle. Source:
+AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips 2024;
+Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ NARROWEST_VECTOR_BYTES: Final = 2.0
 """Minimum bytes of an element in a vector engine: 8-bit operands are widened to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
 FOLDED: Final = "folded_activations"
-"""Geometry name: the tensor engines apply scale, bias and ReLU to their results."""
+"""Name of a geometry constant: the tensor engines apply scale, bias and ReLU as they write results."""
 VECTOR_ELEMENT: Final = "vector_element"
-"""Geometry name: bits per element in the vector engines, independent of the stored width."""
+"""Name of a geometry constant: bits per element in the vector engines, independent of the stored width."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -85,19 +86,21 @@ class NpuPlacement(Placement):
     activations: Floats
     """Elements streamed into the tensor engines."""
     weights: Floats
-    """Elements of the second operand, streamed or loaded."""
+    """Elements of the second operand that are streamed or loaded into the tensor engines."""
     sums: Floats
-    """Partial sums written."""
+    """Partial sums that the tensor engines write."""
     slots: Floats
-    """MAC slots of all tensor engines while the operator runs; in a fabric, only the batch's slots."""
+    """MAC slots of all tensor engines while the operator runs; in a dataflow fabric, only the slots of this batch."""
     copied_bytes: Floats
-    """Bytes of weights that further copies of the model read, excluding the first copy."""
+    """Weight bytes that all copies of the model except the first one read."""
     batch_share: tuple[Floats | float, Floats | float]
-    """Shares of units and of memory bandwidth of the model copies that process one batch."""
+    """(share of the units, share of the memory bandwidth) of the model copies that process one batch."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Busy seconds of units and memory, times the batch's share of each unless compute and memory overlap."""
+        """(compute, memory) busy seconds of one batch. Unless batches overlap, both are times the batch's share of the
+        chip.
+        """
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s
@@ -135,15 +138,15 @@ def _choose_shorter(one: NpuPlacement, other: NpuPlacement, kernels: KernelColum
 
 
 def _geometry(hardware: Hardware, name: str) -> float:
-    """Return a share or ratio of the hardware; 1 if the hardware states none."""
+    """Return the geometry constant `name`, a share or ratio; 1 if the hardware does not state it."""
     return hardware.geometry[name].value if name in hardware.geometry else 1.0
 
 
 class Npu(Indifferent):
-    """Neural processing units with a static schedule."""
+    """Model of neural processing units with a static schedule."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
-        """Return tiles, waves and times; see the module's formulas.
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas.
 
         A batch uses all copies of a model, or half, a quarter … of them if their weights make more copies slower.
         """
@@ -154,7 +157,7 @@ class Npu(Indifferent):
         return best
 
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
-        """Return tiles, waves and times if a batch uses n / `divisor` of the n copies of a model, rounded up."""
+        """Return the placement for a batch that uses n / `divisor` of the n copies of a model, rounded up."""
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         copies = count_copies(kernels, hardware, divisor)
@@ -236,8 +239,9 @@ class Npu(Indifferent):
 
     @staticmethod
     def _own_bytes(hardware: Hardware) -> Floats | float:
-        """Return the bytes of SRAM in which a copy keeps its weights: a stream's part, or all if streams share
-        weights.
+        """Return the bytes of SRAM in which a copy of the model keeps its weights.
+
+        They are the part of one stream, or the whole SRAM if streams share weights.
         """
         capacity: Floats | float = hardware.level("sram").capacity.value
         if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
@@ -252,9 +256,10 @@ class Npu(Indifferent):
     def _schedule(
         self, kernels: KernelColumns, hardware: Hardware, engine: Tiles
     ) -> tuple[Booleans, Floats, Floats, Floats | None]:
-        """Return, per operator, whether its workload stays in SRAM, its engine seconds, and its kernel's start seconds.
+        """Return (whether the workload stays in SRAM, engine seconds, start seconds, contexts that end at the
+        operator).
 
-        For a fabric, also return the number of contexts that end at each operator.
+        Start seconds are per kernel, all else per operator. The last is None except for a dataflow fabric.
         """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= Npu._own_bytes(hardware)
@@ -276,7 +281,7 @@ class Npu(Indifferent):
     def _outside_bytes(
         kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
     ) -> tuple[Floats, Floats]:
-        """Return the bytes (read, written) that leave the SRAM, per operator."""
+        """Return (read, written) bytes per operator that cross between the SRAM and the memory outside it."""
         if cuts is None:
             read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
@@ -292,8 +297,8 @@ class Npu(Indifferent):
     def _memory_s(
         moved: Floats, outside: Floats, hardware: Hardware, part: Floats | float, reached: Floats | float
     ) -> Floats:
-        """Return the memory seconds: bytes between kernels at the SRAM share's rate, or outside bytes, whichever is
-        longer.
+        """Return the longer of two times: `moved` bytes at the SRAM's rate, and `outside` bytes at the outer memory's
+        rate.
         """
         level = hardware.level("sram")
         width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
@@ -311,7 +316,7 @@ class Npu(Indifferent):
         return hardware.geometry["vector_core_count"].value * width / item
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

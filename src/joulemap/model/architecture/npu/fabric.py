@@ -1,9 +1,9 @@
 """A dataflow fabric: each layer of a model has its own part of the chip, and images follow one another.
 
-A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit, or borrows up to
+A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit. It may borrow up to
 `unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
-more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a GEMM or a kernel
-without one, `reduction_layers` of a softmax or a normalization, which is computed in steps):
+more clocks. An image takes w clocks on one unit, and an operator has n layers. n is 1 for a GEMM and for a kernel
+without one. It is `reduction_layers` for a softmax or a normalization, which is computed in steps:
 
     w    = tiles x (K + tile_overhead) x R C / q / e           R x C outputs are a tile, q MACs per clock of a unit
     pace = least T of  sum of max(n, w / T / unit_reach), sum of max(n R C / q, w / T) <= units of the contexts x share,
@@ -32,18 +32,18 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 BISECTIONS: Final = 60
-"""Bisection steps on the logarithm of a pace; the remaining error is below rounding."""
+"""Bisection steps to find the clocks per image, on a logarithmic scale; the remaining error is below rounding."""
 
 WIDER: Final = 4.0
-"""Maximum ratio of the contexts tried (1, 2, 3, 4, 6, 8, 12 ...) to the fewest that are needed."""
+"""Limit for the number of contexts tried (1, 2, 3, 4, 6, 8, 12 ...), as a multiple of the fewest that are needed."""
 
 STEPWISE: Final = ("softmax", "normalization")
-"""Kinds that a fabric computes as successive layers: sums over rows, then the operations that need them."""
+"""Operator kinds that a fabric computes as successive layers: sums over rows, then the operations that need them."""
 
 
 @frozen(kw_only=True, eq=False)
 class Layout:
-    """Layout of each workload's layers on a fabric, given per operator."""
+    """Layout of a workload's layers on a dataflow fabric, repeated for each operator of the workload."""
 
     context_count: Floats
     kernel_count: Floats
@@ -61,19 +61,19 @@ class _Demand:
     clocks: Floats
     """Clocks per operator: w in the module's formulas."""
     least: Floats
-    """Minimum clocks of an image of each workload, regardless of the number of units."""
+    """Minimum clocks per image of each workload, on any number of units."""
     tile_share: Floats | float
     """Share of a unit that one tile uses."""
     unit_reach: float
 
     def units(self, pace: Floats) -> Floats:
-        """Return the units that each workload needs at a pace, for control or for computation."""
+        """Return the number of units that each workload needs to process one image per `pace` clocks."""
         wanted = self.clocks / self.kernels.of_workload(pace)
         control = self.kernels.sum_workload(np.maximum(self.layers, wanted / self.unit_reach))
         return np.maximum(control, self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted)))
 
     def pace(self, units: Floats) -> Floats:
-        """Return the clocks from one image to the next of each workload on `units`."""
+        """Return the minimum clocks from one image to the next of each workload on this number of units."""
         low = np.maximum(np.maximum(self.least, self.kernels.sum_workload(self.clocks) / units), 1.0)
         high = np.maximum(low, self.kernels.largest(self.clocks / np.minimum(self.tile_share, 1.0)))
         high = np.where(self.units(low) <= units, low, high)
@@ -85,10 +85,10 @@ class _Demand:
 
 
 def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> Layout:
-    """Return the contexts and the pace of each workload.
+    """Return the number of contexts of each workload and its time per image, at the fastest number of contexts.
 
-    `tile_clocks` is e w of each operator for the batch; `tile_share` is the share of a unit that one tile uses, R C /
-    q.
+    `tile_clocks` is e w of the module's formulas, per operator for the whole batch. `tile_share` is the share of a unit
+    that one tile uses, R C / q.
     """
     if not kernels.kernel_count:  # all of it falls back to the host
         nothing = np.zeros(0)
@@ -121,7 +121,7 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
 
 
 def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
-    """Return the seconds to start the contexts of a batch, per kernel: equal shares of the switches, and its own
+    """Return the seconds per kernel to start the contexts of a batch: a share of the switches, and the load of its
     weights.
     """
     switches = kernels.of_leader(layout.context_count / layout.kernel_count) * hardware.coefficient("context_switch")
@@ -132,7 +132,7 @@ def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Float
 def _find_demand(
     kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float
 ) -> _Demand:
-    """Return the units and clocks that layers need; see the module's formulas."""
+    """Return the units and clocks that the layers of each workload need. The module docstring has the formulas."""
     work = kernels.work
     has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
     layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
@@ -152,6 +152,6 @@ def _find_demand(
 
 
 def _link_rate(hardware: Hardware) -> Floats | float:
-    """Return the bytes per second that arrive from outside the chip."""
+    """Return the rate at which data arrive from outside the chip, in bytes per second."""
     rate: Floats | float = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
     return rate

@@ -14,7 +14,7 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 TAP_ROWS: Final = "tap_rows"
-"""Geometry name: rows per piece in an array that processes the taps of a convolution separately."""
+"""Name of a geometry constant: rows to whose multiple an array pads the channels of each tap of a convolution."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -24,21 +24,21 @@ class Tiles:
     tiles: Floats
     waves: Floats
     busy: Floats
-    """Clocks at full efficiency."""
+    """Clocks that the tensor engines take, at full efficiency."""
     slots: Floats
     """MAC slots of the tiles, including padding."""
     activations: Floats
-    """Elements streamed in."""
+    """Elements streamed into the tensor engines."""
     weights: Floats
-    """Elements of the second operand, streamed or loaded."""
+    """Elements of the second operand that are streamed or loaded into the tensor engines."""
     sums: Floats
-    """Partial sums written."""
+    """Partial sums that the tensor engines write."""
     tile_share: Floats | float = 1.0
     """Share of a unit that one tile uses, if several tiles run side by side."""
 
 
 def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> Tiles:
-    """Return the tiles of GEMMs on the tensor engines of `units`; see the class's formulas."""
+    """Return the tiles of GEMMs on this number of units, and their clocks. The docstring of `npu` has the formulas."""
     work = kernels.work
     geometry = hardware.geometry
     peak = hardware.peaks[kernels.precision]
@@ -91,7 +91,7 @@ def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> T
 
 
 def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the tiles of weights along K."""
+    """Return the number of weight tiles along K."""
     work, rows = kernels.work, hardware.geometry["weight_rows"].value
     if TAP_ROWS not in hardware.geometry:
         return ceil_divide(work.gemm_k, rows)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.survey import Survey
 
 OBJECTIVES: Final = ("energy", "latency")
-"""Default objectives."""
+"""Default objectives of an exploration; the first one orders the tables."""
 
 MOST_BAND: Final = 2_000
 """Maximum designs tied with the front that are listed; all are counted."""
@@ -71,20 +71,22 @@ NAMED_CHIPS: Final = 3
 """Maximum base chips named in the title."""
 
 MOVING: Final = 5e-3
-"""Elasticity above which an objective's change is stated."""
+"""Elasticity below which an objective counts as unaffected by a parameter."""
 
 NAMED_PARAMETERS: Final = 3
 """Maximum parameters whose effect on an objective is stated."""
 
 SAME: Final = 1e-3
-"""Relative tolerance within which a target is met, by the digits shown."""
+"""Relative tolerance of a target, and of a clock that counts as unthrottled."""
 
 NO_VALUES: Final[Mapping[str, str]] = {}
 
 
 @frozen(kw_only=True)
 class ExploreAnswer(Answer):
-    """Designs based on some chips: the Pareto front, and the designs statistically tied with it."""
+    """Answer of an exploration: the Pareto front of designs based on some chips, and the designs statistically tied
+    with it.
+    """
 
     about = (
         "objectives", "point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count",
@@ -95,48 +97,48 @@ class ExploreAnswer(Answer):
     models: tuple[str, ...]
     objectives: tuple[str, ...]
     rows: Table[Any]
-    """Front by the first objective, then the tied designs by the same objective."""
+    """Designs of the Pareto front, then the designs tied with it; both are sorted by the first objective."""
     best: Table[BestDesign]
     margins: Table[Margin]
     refused: Table[RefusedDesigns]
     rules: Table[RuleRow]
     point_count: int
-    """Number of evaluated designs."""
+    """Number of designs that the answer compares, including those read from a lake."""
     design_count: int
-    """Number of designs in the space."""
+    """Number of designs in the whole space, including designs that were not sampled."""
     evaluated_count: int
-    """Designs evaluated for this answer; the others were in the lake."""
+    """Number of designs evaluated for this answer; the results of the other compared designs were in the lake."""
     points_per_s: float
     """Designs evaluated per second for this answer."""
     kept_count: int
-    """Designs within every limit."""
+    """Number of designs within every limit."""
     front_count: int
     band_count: int
-    """Designs tied with the front, without the front."""
+    """Number of designs that are tied with the front but not on it."""
     parameters: tuple[str, ...]
     spelling: Mapping[str, str]
-    """Chip -> requested file or name, if different from its id."""
+    """Chip id -> file or name as requested, where it differs from the id."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()
-    """Sentences on missed targets, and on constants of the best designs and the front beyond existing hardware."""
+    """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
     oversize: tuple[str, ...] = ()
     """Notes on designs of several dies."""
     is_limited: bool = False
     """True if the question sets limits on designs."""
     is_usual: bool = False
-    """True if the varied constants are the default ones."""
+    """True if the default constants are varied."""
 
     def to_arrow(self) -> Any:
         """Return all evaluated designs as a `pyarrow.Table`."""
         return self.points().to_arrow()
 
     def points(self) -> Table[Any]:
-        """Return all evaluated designs, in the order of their numbers."""
+        """Return all evaluated designs, sorted by their number in the space."""
         return list_rows(self.survey, list(self.parameters), range(self.point_count))
 
     def figures(self) -> Figures:
-        """Return the front and its band in the first two objectives; empty for a single objective."""
+        """Return a figure of the front and the tied designs in the first two objectives; empty for one objective."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
@@ -145,8 +147,8 @@ class ExploreAnswer(Answer):
     def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
         """Write the best design by an objective, by default the first, as a hardware file.
 
-        Every question accepts the file, as `--hardware FILE` on the command line, with results equal to the femtojoule
-        at the same settings. Raises UsageError for a file that must not be replaced.
+        Every question accepts the file, as `--hardware FILE` on the command line, and then predicts the same energy and
+        latency for this design. Raises UsageError for a file that must not be replaced.
         """
         from joulemap.catalog.design import name_design, write_design
 
@@ -205,7 +207,7 @@ class ExploreAnswer(Answer):
         return self.rows.with_rows(row for row in self.rows if row[place] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
-        """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
+        """Return a table of designs with the settings that differ, the parameters and the outcomes."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         places = {name: place for place, name in enumerate(rows.names)}
@@ -239,7 +241,7 @@ class ExploreAnswer(Answer):
         return attrs.evolve(drawn, distinguishing=(*many, *varied))
 
     def _describe_front(self) -> str:
-        """Return the designs on the front, those tied with it, and those larger than one die."""
+        """Return sentences that count the designs on the front, those tied with it, and those larger than one die."""
         front = self._select("front")
         area = front.names.index("area_mm2")
         large = sum(count_dies(row[area]) > 1 for row in front)
@@ -264,7 +266,7 @@ class ExploreAnswer(Answer):
         return self._describe_gains() + sentence + oversize
 
     def _describe_gains(self) -> str:
-        """Return the change of the best designs over the unchanged chip; empty if that cannot run."""
+        """Return a sentence on the gain of the best designs over the unchanged chip; empty if that chip cannot run."""
         known = [row for row in self.best if row.own_ratio is not None]
         ratios = [(row, row.own_ratio or 1.0) for row in known]
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
@@ -281,7 +283,7 @@ class ExploreAnswer(Answer):
         return text.GAINS(gains=gains) if gains else text.NO_GAIN if known else ""
 
     def _list_effects(self) -> Iterator[str]:
-        """Yield the effect of one percent more of each parameter at the best design of each objective."""
+        """Yield a sentence for each objective: the effect of one percent more of each parameter at its best design."""
         for objective in self.objectives:
             still = [
                 name_parameter(self.survey, row.parameter)
@@ -310,7 +312,7 @@ class ExploreAnswer(Answer):
                 yield text.STILL(place=place, objective=_spell(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
-        """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
+        """Yield notes on the rules, the default parameters, designs of several dies, and the evaluation rate."""
         for row in self.rules:
             yield text.RULE(row)
         if self.is_usual:
@@ -326,7 +328,9 @@ class ExploreAnswer(Answer):
             )
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
-        """Return a command that lists the sensitivities of the best design's chip, for a single model."""
+        """Return the next command to run, a sensitivity analysis of the best design's base chip; empty for several
+        models.
+        """
         chip = self.best[0].design.partition(":")[0].partition(" ")[0]
         ref = HardwareRef.read(chip)
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
@@ -335,7 +339,7 @@ class ExploreAnswer(Answer):
 
 
 def _spell(objective: str) -> str:
-    """Return the name of an objective in a sentence."""
+    """Return the name of an objective as it reads in a sentence."""
     return objective.upper() if objective == "edp" else objective
 
 
@@ -344,7 +348,7 @@ def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
 
 
 def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str) -> str:
-    """Return an outcome as text; an area with its dies, if there are several."""
+    """Return an outcome as text; an area of several dies also states their number."""
     value = row[place]
     if value is None:
         return ""
@@ -381,11 +385,11 @@ def explore(
 
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
     dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
-    are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
-    `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
-    chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
-    are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-    if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
+    are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants, and `target` states
+    as many goals, such as "latency = 10ms". Without `vary` and `solve`, units, clock and memory bandwidth are varied
+    around the chip's values. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`;
+    stored designs are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied;
+    MissingPackageError without pyarrow; UnsupportedError if no design meets the limits, with the smallest excess.
     """
     need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
@@ -455,7 +459,7 @@ def explore(
 
 
 def _list_best(done: Survey) -> list[int]:
-    """Return the designs of the front and the best design of each objective."""
+    """Return the row numbers of the front and of the best design by each objective."""
     return sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
 
 
@@ -500,7 +504,7 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
 
 
 def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> Iterator[str]:
-    """Yield the targets that the best design misses; an integer constant may have no exact solution."""
+    """Yield a sentence for each target that the best design misses, which happens if a constant must be an integer."""
     outcomes = done.outcomes_at([done.find_best(wanted)])
     for one in targets:
         value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit
@@ -510,7 +514,7 @@ def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Targ
 
 
 def _list_beyond(done: Survey) -> list[str]:
-    """Return the constants of the best designs beyond all chips of their class."""
+    """Return a sentence on constants of the best designs that no chip of their class reaches; empty without any."""
     from joulemap.catalog.load import load_catalogue
 
     chips = tuple(load_catalogue().hardware.values())
@@ -545,14 +549,14 @@ def _list_oversize(done: Survey) -> Iterator[str]:
 
 
 def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
-    """Return the meaning of the intervals of the best designs' values."""
+    """Return a note that explains the intervals of the best designs' values."""
     if all(done.outcomes_at([done.find_best(one)]).half_width(0, one) is None for one in wanted):
         return text.NOT_SURE
     return "; ".join((BRACKETS, *([text.SHARED] if len(done) > 1 else [])))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
-    """Return the sentence that no design meets the limits, with the smallest excess."""
+    """Return a sentence on why no design is within the limits: the smallest excess, or why no design runs."""
     row = done.nearest_miss
     none = text.NONE_OF(count=len(done)) if len(done) > 1 else text.NO_DESIGN
     if row is None:

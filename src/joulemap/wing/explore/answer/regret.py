@@ -22,14 +22,14 @@ from joulemap.wing.explore.design.regret import MOST_RIVALS, ChipRegret, ModelWi
 
 @frozen(kw_only=True)
 class RegretAnswer(Answer):
-    """Best chip of each model, and regret of each chip."""
+    """Answer with the best chip of each model, and the regret of each chip."""
 
     about = ("objective", "models", "point_count", "points_per_s")
 
     objective: str
     models: tuple[str, ...]
     rows: Table[ChipRegret]
-    """Chips that run all models first, then by ascending regret."""
+    """Chips by ascending regret; those that run all models come first."""
     winners: Table[ModelWinner]
     point_count: int
     """Number of evaluated configurations."""
@@ -62,7 +62,7 @@ class RegretAnswer(Answer):
         )
 
     def _describe_least(self) -> str:
-        """Return the chip with the least regret."""
+        """Return a sentence on the chip with the least regret."""
         first = self.rows[0]
         if first.model_count < len(self.models):
             return text.NO_CHIP
@@ -98,11 +98,11 @@ def explore_all(
     objective: str = "energy",
     limits: Limits = LIMITS,
 ) -> RegretAnswer:
-    """Return the best configuration of each model, and the regret of each chip as the only one.
+    """Return the best configuration of each model, and the regret of each chip if it runs all models.
 
-    Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-    without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
-    runs.
+    Evaluates every chip of the settings, or of the catalogue, at every power mode, precision, batch and runtime.
+    Without `models`, all built-in models are used. Energies are per inference. Raises like `compare`, and
+    UnsupportedError if no configuration runs.
     """
     from joulemap.catalog.sheet import load_shipped
     from joulemap.plan.run import plan_selected

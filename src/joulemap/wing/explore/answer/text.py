@@ -48,7 +48,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "die_cost_usd": "die cost",
     "clock_fraction": "share of full clock",
 }
-"""Column of a design -> its heading."""
+"""Column of a design's outcome -> heading in the table."""
 DIES: Final = Template("{area} ({dies} dies)")
 BAND_HEADING: Final = Template("Statistically tied with the front ({band_count:#})")
 MARGINS_HEADING: Final = "Elasticities at the best designs, including dependent constants"
@@ -90,7 +90,7 @@ RULE: Final = Template("{text} ({basis})")
 
 @frozen(kw_only=True)
 class Rule:
-    """Scaling rule of dependent constants, in words."""
+    """Sentence on a scaling rule of dependent constants, with its basis and source."""
 
     text: str
     basis: str
@@ -137,7 +137,7 @@ RULES: Final[Mapping[str, Rule]] = {
         source="the question; vary tdp to move it",
     ),
 }
-"""Rule of `Law.list_used` -> its text, basis and source."""
+"""Name of a scaling rule, as `Law.list_used` returns it -> its sentence, basis and source."""
 
 NEXT: Final = Template("joulemap sensitivity {model} {chip}")
 
@@ -166,7 +166,7 @@ LEADS: Final[Mapping[str, str]] = {
     "latency": "has the lowest latency",
     "throughput": "has the highest throughput",
 }
-"""Objective -> its best chip, in words."""
+"""Objective -> verb phrase for the chip that is best by it."""
 LEADS_IN: Final = Template("is best in {objective}")
 NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"

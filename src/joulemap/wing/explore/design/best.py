@@ -58,7 +58,7 @@ class Margin:
 
 
 def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
-    """Return the value of an objective as text, with the digits that its interval supports."""
+    """Return the value of an objective as text, with as many digits as its interval supports."""
     return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
 
 
@@ -74,7 +74,7 @@ def name_parameter(survey: Survey, name: str) -> str:
 
 
 def describe_design(done: Survey, row: int) -> str:
-    """Return the base chip of a design and its parameters."""
+    """Return a text with the base chip and the parameters of a design."""
     group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
     values = (
@@ -89,7 +89,7 @@ def describe_design(done: Survey, row: int) -> str:
 
 
 def find_dimension(group: Any, name: str) -> object:
-    """Return the value of a dimension of a group of designs."""
+    """Return the value by which a group of designs differs from others, such as its batch, precision or base chip."""
     return group.batch if name == "batch" else group.dimensions.get(name, group.hardware)
 
 
@@ -142,23 +142,23 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
 
 
 FEW_CHIPS: Final = 3
-"""Number of chips in a class below which constants are compared with all chips."""
+"""A class with fewer chips than this is too small for a comparison of constants; all chips are compared."""
 
 
 @frozen(kw_only=True)
 class Beyond:
-    """Constant of some designs that exceeds every existing chip."""
+    """Constant that is more extreme in some designs than in any existing chip."""
 
     name: str
     value: float
-    """Most extreme value among the designs."""
+    """Most extreme value of the constant among the designs."""
     unit: str
     known: str
-    """Class of the compared chips; empty for all chips."""
+    """Class of the existing chips in the comparison; empty if all chips were compared."""
     most: float
-    """Most extreme value among those chips: the maximum, or the minimum for energies and static power."""
+    """Most extreme value among existing chips: the maximum, or the minimum for energies and static power."""
     chip: str
-    """Chip with that value."""
+    """Existing chip with the most extreme value."""
 
 
 @frozen(kw_only=True)
@@ -170,11 +170,14 @@ class Oversize:
     chip: str
     """Base chip of the largest design."""
     own_mm2: float
-    """Area of that chip by the same table."""
+    """Area of the unchanged base chip, by the same area model."""
 
 
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
-    """Yield each constant that exceeds all chips of its class in some designs; energies and static power below all."""
+    """Yield each constant that is more extreme in some designs than in any chip of their class.
+
+    Energies and static power count if they are lower, other constants if they are higher.
+    """
     rows = list(rows)
     place = done.group[rows]
     for one in np.unique(place).tolist():
@@ -195,8 +198,9 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return the designs larger than one die and than their base chip, which may have several dies; None if there are
-    none.
+    """Return the designs that are larger than one die and larger than their base chip; None if there are none.
+
+    An existing base chip may itself consist of several dies.
     """
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2

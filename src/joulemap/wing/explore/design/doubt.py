@@ -58,7 +58,7 @@ def half_widths(
 
 
 def _find_sizes(points: PointColumns, hardware: Hardware, configuration: Configuration) -> Floats:
-    """Return the peak of each point at its fastest precision; all peaks of a chip scale alike with units and clock."""
+    """Return the peak of each point at the chip's fastest precision, in operations per second."""
     fastest = max(peak.rate.value for peak in hardware.peaks.values())
     return fastest * points.peak_ops_per_s / hardware.peaks[configuration.precision].rate.value
 
@@ -121,7 +121,7 @@ def _combine(
 def _widen(
     hardware: Hardware, spreads: Mapping[str, BasisSpread], static: Mapping[str, Floats], host_fj: Floats
 ) -> dict[str, Floats]:
-    """Return the increase of the absolute half-width due to the range of static power, in femtojoules."""
+    """Return basis -> increase of the energy's half-width due to the stated range of static power, in femtojoules."""
     reference = hardware.reference
     own, host = (reference.position(key) for key in (STATIC_ACTION, HOST_ACTION))
     assert own is not None
@@ -134,7 +134,7 @@ def _widen(
 
 
 def _repeat(scale: ErrorScale, held_out: float | None, least: float, count: int) -> Errors:
-    """Return an error scale repeated for each of `count` points, with the held-out error and the least error."""
+    """Return an error scale as arrays of `count` equal points, with the held-out error and the least error."""
     numbers = (scale.half_width, scale.level, scale.group_count, np.nan if held_out is None else held_out, least)
     half_width, level, group_count, held_outs, leasts = (np.full(count, float(one)) for one in numbers)
     return Errors(half_width=half_width, level=level, group_count=group_count, held_out=held_outs, least=leasts)
@@ -157,7 +157,7 @@ def find_scale_of(
 def _describe_subject(
     hardware: Hardware, configuration: Configuration, work: str = "model", size: float | None = None
 ) -> Subject:
-    """Return the subject of an error lookup: a configuration on a chip, whose peak is `size` operations per second."""
+    """Return the key of an error lookup: a configuration on a chip with a peak of `size` operations per second."""
     return Subject(
         work=work,
         architecture=hardware.architecture,
@@ -171,7 +171,7 @@ def _describe_subject(
 def _own_widths(
     hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Address]
 ) -> tuple[float, float, float]:
-    """Return half-widths from the hardware's own numbers for time bound by (compute, memory, launch)."""
+    """Return half-widths due to uncertain hardware numbers, for time bound by (compute, memory, launch)."""
     precision = find_peak(hardware.architecture, configuration.precision)
 
     def width(address: Address) -> float:

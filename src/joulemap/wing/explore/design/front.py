@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
 
 SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
-"""Multiple of a difference's half-width above which two designs are significantly different."""
+"""Difference of two designs, as a multiple of its half-width, above which the designs are significantly different."""
 
 EQUAL: Final = 1e-3
-"""Difference of logarithms up to which two designs are equal in an objective: 0.1 %."""
+"""Difference of logarithms up to which two designs count as equal in an objective: 0.1 %."""
 
 SAME: Final = 1e-12
-"""Maximum rounding difference of two equal logarithms."""
+"""Rounding tolerance for a comparison of logarithms."""
 
 BLOCK: Final = 262_144
-"""Designs per block when a front or a band is computed."""
+"""Number of designs that are processed at once when a front or a band is computed."""
 
 
 def find_front(costs: Floats) -> Booleans:
-    """Return True for nondominated rows; costs are design x objective, lower is better, the first of equal rows counts.
+    """Return a mask of the nondominated rows of `costs` (design x objective, lower is better).
 
-    A row with an infinite cost is never on the front.
+    Of equal rows only the first is on the front. A row with an infinite cost is never on it.
     """
     count, width = costs.shape
     found = np.zeros(count, dtype=bool)
@@ -64,10 +64,10 @@ def find_front(costs: Floats) -> Booleans:
 
 
 def merge_equal(costs: Floats, front: Booleans) -> Booleans:
-    """Return the designs of a front without those that another one equals or beats in every objective.
+    """Return the front without designs that another design of the front equals or beats in every objective.
 
-    `costs` are logarithms that differ by more than `EQUAL` if designs differ. Of equal designs the one with the least
-    product of its objectives stays.
+    `costs` are logarithms; a difference up to `EQUAL` counts as equal. Of several equal designs, the design with the
+    least product of its objectives stays.
     """
     kept = np.zeros_like(front)
     left = np.flatnonzero(front)
@@ -82,9 +82,10 @@ def merge_equal(costs: Floats, front: Booleans) -> Booleans:
 def find_band(
     costs: Floats, front: Booleans, groups: Integers, thresholds: Sequence[Sequence[Floats]]
 ) -> tuple[Booleans, Integers]:
-    """Return True for designs tied with a front design, and the row of the nearest such front design.
+    """Return a mask of the designs tied with a front design, and the row of the nearest such front design; -1 for none.
 
-    `costs` are logarithms. `thresholds[group][group of the front]` is the tolerated excess in each objective.
+    `costs` are logarithms. `thresholds[a][b]` is the tolerated excess in each objective, of a design of group `a` over
+    a front design of group `b`.
     """
     is_near = front.copy()
     nearest = np.where(front, np.arange(len(costs), dtype=np.int32), np.int32(-1))
@@ -109,10 +110,10 @@ def find_band(
 
 
 def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
-    """Return for each row the index of a two-objective front design within the thresholds `behind`; -1 for none.
+    """Return for each row of `costs` the index of a front design that it exceeds by at most `behind`; -1 for none.
 
-    Along the front one objective rises and the other falls, so matching designs are contiguous. The match nearest in
-    the first objective is returned.
+    There are two objectives. Along the front one rises and the other falls, so matching designs are contiguous. The
+    match nearest in the first objective is returned.
     """
     order = np.argsort(front[:, 0])
     rising, falling = front[order, 0], front[order, 1]
@@ -124,7 +125,10 @@ def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
 
 
 def _find_among(costs: Floats, front: Floats, behind: Floats) -> Integers:
-    """Return the nearest front design within the thresholds for any number of objectives; -1 for none."""
+    """Return for each row of `costs` the nearest front design that it exceeds by at most `behind`; -1 for none.
+
+    Any number of objectives is allowed.
+    """
     found = np.full(len(costs), -1, dtype=np.int64)
     distance = np.full(len(costs), np.inf)
     for place, one in enumerate(front):

@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 
 COVER: Final = 3.0
-"""Maximum ratio of grid points to requested designs; a point of a grid takes less time than a separate design."""
+"""Maximum ratio of grid points to requested designs; with more points, designs are evaluated one by one."""
 
 
 @frozen(kw_only=True)
 class Objective:
-    """Objective of a design search."""
+    """Quantity that a design search optimizes."""
 
     name: str
     label: str
     unit: str
     column: str
-    """Column of `Outcomes`."""
+    """Name of the column of `Outcomes` with the objective's values."""
     is_higher_better: bool = False
     latency_power: float = 0.0
     """Exponent of latency in the objective."""
@@ -57,11 +57,14 @@ class Objective:
 
     @property
     def sign(self) -> float:
-        """Sign of the objective's logarithm as a cost: -1 where higher is better."""
+        """Factor of the objective's logarithm in a cost that is minimized: -1 where higher is better, else 1."""
         return -1.0 if self.is_higher_better else 1.0
 
     def half_width(self, latency_square: float, energy_square: float) -> float:
-        """Return the half-width of the logarithm of the ratio of two designs, as `Differences` does for runs."""
+        """Return the half-width of the logarithm of the objective's ratio between two designs.
+
+        The arguments are squared half-widths of latency and energy.
+        """
         t, e = self.latency_power, self.energy_power
         return float(np.sqrt(max((t + 2.0 * e) * t * latency_square + e * e * energy_square, 0.0)))
 
@@ -104,11 +107,11 @@ class Load:
     configuration: Configuration
     share: float
     workload: Workload | None = None
-    """Workload records, for designs that are stored."""
+    """Workload records; needed only for designs that are stored."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
-    """Label and digest of the calibration in the hardware."""
+    """Label and digest of the calibration that the hardware uses."""
     doubt: Doubt | None = None
-    """Uncertainty of predictions, if outcomes include it."""
+    """Uncertainty of predictions; None if outcomes need no intervals."""
     work: str = MODEL
     """Kind of work, by which prediction errors are grouped."""
 
@@ -128,7 +131,7 @@ class Outcomes:
 
     latency_s: Floats
     slowest_s: Floats
-    """Latency of the slowest model."""
+    """Latency of the slowest model, in seconds."""
     energy_per_inference_j: Floats
     throughput_per_s: Floats
     peak_memory_bytes: Floats
@@ -137,14 +140,14 @@ class Outcomes:
     latency_fs: Integers
     """Exact latency summed over all models; 0 if refused."""
     energy_fj: Integers
-    """Exact energy of a batch of each model, summed."""
+    """Exact energy of one batch of each model, summed over all models."""
     clock_fraction: Floats
     """Lowest fraction of the full clock over the models; below 1 if the power limit throttles."""
     limit: Texts
-    """Limit of the first model's throughput."""
+    """Throughput limit of the first model."""
     refusal: Texts
     latency_half_width: Floats
-    """Half-width of the latency, averaged by the models' shares; NaN if unknown."""
+    """Half-width of the logarithm of latency, averaged by the models' shares; NaN if unknown."""
     energy_half_width: Floats
 
     def __len__(self) -> int:
@@ -159,37 +162,37 @@ class Outcomes:
 
     @cached_property
     def average_power_w(self) -> Floats:
-        """Power of batches one after the other."""
+        """Average power when batches follow each other without a pause."""
         return self.energy_per_inference_j * self.throughput_per_s
 
     @cached_property
     def edp_per_inference_js(self) -> Floats:
-        """Energy per inference x latency of its batch."""
+        """Energy per inference times the latency of its batch, in joule-seconds."""
         return self.energy_per_inference_j * self.latency_s
 
     @cached_property
     def inferences_per_j(self) -> Floats:
-        """Inverse of the energy per inference."""
+        """Inferences per joule."""
         return 1.0 / self.energy_per_inference_j
 
     @property
     def is_evaluated(self) -> Booleans:
-        """True for designs that run all models."""
+        """Mask of the designs that can run all models."""
         found: Booleans = self.refusal == ""
         return found
 
     def value(self, objective: Objective) -> Floats:
-        """Return an objective of each design."""
+        """Return the value of an objective for each design."""
         found: Floats = getattr(self, objective.column)
         return found
 
     def take(self, rows: Integers) -> Self:
-        """Return some of the designs."""
+        """Return the outcomes of these rows."""
         return type(self)(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(type(self))})
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of several parts, concatenated."""
+        """Return several outcomes as one, with their rows concatenated."""
         names = [field.name for field in attrs.fields(cls)]
         return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
@@ -200,15 +203,14 @@ def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> 
 
 
 def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
-    """Return the outcomes of designs with these parameter values, as arrays of length `count`."""
+    """Return the outcomes of `count` designs, given the values of each parameter as arrays."""
     return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
 
 
 def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
     """Return the totals of one model on designs with these parameter values.
 
-    They are evaluated as a grid of distinct values, unless the grid has many more points. A varied design is another
-    board than its chip, so errors measured only on that board do not apply.
+    A varied design is another board than its base chip, so errors measured only on that board do not apply.
     """
     law = space.law
     if load.configuration.precision not in law.hardware.peaks and not load.evaluator.falls_back(law.hardware):
@@ -242,9 +244,10 @@ def _refuse(reason: str, count: int) -> DesignColumns:
 
 
 def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floats], Integers | None]:
-    """Return the values as a grid, and the index of each design in it; None for all points in order.
+    """Return the distinct values of each parameter as axes of a grid, and the index of each design in the grid.
 
-    Sparse designs, few of a large grid, keep their values.
+    The index is None if the designs are all grid points in order, or if the grid would be too large. In the latter case
+    the values are returned unchanged.
     """
     each = [np.unique(column, return_inverse=True) for column in values.values()]
     shape = tuple(len(one) for one, _ in each)
@@ -264,9 +267,9 @@ def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floa
 def _list_given(
     law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
 ) -> Iterator[tuple[frozenset[Address], Booleans]]:
-    """Yield the constants that a file of a design would state, with a mask of the designs to which they apply.
+    """Yield sets of constants that a hardware file of a design would state, each with a mask of designs.
 
-    Dependent peaks count as stated where they moved; an unchanged chip states nothing.
+    A design equal to its base chip states none.
     """
     peak = Address("peak", precision)
     given = {one for one in (CLOCK, MEMORY_BANDWIDTH) if one.name in followed}
@@ -284,7 +287,7 @@ def _list_given(
 def combine(
     space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
 ) -> Outcomes:
-    """Return the outcomes of designs from the totals of each model, in the columns of `PointColumns`."""
+    """Return the outcomes of designs from the totals of each model; `whole` has one `DesignColumns` per load."""
     law = space.law
     refusal = np.asarray(whole[0].refusal)
     for one in whole[1:]:
@@ -316,32 +319,32 @@ def combine(
 
 @frozen(kw_only=True)
 class Bound:
-    """Limit of one objective."""
+    """Limit of one objective of a design."""
 
     option: str
-    """Option as written on the command line."""
+    """Option that sets the limit, as written on the command line."""
     objective: Objective
     value: float
-    """Limit in the objective's unit."""
+    """Largest or smallest allowed value, in the objective's unit."""
     column: str
-    """Column of `Outcomes`; for latency, the slowest model's."""
+    """Column of `Outcomes` to which the limit applies; for latency, that of the slowest model."""
 
     @classmethod
     def of(cls, option: str, name: str, value: float) -> Bound:
-        """Return the limit of an objective."""
+        """Return the limit that an option sets on an objective."""
         objective = OBJECTIVES[name]
         column = "slowest_s" if name == "latency" else objective.column
         return cls(option=option, objective=objective, value=value, column=column)
 
     def excess(self, outcomes: Outcomes) -> Floats:
-        """Return the ratio of each design to the limit; at most 1 if the limit is met."""
+        """Return the ratio of each design's value to the limit; at most 1 if the limit is met."""
         value: Floats = getattr(outcomes, self.column)
         ratio: Floats = self.value / value if self.objective.is_higher_better else value / self.value
         return ratio
 
 
 def find_excess(outcomes: Outcomes, bounds: tuple[Bound, ...]) -> tuple[Booleans, Floats]:
-    """Return True for designs within every limit, and the largest ratio to a limit of each design."""
+    """Return a mask of designs within every limit, and for each design the largest ratio of a value to its limit."""
     worst = np.ones(len(outcomes))
     for bound in bounds:
         worst = np.fmax(worst, bound.excess(outcomes))

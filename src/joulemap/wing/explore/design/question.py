@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.survey import Watch
 
 MOST_DOUBTED: Final = 200
-"""Maximum runs of base chips whose pairwise uncertainty is computed."""
+"""Maximum number of base-chip runs for which the uncertainty of every pair is computed."""
 
 MOST_UNKNOWN: Final = 2
 
@@ -61,23 +61,23 @@ BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
 
 @frozen(kw_only=True, eq=False)
 class DesignQuestion:
-    """Groups of designs with their pairwise uncertainty."""
+    """Design question: groups of designs to compare, and the uncertainty of their differences."""
 
     groups: tuple[Group, ...]
     models: Mapping[str, float]
     """Model -> share of the inferences."""
     spelling: Mapping[str, str]
-    """Chip from a file -> path of that file."""
+    """Id of a chip that a file describes -> path of that file."""
     doubt: Mapping[tuple[int, int], Difference]
-    """(group, group) -> difference of two of their designs."""
+    """(group, group) -> uncertainty of the difference between two designs, one from each group."""
 
     @property
     def size(self) -> int:
-        """Number of designs, sampled or not."""
+        """Number of designs in the spaces of all groups, sampled or not."""
         return sum(one.space.size for one in self.groups)
 
     def keep(self, groups: Mapping[int, Group]) -> DesignQuestion:
-        """Return the question with only these groups, keyed by their index."""
+        """Return the question with only the groups in `groups`, keyed by their index in this question."""
         place = {own: number for number, own in enumerate(groups)}
         return attrs.evolve(
             self,
@@ -184,7 +184,7 @@ def prepare_question(
 
 
 def _check_total(count: int | None, total: int) -> None:
-    """Raise UsageError for more designs than can be evaluated, drawn or numbered."""
+    """Raise UsageError if there are more designs than can be evaluated, sampled or numbered."""
     if count is None and total > MOST_POINTS:
         raise UsageError(
             f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
@@ -209,7 +209,7 @@ def _configure(run: PlannedRun, batch: int) -> Configuration:
 
 
 def _list_dimensions(run: PlannedRun) -> dict[str, str]:
-    """Return the dimensions of a run that distinguish designs."""
+    """Return the precision and the runtime of a run, by which groups of designs differ."""
     weights = run.point.get("weight_precision", "")
     precision = run.point["precision"]
     label = precision if weights in ("", precision) else f"{precision}/{weights}"
@@ -217,7 +217,7 @@ def _list_dimensions(run: PlannedRun) -> dict[str, str]:
 
 
 def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
-    """Return the pairwise differences of groups."""
+    """Return (group, group) -> uncertainty of the difference of their designs; empty above `MOST_DOUBTED` runs."""
     ids = sorted({one for _, mine in found for one in mine})
     if len(ids) > MOST_DOUBTED:
         return {}
@@ -239,7 +239,7 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
 
 
 def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
-    """Return the limits of designs; UsageError for a limit that designs do not have."""
+    """Return the limits of designs; UsageError for a limit that does not apply to designs."""
     given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
     odd = [name for name in given if name not in BOUNDED]
     if odd:
@@ -254,9 +254,10 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
 
 
 def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
-    """Return the single design of each group that meets the targets; UsageError for an invalid question.
+    """Return the question with the one design of each group that meets the targets.
 
-    Raises UnsupportedError if no group meets them, with the reason of the first.
+    Groups without such a design are dropped. Raises UsageError for an invalid question, UnsupportedError with the first
+    group's reason if no group is left.
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(
@@ -310,7 +311,7 @@ def search_question(
     seed: int,
     watch: Watch,
 ) -> DesignQuestion:
-    """Return a question restricted to the designs that a search visited; UsageError for an invalid search."""
+    """Return the question restricted to the designs that a search evaluated; UsageError for an invalid search."""
     from joulemap.wing.explore.design.search import SEARCHES, search_group
 
     check_name("search", search, SEARCHES)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ModelWinner:
-    """Best configuration of one model."""
+    """Best chip of one model, with its configuration."""
 
     model: str = described("name of the model as requested")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
@@ -69,21 +69,25 @@ Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
 """Model -> chip -> (cost, configuration) of its best configuration."""
 
 MOST_RIVALS: Final = 8
-"""Maximum chips after the best of a model that are compared with it statistically."""
+"""Maximum chips that are statistically compared with the best chip of a model; the next best come first."""
 
 TOGETHER: Final = 25_000
-"""Operators of configurations evaluated together; their ledgers, some twenty lines per operator, are in memory."""
+"""Maximum operators, summed over configurations, per evaluation; a ledger takes memory for twenty lines per operator.
+"""
 
 METRICS: Final = {
     "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
     "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
 }  # fmt: skip
-"""Objective -> metric with known errors; other objectives have none."""
+"""Objective -> metric by which two chips are compared statistically.
+
+The errors of other objectives are not known.
+"""
 
 
 @frozen(kw_only=True)
 class Regrets:
-    """Best chip of each model and regret of each chip, with the work behind them."""
+    """Best chip of each model and regret of each chip, with the number of configurations and the time of evaluation."""
 
     chips: list[ChipRegret]
     winners: list[ModelWinner]
@@ -101,7 +105,10 @@ def find_regrets(
     wanted: Objective,
     limits: Limits,
 ) -> Regrets:
-    """Return the best chip of each model and the regret of each chip; UnsupportedError if nothing meets the limits."""
+    """Return the best chip of each model and the regret of each chip.
+
+    Raise UnsupportedError if no chip meets the limits.
+    """
     read_bounds(limits, None, None)
     began = time.perf_counter()
     best, count = _evaluate(source, plan, names, wanted, limits)
@@ -118,7 +125,7 @@ def find_regrets(
 
 
 def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
-    """Return the best configuration of each model on each chip, and the number evaluated."""
+    """Return the best configuration of each model on each chip, and the number of configurations evaluated."""
     from joulemap.domain.configuration import Configuration
     from joulemap.model.pipeline import Evaluator
     from joulemap.plan.hold import find_targets
@@ -160,7 +167,10 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
 def _find_choices(
     evaluator: Evaluator, asked: Sequence[Asked], chips: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
 ) -> Iterator[tuple[int, float]]:
-    """Yield for each chip the index of its best configuration within limits, and its cost as a logarithm."""
+    """Yield the index of each chip's best configuration, and the logarithm of its cost.
+
+    Chips without a configuration within the limits are skipped.
+    """
     most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
     outcomes = Outcomes.join([_evaluate_block(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
     is_within, _ = find_excess(outcomes, bounds)
@@ -202,7 +212,7 @@ def _find_rivals(
 ) -> dict[str, dict[str, float]]:
     """Return model -> rival chip -> probability that the best chip beats it.
 
-    Shared errors are known for stored runs, so the runs of the best chip and its rivals are stored.
+    The runs of the best chip and its rivals are stored first, because shared errors are known only for stored runs.
     """
     from joulemap.plan.hold import holding_runs
     from joulemap.plan.run import plan_selected

@@ -47,7 +47,7 @@ def check_together(names: Iterable[str]) -> None:
 
 @frozen(kw_only=True)
 class Law:
-    """Scaling rules applied to one chip."""
+    """Scaling rules that compute a chip's dependent constants from its varied ones."""
 
     hardware: Hardware
     area: Area
@@ -81,7 +81,7 @@ class Law:
         return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
 
     def list_used(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of the rules that apply where these constants are varied."""
+        """Return the names of the scaling rules that apply if these constants are varied."""
         asked = set(names)
         used = {
             "rate": asked & {"unit_count", "clock"},
@@ -95,7 +95,10 @@ class Law:
         return tuple(name for name, is_used in used.items() if is_used)
 
     def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
-        """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
+        """Return the changes that turn the base chip into one design; empty if nothing differs.
+
+        `values` come from `follow`; `index` is the design's position in them.
+        """
         found = []
         for name, column in values.items():
             found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))

@@ -27,7 +27,7 @@ SEARCHES: Final = ("optuna",)
 """Supported search libraries."""
 
 UNABLE: Final = 1e6
-"""Excess over limits assigned to a design that cannot run."""
+"""Excess over limits that the search assigns to a design that cannot run."""
 
 
 def search_group(
@@ -37,7 +37,8 @@ def search_group(
     seed: int,
     report: Callable[[int, int], None],
 ) -> Group:
-    """Return the distinct designs of a group that a search visited; the group itself if it covers the whole space.
+    """Return a group with only the distinct designs that a search evaluated; the group itself if it asks for all
+    designs.
 
     `report` receives (designs done, designs to do). Raises MissingPackageError if Optuna is not installed.
     """
@@ -83,7 +84,10 @@ def _begin(objective_count: int, seed: int) -> Any:
 def _report_results(
     study: Any, trials: list[Any], outcomes: Outcomes, objectives: Sequence[Objective], bounds: tuple[Bound, ...]
 ) -> None:
-    """Report a generation to a study as logarithms to minimize; a design that cannot run violates all constraints."""
+    """Report the objectives of a generation to a study, as logarithms to minimize.
+
+    A design that cannot run is reported as violating all limits.
+    """
     runs = outcomes.is_evaluated
     costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in objectives], axis=1)
     misses = np.stack([*(np.log(bound.excess(outcomes)) for bound in bounds), np.where(runs, 0.0, UNABLE)], axis=1)

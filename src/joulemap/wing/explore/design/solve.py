@@ -32,7 +32,7 @@ UNREACHED: Final = Template(
 )
 
 TOGETHER: Final = 65
-"""Values of a constant evaluated together."""
+"""Number of values of a constant that are evaluated at once."""
 
 APART: Final = 13
 """Number of values of an outer constant at which the inner constant is solved."""
@@ -51,9 +51,9 @@ class Target:
 
 
 def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
-    """Return the values of constants that meet the targets; the reason as text if none do.
+    """Return constant -> value that meets the targets, or a text with the reason if none does.
 
-    A constant that counts something takes the nearest integer.
+    A constant that counts something gets the nearest integer.
     """
     fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
     made: list[float] = []
@@ -69,7 +69,10 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
 def _solve(
     group: Group, fixed: Mapping[str, float], names: Sequence[str], targets: Sequence[Target], made: list[float]
 ) -> dict[str, float] | None:
-    """Return the values at which each constant in turn meets its target; `made` collects the objective's values."""
+    """Return values for `names` that meet one target each, with the `fixed` constants held; None if there are none.
+
+    All objective values seen are appended to `made`.
+    """
     name, rest = names[0], names[1:]
     constant, target = group.space.law.constants[name], targets[0]
 
@@ -98,7 +101,9 @@ def _solve(
 
 
 def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | None:
-    """Return the point nearest to a zero of a function, at its sign change nearest to 0; None without one."""
+    """Return the point at which a function is nearest to zero, at its sign change nearest to 0; None without a sign
+    change.
+    """
     low, high = -math.log(MOST_FACTOR), math.log(MOST_FACTOR)
     while True:
         places = np.linspace(low, high, count)

@@ -34,7 +34,7 @@ MOST_NUMBERED: Final = 2**62
 """Maximum designs of a space; larger numbers do not fit in 64 bits."""
 
 MOST_DRAWN: Final = 10_000_000
-"""Maximum designs sampled at random; each number is stored and compared with the others."""
+"""Maximum designs sampled at random; the number of each sampled design is kept in memory."""
 
 MOST_POINTS: Final = 100_000_000
 """Maximum designs evaluated exhaustively; larger spaces must be sampled or searched."""
@@ -49,12 +49,12 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        """Name of the constant."""
+        """Name of the varied constant."""
         return self.constant.name
 
     @cached_property
     def column(self) -> Floats:
-        """Values as an array."""
+        """Values of the parameter as an array."""
         return np.array(self.values)
 
 
@@ -68,7 +68,7 @@ class Space:
 
     @classmethod
     def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]], label: str = "--vary {}={}") -> Self:
-        """Return the design space of a chip from `constant -> values` as written.
+        """Return the design space of a chip; `vary` is constant -> values as written.
 
         Raises UsageError for values that cannot be read and constants that contradict each other. `label` formats a
         constant and its values in errors.
@@ -97,11 +97,11 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of designs."""
+        """Number of designs in the space."""
         return math.prod(len(one.values) for one in self.parameters)
 
     def draw(self, count: int, seed: int) -> Integers:
-        """Return the numbers of `count` distinct designs, drawn uniformly at random; all of them if there are fewer."""
+        """Return the numbers of `count` distinct designs, drawn uniformly at random; all designs if there are fewer."""
         if count >= self.size:
             return np.arange(self.size, dtype=np.int64)
         generator = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ class Space:
         return self.number(sides)
 
     def number(self, places: Sequence[Integers]) -> Integers:
-        """Return the numbers of designs from the index of each parameter's value."""
+        """Return the numbers of designs; `places` has the position of each parameter's value."""
         found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
         for one, place in zip(self.parameters, places, strict=True):
             found = found * len(one.values) + place
@@ -134,7 +134,7 @@ class Space:
         return start + 1
 
     def values_at(self, numbers: Integers) -> dict[str, Floats]:
-        """Return the values of each parameter from the designs' numbers; the last parameter varies fastest."""
+        """Return parameter -> values of the designs with these numbers; the last parameter varies fastest."""
         rest, found = np.asarray(numbers, dtype=np.int64), {}
         for one in reversed(self.parameters):
             rest, place = np.divmod(rest, len(one.values))
@@ -143,7 +143,7 @@ class Space:
 
 
 def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
-    """Return constant -> values that are varied by default; unit counts are integers."""
+    """Return the constants that are varied by default, each with its values; unit counts are integers."""
     constants = list_constants(hardware)
     found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
     found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Watch:
-    """Progress of designs under evaluation."""
+    """Progress report of designs under evaluation."""
 
     say: Callable[[str], None]
     move: Callable[[int, int], None] | None
     """Callback with (designs done, designs to do); an exception from it ends the survey."""
     _front: Floats | None = None
-    """Logarithms of the objectives of the front so far."""
+    """Costs of the front found so far [design, objective]."""
     _reported: int = attrs.field(default=0, init=False)
     """Number of designs at the last report."""
     began_s: float = attrs.field(factory=time.perf_counter, init=False)
@@ -48,7 +48,7 @@ class Watch:
         self._front = whole[find_front(whole)]
 
     def report(self, done: int, total: int, known: int = 0) -> None:
-        """Report the number of designs done, `known` of which existed before, and the rate of the others.
+        """Report the number of designs done and the evaluation rate; `known` designs existed before and do not count.
 
         An exception from the listener ends the survey.
         """
@@ -68,19 +68,18 @@ BLOCK_S: Final = 2.0
 """Target duration of a block of designs; progress is reported after each block."""
 
 KEPT: Final = 1_000_000
-"""Maximum designs of a survey whose outcomes are kept in memory; outcomes of a larger survey are evaluated again
-on demand."""
+"""Maximum designs of a survey that keeps outcomes in memory; a larger survey evaluates them again on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
 
 WHOLE_STEP: Final = 0.1
-"""Relative step of an integer; smaller steps show single jumps of tiles per unit, larger ones another design."""
+"""Relative step of an integer parameter for its elasticity; a smaller step would show the jump of a single unit."""
 
 
 @frozen(kw_only=True)
 class Difference:
-    """Squared half-widths of the difference of two designs; see `explore.doubt`."""
+    """Squared half-widths of the logarithm of the ratio of two designs, in latency and in energy."""
 
     latency_square: float
     energy_square: float
@@ -88,26 +87,26 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """All designs of some groups, concatenated: their costs, and their outcomes where memory allows."""
+    """Designs of some groups in one sequence of rows, with their costs and, if memory suffices, their outcomes."""
 
     groups: tuple[Group, ...]
     objectives: tuple[Objective, ...]
     bounds: tuple[Bound, ...]
     costs: Floats = attrs.field(init=False)
-    """Design x objective: logarithms to minimize, infinite if a limit is exceeded."""
+    """Logarithms to minimize [design, objective]; infinite if a limit is exceeded."""
     is_evaluated: Booleans = attrs.field(init=False)
     seconds: float = 0.0
-    """Duration of the evaluation."""
+    """Duration of the evaluation in seconds."""
     evaluated_count: int = 0
-    """Designs evaluated in this survey; others came from a lake."""
+    """Designs evaluated in this survey; the results of the other designs came from a lake."""
     nearest_miss: int | None = None
-    """Design with the least excess over the limits; None if no design runs."""
+    """Row of the design with the least excess over the limits; None if no design runs."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
     nearest: Integers = attrs.field(init=False)
     _done: int = 0
     _least: float = np.inf
-    """Excess over the limits of `nearest_miss`, as a ratio."""
+    """Ratio by which `nearest_miss` exceeds the limits."""
     _reasons: Counter[str] = attrs.field(factory=Counter)
     _whole: list[Outcomes] = attrs.field(factory=list)
 
@@ -120,7 +119,7 @@ class Survey:
 
     @cached_property
     def group(self) -> Integers:
-        """Index of each design's group."""
+        """Index of the group of each design."""
         return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
 
     @cached_property
@@ -131,12 +130,12 @@ class Survey:
 
     @property
     def is_within(self) -> Booleans:
-        """True for designs within the limits."""
+        """Mask of the designs within the limits."""
         mask: Booleans = self.costs[:, 0] < np.inf
         return mask
 
     def add(self, outcomes: Outcomes) -> Floats:
-        """Add the next designs; return the costs of those within the limits."""
+        """Add the outcomes of the next designs; return the costs of designs within the limits."""
         is_within, excess = find_excess(outcomes, self.bounds)
         part = slice(self._done, self._done + len(outcomes))
         costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
@@ -153,7 +152,7 @@ class Survey:
         return costs[is_within]
 
     def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
-        """Return the outcomes of some designs; outcomes of a large survey are evaluated again."""
+        """Return the outcomes of the designs in these rows; a large survey evaluates them again."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(self) <= KEPT:
             self._whole = [Outcomes.join(self._whole)]
@@ -168,9 +167,9 @@ class Survey:
         return Outcomes.join(parts).take(np.argsort(order))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
-        """Find the Pareto front within the limits, and the designs that are statistically tied with it.
+        """Find the Pareto front of the designs within the limits, and the designs statistically tied with it.
 
-        `doubt` is (group, group) -> difference of their designs; a missing pair counts as zero.
+        `doubt` is (group, group) -> uncertainty of the difference of their designs; a missing pair has no uncertainty.
         """
         none = Difference(latency_square=0.0, energy_square=0.0)
         thresholds = [
@@ -181,17 +180,17 @@ class Survey:
         self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
     def _find_threshold(self, pair: Difference) -> Floats:
-        """Return for each objective the difference of logarithms at which two designs are significantly different."""
+        """Return by how much logarithms must differ in each objective for two designs to be significantly different."""
         squares = pair.latency_square, pair.energy_square
         return SIGNIFICANT * np.array([one.half_width(*squares) for one in self.objectives])
 
     def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
-        """Return the selected designs, best first by an objective."""
+        """Return the rows of the selected designs, best first by an objective."""
         rows = np.flatnonzero(is_wanted)
         return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
-        """Return the design of the front that is best by an objective; no other is better by more than 0.1 %."""
+        """Return the row of the front's best design by an objective; no design is better by more than 0.1 %."""
         rows = np.flatnonzero(self.front) if self.front.any() else np.arange(len(self.front))
         return int(rows[np.argmin(self.costs[rows, self.objectives.index(objective)])])
 
@@ -206,22 +205,22 @@ class Survey:
         return int((cost - cost[row] <= widest[self.group]).sum()) - 1
 
     def values_at(self, row: int) -> dict[str, float]:
-        """Return the parameters of a design."""
+        """Return parameter -> value of the design in a row."""
         space = self.groups[int(self.group[row])].space
         return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
-        """Return the constants in which a design differs from its chip, in SI units."""
+        """Return constant -> value in SI units, for the constants in which a design differs from its base chip."""
         space = self.groups[int(self.group[row])].space
         values = space.values_at(self.numbers[row : row + 1])
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
-        """Return each reason of refusal with its number of designs, most frequent first."""
+        """Return (reason of refusal, number of designs), most frequent first."""
         return self._reasons.most_common()
 
     def list_status(self, rows: Sequence[int]) -> list[str]:
-        """Return the status word of each design."""
+        """Return the status of each design: front, band, other, missed or unsupported."""
         words = np.full(len(rows), "missed", dtype="<U11")
         words[self.is_within[rows]] = "other"
         words[self.band[rows]] = "band"
@@ -230,7 +229,7 @@ class Survey:
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
-        """Return columns of some designs: base chip, dimensions and parameters."""
+        """Return name -> values of columns for the designs in these rows: base chip, dimensions and parameters."""
         group, numbers = self.group[rows], self.numbers[rows]
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
@@ -254,9 +253,10 @@ def survey(
     jobs: int = 1,
     cluster: str = "",
 ) -> Survey:
-    """Return a survey of all designs of groups, evaluated in blocks, optionally in parallel and into a lake.
+    """Evaluate all designs of some groups in blocks and return the survey.
 
-    `watch` receives the costs of each block within the limits before its progress is reported.
+    With a lake, results are stored there and processes work in parallel. `watch` receives the costs of each block
+    before its progress is reported.
     """
     found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
@@ -297,8 +297,8 @@ def find_slopes(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Dependent constants follow their parameter. An integer parameter has the mean elasticity from 10 % fewer to 10 %
-    more, at least one.
+    Dependent constants follow their parameter. The elasticity in an integer parameter is the mean over a change of 10
+    %, at least 1, to either side.
     """
     names = list(values)
     rows = [dict(values)]
@@ -321,6 +321,6 @@ def find_slopes(
 
 
 def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
-    """Return the outcomes of designs given by name -> value of their parameters."""
+    """Return the outcomes of designs; each row of `rows` is parameter -> value."""
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return evaluate_values(group.space, columns, group.loads, len(rows))

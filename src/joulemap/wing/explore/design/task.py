@@ -41,35 +41,41 @@ class Group:
     """Outcomes already computed by a search."""
 
     def end_block(self, start: int, most: int) -> int:
-        """Return the end of the block of up to `most` designs from `start`; a sub-grid if this is a whole space."""
+        """Return the end of the block that starts at `start` with up to `most` designs.
+
+        If the group is a whole space, the block is a sub-grid, which is evaluated faster.
+        """
         is_whole = len(self.numbers) == self.space.size
         return self.space.end_block(start, most) if is_whole else min(start + most, len(self.numbers))
 
 
 BLOCK: Final = 65_536
-"""Maximum designs of a shard."""
+"""Maximum number of designs per shard."""
 
 SMALLEST: Final = 256
 PARTS: Final = 16
-"""Number of blocks of a small space, and minimum designs per block."""
+"""Number of blocks into which a small space is cut."""
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
     "refusal", "latency_half_width", "energy_half_width",
 )  # fmt: skip
-"""Columns of a shard that outcomes need."""
+"""Columns of a shard that are read to compute outcomes."""
 
 
 @frozen(eq=False)
 class DesignTask:
-    """Block of designs for one model; another process gets design numbers and computes the values of constants.
+    """Block of designs for one model, as sent to another process.
 
-    Values are computed on first use, because a scheduler unpickles tasks too.
+    It contains design numbers; the values of constants are computed on first use, because a scheduler unpickles tasks
+    too.
     """
 
     packed: bytes
-    """Space, load and block without values, equal in all blocks of a group. The sender packs them once, and the
-    evaluating process unpacks them once."""
+    """Pickled space, load and description, which are equal in all blocks of a group.
+
+    The sender packs them once, and the evaluating process unpacks them once.
+    """
     numbers: range | Integers
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,7 +88,7 @@ class DesignTask:
 
     @cached_property
     def block(self) -> Block:
-        """Block of the points in the lake."""
+        """Description under which the lake stores the results of the task."""
         space, _, plain = _unpack(self.packed)
         constants = space.law.constants
         return vary(plain, space.hardware, {name: (constants[name].unit, one) for name, one in self.values.items()})
@@ -138,7 +144,7 @@ def survey_lake(
 
 
 def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
-    """Return groups with their designs in blocks, independent of the number of processes.
+    """Return the groups with their designs in blocks, which do not depend on the number of processes.
 
     A small space is cut into a few smaller blocks.
     """
@@ -154,7 +160,7 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
 
 
 def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
-    """Yield the index of each part with a task for each of its models."""
+    """Yield (index of the part, task) for each part and each of its models."""
     packed: dict[int, bytes] = {}
     for place, (group, numbers) in enumerate(parts):
         first, count = int(numbers[0]), len(numbers)
@@ -166,7 +172,7 @@ def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, D
 
 
 def _pack(space: Space, load: Load) -> bytes:
-    """Return the common part of all blocks of a load, packed for another process."""
+    """Return the pickled data that all blocks of a load have in common."""
     assert load.workload is not None
     plain = describe(
         load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()

@@ -33,8 +33,8 @@ def describe(
 ) -> Block:
     """Return the block of a workload on a chip with varied constants: constant -> unit and values.
 
-    `hardware` is as bound for its runs, at its mode and boundary. `calibration` is the label and digest of its
-    calibration; `rules` is a digest of the rules that derive other numbers.
+    `hardware` includes the power mode, boundary and calibration of its runs. `calibration` is the label and digest of
+    its calibration; `rules` is a digest of the rules that derive other numbers.
     """
     key = workload.key
     plain = Block(
@@ -76,7 +76,9 @@ def describe(
 
 
 def vary(block: Block, hardware: Hardware, varied: Mapping[str, tuple[str, Any]]) -> Block:
-    """Return the block of a chip with constants varied: constant -> unit and values."""
+    """Return the block with these constants varied: constant -> unit and values. A varied clock also varies the full
+    clock.
+    """
     if "clock" not in varied:
         return attrs.evolve(block, varied=varied)
     full_clock = np.asarray(varied["clock"][1]) * (hardware.full_clock.value / hardware.clock.value)
@@ -84,9 +86,9 @@ def vary(block: Block, hardware: Hardware, varied: Mapping[str, tuple[str, Any]]
 
 
 def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) -> dict[str, Any]:
-    """Return columns of a block's results, by folder and digest; a refused point has 0 for numbers and empty texts.
+    """Return columns of the stored results of a block; `question` is its digest.
 
-    Raise DatabaseError if the lake has no such shard.
+    Numbers of a refused point are 0, texts empty. Raises DatabaseError if the lake has no such shard.
     """
     import pyarrow.parquet as pq
 

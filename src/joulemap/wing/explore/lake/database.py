@@ -52,35 +52,36 @@ ABSENT: Final = (
     "run_subgraph", "run_operator", "ledger_line", "run_action",
     "point_total", "point_action", "workload_operator",
 )  # fmt: skip
-"""Views of parts of runs, with the tables behind them; a lake does not hold these."""
+"""Views and tables of operators, energies and other parts of runs; they are empty in a lake, which stores only totals.
+"""
 
 JOINT_WIDTH: Final = "sqrt(greatest(pow(s.energy_half_width, 2) {latency} * pow(s.latency_half_width, 2), 0e0))"
-"""SQL of the half-width of the product (+ 3) or the ratio (- 1) of energy and latency, as `combine_errors` has it."""
+"""SQL of the half-width of energy x latency (`+ 3`) or of energy / latency (`- 1`)."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
-"""Table that a statement reads, in the engine's serialized form of the statement."""
+"""Pattern of a table that a statement reads, in the engine's serialized form of the statement."""
 
 
 @frozen(kw_only=True)
 class Survey:
-    """State of the shards in a lake."""
+    """State of all files of a lake."""
 
     shards: tuple[Shard, ...]
-    """Whole shards of the current formulas and rules, sorted by question."""
+    """Whole shards that current formulas and rules wrote, sorted by question."""
     footers: Mapping[Path, Footer]
     """Footer of each whole shard, by its path."""
     stale: tuple[Shard, ...]
-    """Shards of other formulas or rules."""
+    """Shards that other versions of the formulas or design rules wrote."""
     damaged: tuple[tuple[Shard, str], ...]
-    """Truncated or altered shards, with the evidence."""
+    """Truncated or altered shards, each with the reason why it counts as damaged."""
     twice: tuple[Shard, ...]
-    """Shards that duplicate another shard's question."""
+    """Shards that repeat the points of another shard."""
     unfinished: tuple[Path, ...]
-    """Files that are being written, or were left by a killed process."""
+    """Files that a process is writing, or that a killed process left."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Warnings for everyone who queries the lake."""
+        """Warnings on omitted shards, shown with every query of the lake."""
         warnings = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
@@ -95,10 +96,10 @@ class Survey:
 
 
 def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
-    """Return the state of a lake's shards; `is_thorough` reads every row, else only bytes written since the last
-    check.
+    """Return the state of a lake's shards.
 
-    Raise DatabaseError for a folder that is not a lake.
+    With `is_thorough` every row is read, else only bytes written since the last check. Raise DatabaseError for a folder
+    that is not a lake.
     """
     if not is_lake(lake):
         raise DatabaseError(
@@ -131,7 +132,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
 
 
 def _list_current() -> set[str]:
-    """Return the shard folders for the current formulas that use the current design rules or none."""
+    """Return the names of the folders with shards of current formulas, with current design rules or without any."""
     return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 
@@ -237,7 +238,10 @@ def _scan(
     workloads: Sequence[str],
     varied: Mapping[str, str],
 ) -> str:
-    """Return the view of all points; columns that no shard has are null. `varied` maps columns to constants."""
+    """Return SQL of a view with the points of all shards; columns that no shard has are null.
+
+    `varied` maps columns to constants.
+    """
     if not shards:
         nulls = {**COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
                  "created_at": "TIMESTAMP", "changes": "VARCHAR[]", "is_plain": "BOOLEAN",
@@ -278,7 +282,7 @@ def _scan(
 
 
 def _views(varied: Iterable[str]) -> str:
-    """Return the views of a lake; `varied` are the columns of constants that points differ in."""
+    """Return SQL of the views of a lake; `varied` are the columns of varied constants."""
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
     columns = "".join(f", p.{quote_name(name)}" for name in varied)
     return fill_dimensions(sql.replace(",\n    p.{varied}", columns))
@@ -297,7 +301,7 @@ def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, A
 
 
 def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any]]) -> None:
-    """Store hardware from shards that the catalogue lacks or defines differently."""
+    """Store the hardware of shards, except versions that the catalogue has."""
     for one in hardware:
         execute(
             connection,
@@ -312,7 +316,7 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
 
 
 def describe_absent(connection: Connection, sql: str) -> str:
-    """Return a note on a statement that reads parts of runs, which a lake does not hold; empty for others."""
+    """Return a note if a statement reads views or tables that are empty in a lake; else an empty text."""
     with contextlib.suppress(duckdb.Error):
         ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         asked = set(_TABLE.findall(tree))

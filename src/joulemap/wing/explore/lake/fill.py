@@ -38,7 +38,7 @@ class Task(Protocol):
 
     @property
     def block(self) -> Block:
-        """Block of the task's points."""
+        """Description of the points that the task evaluates."""
 
 
 One = TypeVar("One", bound=Task)
@@ -47,7 +47,7 @@ QUEUED: Final = 2
 """Queued tasks per process, so that no process waits for its next task."""
 
 TRIES: Final = 3
-"""Maximum retries of a task whose process was killed; a task that kills every process would never end."""
+"""Maximum retries of a task after its process was killed; a task that kills every process is given up."""
 
 CALLBACK_S: Final = 0.2
 """Interval in seconds at which the caller is called back, so that it can stop the filling."""
@@ -59,7 +59,7 @@ def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
 
 
 def read_cluster(text: str) -> tuple[str, int]:
-    """Return the address and the worker count of a cluster, one of which is empty; UsageError for any other text."""
+    """Return (scheduler address, 0) or ("", number of local workers) of a cluster; UsageError for any other text."""
     kind, _, rest = text.partition(":")
     if kind == "local" and rest.isdecimal() and int(rest) > 0:
         return "", int(rest)
@@ -73,9 +73,9 @@ class Filled:
     """Progress and result of filling a lake."""
 
     block_count: int = 0
-    """Number of requested blocks, as far as counted."""
+    """Number of requested blocks counted so far."""
     questions: set[str] = attrs.field(factory=set, repr=False)
-    """Digests of the questions whose blocks have a shard."""
+    """Digests of the blocks that have a shard."""
     known_count: int = 0
     """Number of requested blocks that had a shard before."""
     known_point_count: int = 0
@@ -127,7 +127,7 @@ def fill(
 
 
 def _list_missing(lake: Path, tasks: Iterable[One], filled: Filled) -> Iterator[One]:
-    """Yield the tasks whose blocks have no whole shard, each question once."""
+    """Yield the tasks for which the lake has no whole shard, each block once."""
     known = {one.question for one in survey(lake).shards}
     for task in tasks:
         filled.block_count += 1
@@ -149,7 +149,7 @@ def _run_here(work: Callable[[One], None], tasks: Iterator[One]) -> Generator[On
 def _run_in_processes(
     work: Callable[[One], None], tasks: Iterator[One], jobs: int, news: Callable[[], None]
 ) -> Generator[One]:
-    """Yield tasks in the order in which processes finish them; replace a killed process."""
+    """Yield tasks in the order in which they finish; tasks of a killed process run again."""
     tries: dict[str, int] = {}
     again: list[One] = []
     source = iter(tasks)
@@ -223,7 +223,7 @@ def _open_pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _shielded() -> Iterator[None]:
-    """Block Ctrl-C in processes started inside, until they leave its handling to this process."""
+    """Block Ctrl-C for processes that are started in the block, until they ignore it themselves."""
     import signal
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows
@@ -255,8 +255,7 @@ def _begin_process() -> None:
 
 
 COUNT_S: Final = 1.0
-"""Interval in seconds at which cluster workers are counted; each count queries the scheduler, as workers come and go.
-"""
+"""Interval in seconds at which cluster workers are counted, because workers come and go."""
 
 
 def run_on_cluster(
@@ -264,10 +263,10 @@ def run_on_cluster(
 ) -> Generator[One]:
     """Yield tasks as cluster workers finish them; reassign the tasks of a lost worker.
 
-    Results are not fetched: the shard is already written, and fetching would take half of the work here.
+    Workers write the shards, so that no result travels to this process.
 
-    Raise UsageError if there is no scheduler, MissingPackageError without Dask, JoulemapError if workers were
-    repeatedly lost with a task.
+    Raise UsageError if there is no scheduler, MissingPackageError without Dask, JoulemapError if a task lost its worker
+    too often.
     """
     try:
         engine: Any = import_module("distributed")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LakeFolder:
-    """Reader of lakes."""
+    """Reader that opens a lake's folder as a database."""
 
     def reading(self, source: Source, kind: Kind) -> AbstractContextManager[Connection]:
         """Return a read-only connection to the shards of a lake; report stale and damaged shards that are omitted."""
@@ -22,7 +22,7 @@ class LakeFolder:
         return reading_lake(source.path, find_catalogue(), kind, source.patience.tell)
 
     def describe_absent(self, connection: Connection, sql: str) -> str:
-        """Return a note on views of a statement that are empty in a lake; empty if there is none."""
+        """Return a note on views that a statement reads and that are empty in a lake; empty if there are none."""
         from joulemap.wing.explore.lake.database import describe_absent
 
         return describe_absent(connection, sql)

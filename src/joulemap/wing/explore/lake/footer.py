@@ -40,7 +40,7 @@ COLUMNS: Final[Mapping[str, str]] = {
 """Column of a shard -> its type in the engine; varied constants have further columns."""
 
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
-"""Columns that every shard has."""
+"""Columns that every valid shard has."""
 
 _VARIED: Final = re.compile(rf"{PREFIX}[a-z0-9_]+")
 _CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -56,7 +56,7 @@ class FooterError(ValueError):
 
 @frozen(kw_only=True)
 class Varied:
-    """Constant that differs between the points of a shard; its name and column follow one rule."""
+    """Constant that differs between the points of a shard, with the column that stores its values and their range."""
 
     name: str
     column: str
@@ -73,19 +73,19 @@ class Varied:
 
 @frozen(kw_only=True)
 class Footer:
-    """Description of the points of a shard."""
+    """Footer of a shard, which describes its points."""
 
     format: int
     question: str
-    """Digest of the block."""
+    """Digest of the block whose points the shard stores."""
     point_count: int
     refused_count: int
-    """Points that the hardware cannot run."""
+    """Number of points that the hardware cannot run."""
     fixed: Mapping[str, str | int | float]
-    """Column of the question that is the same for all points -> its value."""
+    """Column -> value, for columns of the block that have one value in all points."""
     varied: tuple[Varied, ...]
     units: Mapping[str, str]
-    """Column of totals -> its unit."""
+    """Column of results -> its unit."""
     workloads: tuple[Mapping[str, str | int], ...]
     hardware: tuple[Mapping[str, str], ...]
     package_version: str
@@ -100,13 +100,13 @@ class Footer:
 
     @property
     def folder(self) -> str:
-        """Folder of a lake that the shard belongs to."""
+        """Name of the lake's subfolder to which the shard belongs."""
         parts = (str(self.fixed.get(name, "")) for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)
 
 
 def parse_footer(text: str) -> Footer:
-    """Return the footer that a text describes; FooterError states the fault."""
+    """Return the footer in a text; FooterError states what is wrong with it."""
     if len(text) > MOST_FOOTER_CHARACTERS:
         raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
     try:
@@ -129,7 +129,7 @@ def parse_footer(text: str) -> Footer:
 
 
 def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
-    """Raise FooterError unless a value is a table with these names, or some of them."""
+    """Raise FooterError unless a value is a table with exactly these keys; with `is_partial`, keys may be missing."""
     if not isinstance(value, dict):
         raise FooterError(f"{what} is not a table")
     unknown = sorted(set(value) - set(names))
@@ -203,7 +203,7 @@ def reading_files(shards: Iterable[Shard]) -> Iterator[Connection]:
 
 
 def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
-    """Return the settings of `kind`, restricted to these files and the one output of the engine."""
+    """Return the engine settings of `kind`, changed so that only these shards and the allowed output are accessible."""
     settings = {**dict(kind.config), **dict(kind.later), **dict(CONFINED)}
     paths = [quote_text(str(one.path.resolve())) for one in shards]
     settings[ALLOWED] = f"[{', '.join(filter(None, (*paths, settings.get(ALLOWED, '[]')[1:-1])))}]"
@@ -211,7 +211,7 @@ def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
 
 
 def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path, str]]:
-    """Return the footer of each shard by its path, and for shards without one the reason."""
+    """Return path -> footer for valid shards, and path -> reason for invalid shards."""
     footers: dict[Path, Footer] = {}
     reasons: dict[Path, str] = {}
     if not shards:
@@ -287,7 +287,7 @@ def _ask_files(connection: Connection, shards: Sequence[Shard]) -> list[_File]:
 
 
 def check_rows(shard: Shard, footer: Footer) -> str:
-    """Return the contradiction between a shard's rows and its name and footer; empty if there is none."""
+    """Return how a shard's rows contradict its name or footer; empty if they do not."""
     try:
         with reading_files([shard]) as connection:
             return _check_totals(connection, shard, footer) or _check_question(connection, shard, footer)
@@ -296,7 +296,10 @@ def check_rows(shard: Shard, footer: Footer) -> str:
 
 
 def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return the fault of the totals; every value is read, and energy must be the sum of its categories."""
+    """Return what is wrong with a shard's results; empty if nothing is.
+
+    Every value is read, and energy must be the sum of its categories.
+    """
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
     there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     numbers = [name for name, (kind, _) in TOTALS.items() if kind != "string" and name in there]
@@ -320,7 +323,10 @@ def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
 
 
 def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return the difference between the rows and the question, whose digest is recomputed from them."""
+    """Return the difference between a shard's rows and its name or footer; empty if there is none.
+
+    The digest of the block is computed again from the rows.
+    """
     from joulemap.domain.block import Block
 
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"

@@ -46,8 +46,7 @@ RULED: Final = (
     "wing/explore/design/doubt.py", "uncertainty/interval.py", "uncertainty/scale.py",
     "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip
-"""Code and data that design points depend on in addition to formulas: rules that derive numbers, totals, uncertainty.
-"""
+"""Files on which design points depend in addition to formulas: design rules, totals and uncertainty."""
 
 KEY: Final = "joulemap"
 """Key of the shard's description in the Parquet metadata."""
@@ -56,11 +55,11 @@ ROW_GROUP: Final = 122_880
 """Rows per row group; one engine thread reads a row group at once."""
 
 MOST_POINTS: Final = 1 << 20
-"""Maximum points of a shard; shard number and row number form a run id, which must be exact as a double."""
+"""Maximum points of a shard; a larger row number would make run ids, which are doubles, inexact."""
 
 NAME: Final = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.parquet")
 REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
-"""Remote address in the form of a path."""
+"""Pattern of a URL that was converted to a path, such as `s3:/bucket/lake`."""
 PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
 
 WORKLOAD: Final = (
@@ -71,7 +70,7 @@ HARDWARE: Final = (
     "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
     "tf32", "needs_host", "boundary", "power_mode",
 )  # fmt: skip
-"""Columns that describe a workload and a chip; the footer lists the values of its points."""
+"""Columns of a block that describe the hardware; the footer lists their distinct values."""
 
 CATEGORIES: Final = tuple(f"{name}_fj" for name in COMMON_CATEGORIES)
 
@@ -99,27 +98,27 @@ TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "throughput_limit": ("string", ""),
     "refusal": ("string", ""),
 }
-"""Column of results -> (type, unit); a column that points lack is omitted, and read as null."""
+"""Column of results -> (type, unit); a shard may omit a column, which is then read as null."""
 
 ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
-"""Columns that winners and Pareto fronts read; uncompressed, they take a fifth more space and half the read time."""
+"""Columns that most queries read; they are stored uncompressed, which halves the read time for a fifth more space."""
 
 _REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s", "memory_bandwidth_bytes_per_s",
                     "mac_count", "computed_mac_count", "dram_bytes", "moved_bytes", "units_total_count",
                     "weight_bytes", "activation_bytes", "latency_half_width")  # fmt: skip
-"""Columns with few distinct values, which are dictionary-encoded; for others a dictionary search is wasted."""
+"""Columns with few distinct values, which are dictionary-encoded; other columns are not, to save time."""
 
 
 class Points(Protocol):
-    """Totals of points, as in `PointColumns`: one attribute per name in `TOTALS`, with one row per point."""
+    """Results of points: one attribute per name in `TOTALS`, with one row per point."""
 
     @property
     def latency_fs(self) -> Any:
-        """Latency in femtoseconds."""
+        """Latency of each point in femtoseconds."""
 
     @property
     def energy_fj(self) -> Any:
-        """Energy in femtojoules."""
+        """Energy of each point in femtojoules."""
 
     @property
     def category_fj(self) -> Mapping[str, Any]:
@@ -132,30 +131,30 @@ class Points(Protocol):
 
 @frozen
 class Shard:
-    """File of points."""
+    """File of a lake with the results of one block of points."""
 
     path: Path
     question: str
-    """Digest of the shard's block."""
+    """Digest of the block whose points the shard contains."""
     content: str
-    """Digest of the shard's bytes."""
+    """Digest of the bytes of the file."""
     size_bytes: int
 
     @property
     def folder(self) -> str:
-        """Folder name: class, version of formulas and version of rules."""
+        """Name of the shard's folder: class, version of the formulas and version of the rules."""
         return self.path.parent.name
 
 
 def rule_version() -> str:
-    """Return sixteen hexadecimal digits over the design rules."""
+    """Return a digest of the design rules, as sixteen hexadecimal digits."""
     return digest_code(*RULED)
 
 
 def open_lake(folder: Path) -> None:
-    """Make a new or empty folder a lake; UsageError if it is neither, or cannot be written.
+    """Make a new or empty folder a lake.
 
-    Raise DatabaseError if the disk is full.
+    Raise UsageError if the folder has other content or cannot be written, DatabaseError if the disk is full.
     """
     if is_lake(folder):
         return
@@ -175,7 +174,7 @@ def open_lake(folder: Path) -> None:
 
 
 def is_lake(folder: Path) -> bool:
-    """Return whether a folder is a lake; UsageError for one of another format, or a place that is not a folder."""
+    """Return whether a folder is a lake; UsageError for a lake of another format or a path that is not a folder."""
     if found := REMOTE.match(str(folder)):
         raise UsageError(
             f"{found[1]}://{found[2]} is an object store, but a lake is a folder: name a folder, and copy new files "
@@ -193,13 +192,13 @@ def is_lake(folder: Path) -> bool:
 
 
 def find_shards(place: Path, question: str) -> list[Shard]:
-    """Return the shards in a folder of a lake that answer a block, by their names."""
+    """Return the shards of a block in a folder of a lake, sorted by file name; `question` is the block's digest."""
     paths = sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else []
     return [shard for path in paths if (shard := read_name(path)) is not None]
 
 
 def read_name(path: Path) -> Shard | None:
-    """Return the shard that a file's name describes; None for another file."""
+    """Return the shard that a file's name and size describe; None if the name is not a shard's."""
     found = NAME.fullmatch(path.name)
     if found is None:
         return None
@@ -212,13 +211,16 @@ def read_name(path: Path) -> Shard | None:
 
 
 def digest_bytes(path: Path) -> str:
-    """Return the content digest for a shard's name; raise FileError if it is not a regular file, or OSError."""
+    """Return the digest of a file's bytes, as a shard's name contains it.
+
+    Raise FileError if it is not a regular file, OSError if it cannot be read.
+    """
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 
 
 def write_shard(lake: Path, block: Block, points: Points) -> Shard:
-    """Write the points of a block atomically as a shard; return it, or the one that existed already.
+    """Write the points of a block atomically as a shard and return it; an existing shard is returned unchanged.
 
     Raise ValueError if points and block differ in length, DatabaseError if the shard cannot be written.
     """
@@ -273,7 +275,7 @@ def is_abandoned(part: Path, patience_s: float) -> bool:
 
 
 def encode(block: Block, points: Points) -> Any:
-    """Return the bytes of a shard, determined by its block, its points and the versions of the code that writes it."""
+    """Return the bytes of a shard; they depend only on the block, the points and versions of the code."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -321,14 +323,14 @@ def _find_edge(block: Block, points: Points) -> Any:
 
 
 def _list_totals(points: Points) -> list[tuple[str, Any]]:
-    """Return the result columns that the points have."""
+    """Return (name, values) of the result columns that the points have."""
     found = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
     found += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
     return [(name, values) for name, values in found if values is not None]
 
 
 def _total(values: Any, kind: str, unknown: Any) -> Any:
-    """Return a result column; unknown values are null, and so are all values of a refused point except the refusal."""
+    """Return a column of results for Parquet, with null where `unknown` is true."""
     import pyarrow as pa
 
     array, mask = np.asarray(values), unknown if unknown.any() else None
@@ -372,7 +374,7 @@ def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[s
 
 
 def _distinct(block: Block, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the distinct rows of a block in some columns, in their order."""
+    """Return the distinct rows of these columns of a block, in order of first occurrence."""
     lists = {
         name: list(map(_plain, value)) for name in names if not isinstance(value := block.columns[name], str | int)
     }
@@ -394,6 +396,6 @@ def _host() -> str:
 
 
 def _keep(place: Path) -> None:
-    """Sync a folder, so that the name of a file survives a power failure."""
+    """Sync a folder to disk, so that the names of its files survive a power failure."""
     with contextlib.suppress(OSError):
         sync_folder(place)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Level
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
-"""Default batch sizes; times between them are interpolated linearly."""
+"""Default batch sizes; batches of other sizes get interpolated times."""
 
 
 def fleet(
@@ -55,10 +55,10 @@ def fleet(
 ) -> FleetAnswer:
     """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-    `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
-    takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
-    served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
-    the nearest hardware, if none meets the target.
+    `model` gets all requests that are not for the models of `demand.beside`. Devices are identical and share one queue.
+    A free device takes a batch of the waiting requests. A language model with a target for its first token or between
+    tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
+    UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
     from joulemap.wing.fleet.capacity.demand import read_levels
 
@@ -88,14 +88,17 @@ def fleet(
 
 
 def _fill_boxes(selection: Selection) -> Selection:
-    """Return a selection in which a box of identical devices, named without a mode, uses all of its devices."""
+    """Return a selection in which a box of identical devices is set to throughput, so that all its devices work.
+
+    A box with a named mode is unchanged.
+    """
     alike = {name for name, parts in selection.parts.items() if len({one.id for one in parts}) == 1}
     pairs = ((one, "throughput" if one.id in alike and mode == DEFAULT_MODE else mode) for one, mode in selection.pairs)
     return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
 
 
 def _check_batched(models: Iterable[str]) -> None:
-    """Raise UsageError for a named language model: each of its requests takes many passes."""
+    """Raise UsageError for a language model, because its requests take many passes, not one batch."""
     from joulemap.wing.llm.decoder.name import list_decoders
 
     known = list_decoders()
@@ -107,14 +110,14 @@ def _check_batched(models: Iterable[str]) -> None:
 
 
 def _read(
-    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = ""
 ) -> dict[str, Any]:
-    """Return the stations that fleets are built from, and the assumptions of their costs."""
+    """Return the runs that fleets are built from, and the assumptions of their costs, by field of the answer."""
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return {
-        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine),
         "assumptions": fetch(connection, AssumedNumber, **used),
     }
 
@@ -153,7 +156,7 @@ def _serve(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
-        found = _read(connection, decode, usage, prices, question.stack.name, question.work)
+        found = _read(connection, decode, usage, prices, question.stack.name)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
@@ -197,9 +200,9 @@ def make_answer(
 ) -> FleetAnswer:
     """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
 
-    `pairing` finds pools of two kinds, given a way of paying and the best fleet of one kind.
-    `engine` is the inference engine of a language model, `reused` its reuse of prefixes as the title states it, and
-    `serving` its requests.
+    `pairing` finds separate prefill and decode pools; its arguments are the way of paying, the demand, and the best
+    fleet of one kind. `engine` is the inference engine of a language model, `reused` the title's text on reused prompt
+    prefixes, and `serving` the lengths of its requests.
     """
     pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
     paid = [choose_payment(one.row, pay, demand) for one in sized]

@@ -44,27 +44,27 @@ SHOWN: Final = 12
 """Default number of fleets in a table."""
 
 NAMED: Final = 3
-"""Maximum chips that are named where hardware is left out; more are counted."""
+"""Maximum chips that are named in a note on omitted hardware; more are only counted."""
 
 NEARLY: Final = 0.98
-"""Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
+"""Share of the highest rate tried; a capacity above it is shown as a lower bound."""
 
 WHOLE_RATE: Final = 10.0
-"""Requests per second from which a whole rate is shown with all digits."""
+"""Requests per second from which an integer rate is shown with all of its digits."""
 
 LEAST_SHARE: Final = 0.001
-"""Share of a target below which only a bound is shown."""
+"""Smallest share of a target that is shown; a smaller one is shown as a bound."""
 
 _SERVER: Final = re.compile(r" x(\d+)\b")
 """Pattern of the devices per server in the name of a fleet, such as ` x4`."""
 
 P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "between_s": "between_p99_s"}
-"""Target of a demand -> field of a fleet that must not exceed it."""
+"""Field of a demand with a target -> field of a fleet with the p99 that must not exceed it."""
 
 
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
-    """Fleets for a demand, the best by the objective first, and refused ones last."""
+    """Fleets for a demand, best first by the objective; refused fleets come last."""
 
     about = ("demand", "shares", "levels", "pay", "engine")
 
@@ -72,24 +72,24 @@ class FleetAnswer(RunAnswer):
     shares: Mapping[str, float]
     """Model -> its share of the requests."""
     levels: tuple[Level, ...]
-    """Request rates, highest first."""
+    """Request rates of the demand, highest first."""
     pay: str
     engine: str
-    """Inference engine of a language model, with its date; empty for other models."""
+    """Inference engine of a language model, with its date; empty for any other model."""
     reused: str = ""
-    """Reuse of prefixes of a language model's prompts, as in the title; empty if there is none."""
+    """Title's text on reused prefixes of a language model's prompts; empty if no prefix is reused."""
     serving: Serving | None = None
-    """Requests of a language model; None for other models."""
+    """Lengths and cache of a language model's requests; None for any other model."""
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
-    """Fleets of several kinds that are better than any of one kind, best first."""
+    """Fleets of several kinds of hardware that beat any fleet of one kind, best first."""
     pairs: Table[PairRow]
-    """Pools of two kinds for a language model, one for prompts and one for answers, best first."""
+    """Fleets with separate prefill and decode pools of a language model, best first."""
     at_rates: Table[LevelRow]
     """Utilization and power of each fleet at each rate."""
     queue: Table[QueueRow]
-    """Queues of the best fleets as the rate grows."""
+    """Waiting times of the best fleets as the rate grows."""
     assumptions: Table[AssumedNumber]
 
     @property
@@ -103,9 +103,9 @@ class FleetAnswer(RunAnswer):
         return bool(self.ok or self.pairs.rows)
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure a batch of each model, or one server's load, on the best fleet of each chip.
+        """Return the commands that measure a prediction of the best fleet of each chip.
 
-        A batch is the largest one that the fleet forms.
+        They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
         from joulemap.answer.check import Checks, PairedRun, check_runs
         from joulemap.wing.llm.answer.check import ServedRun, check_served
@@ -144,8 +144,8 @@ class FleetAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return figures of the fleets' values, of their queues at other rates, and of utilization at each rate of the
-        day.
+        """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
+        the day.
         """
         from joulemap.figure.figure import make_figure
 
@@ -166,7 +166,7 @@ class FleetAnswer(RunAnswer):
         return tuple(drawn)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
+        """Return the document with `limit` fleets, the best of each chip; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
         table, costed = self.rows.with_rows(shown), self.rows.with_rows(row for row in self.ok if id(row) in named)
@@ -248,9 +248,11 @@ class FleetAnswer(RunAnswer):
         return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
     def _find_together(self) -> tuple[MixedRow | PairRow, str, float | None] | None:
-        """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None if there is none.
+        """Return the fleet of two kinds that saves most, its form, and the fraction that it saves; None if none saves
+        enough.
 
-        The fleet may be a mixture or separate prefill and decode pools, whichever saves more.
+        It is a mixture or has separate prefill and decode pools. The fraction is None if no fleet of one kind meets the
+        demand.
         """
         found: list[tuple[float, MixedRow | PairRow, str]] = [
             *((row.saved_fraction, row, row.form) for row in self.mixtures),
@@ -262,7 +264,7 @@ class FleetAnswer(RunAnswer):
         return row, form, saved if self.ok else None
 
     def _find_untied(self) -> str:
-        """Return the form of the headline's fleet of two kinds; empty if the headline names a fleet of one kind."""
+        """Return the form of the fleet of two kinds that the headline names; empty if it names a fleet of one kind."""
         found = self._find_together()
         return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
 
@@ -272,11 +274,14 @@ class FleetAnswer(RunAnswer):
         return next((row for row in self.winners if row.objective == self.demand.objective), None)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; by default of the fleets that meet the demand."""
+        """Return a sentence on the assumed share of the energies in a headline.
+
+        By default, it refers to the fleets that meet the demand.
+        """
         return super()._describe_assumed(headline, chosen or {row.run_id for row in first_of_each(self.ok)})
 
     def _find_headline(self) -> str:
-        """Return the best fleet by the objective, and by how much."""
+        """Return the headline: the best fleet by the objective, and its lead."""
         found, winner = self._find_together(), self._winner
         if found is None:
             alone = self._describe_without_price() if winner is None else self._describe_best(winner)
@@ -305,7 +310,7 @@ class FleetAnswer(RunAnswer):
         return f"{together}. {saves}"
 
     def _spell_parts(self, row: MixedRow | PairRow, form: str) -> str:
-        """Return the servers of a fleet of several kinds, or of two pools, as a noun of a sentence."""
+        """Return the servers of a mixture or of two pools as a noun phrase."""
         label = row.label.replace(DELAYED, text.DELAYED)
         if form == text.PAIR_FORM:
             prefill, _, decode = label.partition(" > ")
@@ -314,7 +319,7 @@ class FleetAnswer(RunAnswer):
         return text.PARTS(parts=list(parts), form=form)
 
     def _name_rate(self) -> str:
-        """Return the rate that the power of a fleet refers to, as a noun of a sentence."""
+        """Return a noun phrase for the rate at which a fleet's power is stated."""
         return text.HIGHEST_RATE if len(self.levels) > 1 else self._show_rate()
 
     def _show_rate(self) -> str:
@@ -323,11 +328,11 @@ class FleetAnswer(RunAnswer):
         return text.ONE_RATE if peak == 1.0 else text.RATE(rate=f"{peak:,.0f}" if is_whole else f"{peak:,.3g}")
 
     def _name(self, label: str) -> str:
-        """Return a fleet's label as a noun of a sentence."""
+        """Return a fleet's label as it reads in a sentence."""
         return self.scope.mark(label).replace(DELAYED, text.DELAYED)
 
     def _count(self, row: FleetRow) -> str:
-        """Return a fleet with its number of devices, and of servers if each has several."""
+        """Return a fleet's label with its number of devices, and of servers if a server has several devices."""
         servers = None if row.device_count is None else row.device_count // row.server_device_count
         several = row.server_device_count > 1 and servers is not None
         return (text.SERVERS_OF if several else text.DEVICES_OF)(row, name=self._name(row.label), servers=servers)
@@ -341,7 +346,7 @@ class FleetAnswer(RunAnswer):
         return template(first, fleet=self._count(first))
 
     def _describe_best(self, winner: FleetWinner) -> str:
-        """Return the best fleet of one kind, and the next hardware."""
+        """Return a sentence on the best fleet of one kind, and on the next hardware."""
         row, least, found = self._find_row(winner), text.LEAST[self.demand.objective], self._find_together()
         is_cost, each = self.demand.objective == "cost", text.EACH if (row.device_count or 0) > 1 else ""
         best = text.BEST(
@@ -368,7 +373,9 @@ class FleetAnswer(RunAnswer):
         return f". {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
 
     def _list_insights(self) -> list[str]:
-        """Return the best fleet's headroom, devices per server and loss of quality, and the lowest-energy fleet."""
+        """Return sentences on headroom, devices per server and loss of quality of the best fleet, and on the lowest
+        energy.
+        """
         best = next(iter(self.ok), None)
         if best is None:
             return []
@@ -385,7 +392,7 @@ class FleetAnswer(RunAnswer):
         return found
 
     def _find_other_energy(self) -> list[FleetRow]:
-        """Return the lowest-energy fleet if it uses less than the best one by the objective; empty if not."""
+        """Return the lowest-energy fleet as a list; empty if it is the best fleet by the objective too."""
         energy = next((row for row in self.winners if row.objective == "energy"), None)
         best = next(iter(self.ok), None)
         if energy is None or best is None or (best.kwh_per_month or math.inf) < TIE_RATIO * energy.value:
@@ -402,7 +409,7 @@ class FleetAnswer(RunAnswer):
         )
 
     def _describe_headroom(self, best: FleetRow) -> str:
-        """Return the p99 that is nearest to its target, the capacity, and the limits that break as the load grows."""
+        """Return a sentence on the p99 closest to its target, on the capacity, and on the limits that break first."""
         known = [
             (value / target, name, value, target)
             for name, field in P99.items()
@@ -420,7 +427,7 @@ class FleetAnswer(RunAnswer):
         )
 
     def _describe_division(self, best: FleetRow) -> list[str]:
-        """Return the number of devices per server of the best fleet, and another number with a similar result."""
+        """Return a sentence on the devices per server of the best fleet, and on another number with similar results."""
         if not self.demand.is_of_tokens or self._find_untied():  # the headline names another fleet
             return []
         column, _ = OBJECTIVES[self.demand.objective]
@@ -443,7 +450,7 @@ class FleetAnswer(RunAnswer):
         return [found] if best.server_device_count > 1 else []
 
     def _list_left_out(self) -> Iterator[str]:
-        """Yield the hardware that is not compared or cannot serve the demand, with the reasons."""
+        """Yield notes on hardware that was not compared or cannot serve the demand, with the reasons."""
         if self.scope.settings.hardware or self.serving is not None:
             kept_chips = {row.chip for row in self.rows}  # in another precision
             lost = (reason for reason in self.scope.refusals if reason.partition(" ")[0] not in kept_chips)
@@ -471,7 +478,7 @@ class FleetAnswer(RunAnswer):
             yield text.OWNED_ELSEWHERE(names=unused)
 
     def _describe_interval(self) -> str:
-        """Return the interval of the number of devices of the best fleet; empty if unknown."""
+        """Return a note on the interval of the best fleet's number of devices; empty if the interval is unknown."""
         best = next(iter(self.ok), None)
         if best is None or not best.device_low_count or not best.device_high_count:
             return ""
@@ -481,23 +488,25 @@ class FleetAnswer(RunAnswer):
 
 
 def _enclose_precisions(reason: str) -> str:
-    """Return the reason of a refusal with its second part in brackets, because semicolons separate reasons."""
+    """Return the reason of a refusal with its second part in brackets; a semicolon would separate it from other
+    reasons.
+    """
     first, _, second = reason.partition("; ")
     return f"{first} ({second})" if second else first
 
 
 def _name_some(names: Sequence[str]) -> str:
-    """Return the names of a few chips, or the number of many."""
+    """Return the names of chips if they are few, else their number."""
     return join_names(names) if len(names) <= NAMED else text.CHIPS(count=len(names))
 
 
 def _name_others(form: str) -> str:
-    """Return the fleets that a fleet of several kinds, or of two pools, is compared with."""
+    """Return a noun phrase for the fleets with which a fleet of this form is compared."""
     return text.WITHOUT_POOLS if form == text.PAIR_FORM else text.WITHOUT_MIXTURE
 
 
 def _count_servers(part: str) -> str:
-    """Return a part of a fleet such as `4 l4 x2 bf16` with its servers, if each of them has several devices."""
+    """Return a part such as `4 l4 x2 bf16` with its number of servers, if a server has several devices."""
     devices, _, name = part.partition(" ")
     each = _SERVER.search(name)
     if each is None:
@@ -506,7 +515,7 @@ def _count_servers(part: str) -> str:
 
 
 def _format_share(share: float) -> str:
-    """Return a share of a target; a bound for a share that rounds to 0."""
+    """Return a share of a target as text; a share that rounds to 0 is shown as a bound."""
     return show_share(share) if share >= LEAST_SHARE else text.SHARE_UNDER
 
 
@@ -516,7 +525,7 @@ def _is_tied(row: MixedRow | PairRow) -> bool:
 
 
 def format_capacity(row: FleetRow) -> str:
-    """Return the capacity as a multiple of the highest rate, or as a lower bound; empty for None."""
+    """Return the capacity as a multiple of the highest rate, or as a lower bound; empty if it is unknown."""
     if row.carried_ratio is None:
         return ""
     if row.carried_ratio > NEARLY * MOST_CARRIED:
@@ -525,14 +534,14 @@ def format_capacity(row: FleetRow) -> str:
 
 
 def format_utilization(row: FleetRow) -> str:
-    """Return the utilization of the capacity at the highest rate; a bound if the capacity exceeds all rates tried."""
+    """Return the utilization at the highest rate as text; an upper bound if the capacity is only known to be large."""
     if row.carried_ratio is not None and row.carried_ratio > NEARLY * MOST_CARRIED:
         return text.UTILIZATION_UNDER(share=1.0 / (NEARLY * MOST_CARRIED))
     return show_share(row.utilization_fraction)
 
 
 def _format_payment(row: FleetRow) -> str:
-    """Return how a fleet is paid for: `rented`, or `4 owned and 3 rented`; empty without a price."""
+    """Return the payment of a fleet, such as `rented` or `4 owned and 3 rented`; empty without a price."""
     if row.way in ("", "owned") or not row.owned_device_count:
         return row.way
     return text.OWNED_AND(row, others=(row.device_count or 0) - row.owned_device_count)

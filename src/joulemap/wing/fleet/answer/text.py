@@ -78,7 +78,7 @@ MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
     "energy": ("kWh/month", "#kwh_per_month"),
     "carbon": ("CO2/month", "gco2_per_month"),
 }
-"""Objective -> heading and field of its column."""
+"""Objective -> heading of its column, and the field that the column shows."""
 LATENCIES: Final = "*p99 p99_latency_s"
 TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
 FLEETS: Final = Template(

@@ -39,10 +39,10 @@ SHARE_OVER: Final = Template("{share:%} over")
 TIMES_OVER: Final = Template("{ratio:x}")
 
 QUANTILES: Final = 40
-"""Number of equally probable times at which the devices of a fleet are counted."""
+"""Number of equally probable errors of the predicted time for which the devices of a fleet are counted."""
 
 HOURS: Final = 8760.0
-"""Hours per year, for a fleet that is always present."""
+"""Hours per year, in which a fleet is always present."""
 
 MONTHS: Final = 12.0
 """Months per year."""
@@ -55,19 +55,19 @@ OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
 """Objective -> the column to minimize, and its unit."""
 
 HALF_MORE: Final = 1.5
-"""Multiple of the highest rate at which the first broken limit is reported."""
+"""Multiple of the highest rate up to which limits that break are reported."""
 
 TWICE: Final = 2.0
-"""Ratio to a limit from which an excess is shown as a ratio instead of a percentage."""
+"""Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
 
 
 def cost_fleet(
     station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
 ) -> dict[str, Any]:
-    """Return the monthly energy, carbon and cost of a fleet, as columns of its row.
+    """Return the monthly energy, carbon and cost of a fleet, as fields of its row.
 
-    `domain/use.py` has the formulas. Owned devices cost only electricity, including that of their hosts. They are
-    powered before the others, which are rented or bought.
+    Owned devices cost only electricity, including the electricity of their hosts, and are powered first. Other devices
+    are rented or bought.
     """
     powered = sum(one.level.share * one.devices for one in loads)
     busy = sum(one.level.share * one.busy_devices for one in loads)
@@ -134,11 +134,11 @@ def complete_fleet(
     carried: float,
     **columns: Any,
 ) -> tuple[FleetRow, tuple[LevelRow, ...]]:
-    """Return the row of a fleet that meets the targets, with its cost and the limits that break first, and its levels.
+    """Return the row of a fleet that meets the targets, with its cost and its first limits, and its row at each rate.
 
     `idle_w` is the idle power of one device. `power_w` and `grown_w` are the power of all devices at the highest rate
     and at `HALF_MORE` times this rate. `carried` is the capacity relative to the highest rate. The power of the row
-    includes the rest of each module or SoC that a device is a part of.
+    includes the rest of each module or SoC to which a device belongs.
     """
     modules_w = station.module_power_w * devices
     power_w, grown_w = power_w + modules_w, grown_w + modules_w
@@ -160,14 +160,14 @@ def complete_fleet(
 
 
 def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
-    """Return the monthly cost of rented and owned devices; None if a rent is needed but unknown."""
+    """Return the monthly rent of `devices` plus the cost of owned devices; None if a rent is needed but unknown."""
     if not devices:
         return owned_usd
     return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
 
 
 def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
-    """Return the level row of a fleet at each rate."""
+    """Return one row per request rate: a fleet's utilization and power there."""
     rent = station.price_cloud_usd_per_hour
     return tuple(
         LevelRow(
@@ -189,7 +189,7 @@ def find_utilization(carried_ratio: float | None) -> float | None:
 
 
 def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
-    """Return the limits that break up to 1.5x the demand, in the order in which they break; power grows linearly."""
+    """Return the limits that break first as the load grows by up to half, in this order; power grows linearly."""
     fails = [(carried, "latency")] if carried < HALF_MORE else []
     if limit_w is not None and grown_w > limit_w:
         part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
@@ -204,7 +204,10 @@ def find_excess(row: FleetRow, demand: Demand) -> float:
 
 
 def choose_payment(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
-    """Return the row with its way of paying, and with its status under the limits of the whole fleet."""
+    """Return the row with its cheapest way of paying that `pay` allows.
+
+    Its status becomes refused if the fleet exceeds a limit on power or cost.
+    """
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
     is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
     known = {way: cost for way, cost in ways.items() if cost is not None and (is_there or pay in (way, "both"))}
@@ -226,15 +229,15 @@ def choose_payment(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
 
 @frozen(kw_only=True, eq=False)
 class Ranking:
-    """Fleets in the order of the objective, the best first and refused ones last."""
+    """Fleets in the order of the objective; refused fleets come last."""
 
     rows: list[FleetRow]
     available: list[Sizing]
-    """Fleets of available hardware, in the same order, each with its work at each rate."""
+    """Fleets of available hardware in the same order, with their load at each rate."""
 
 
 def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> Ranking:
-    """Return fleets, best first; `rows` are those of `sized`, in the same order, with their cost by one payment."""
+    """Return the fleets in order, the best first; `rows` are the rows of `sized` after a way of paying was chosen."""
     column, _ = OBJECTIVES[demand.objective]
 
     def rank(row: FleetRow) -> tuple[Any, ...]:
@@ -250,7 +253,7 @@ def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Deman
 
 
 def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> FleetRow | None:
-    """Return the best fleet by the objective among those that meet all targets and limits; None if none does."""
+    """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
     column, _ = OBJECTIVES[demand.objective]
     there = (row for row in rows if row.status == OK and (row.is_available or takes_all))
     known = [row for row in there if getattr(row, column) is not None]
@@ -262,9 +265,8 @@ def find_chance_together(
 ) -> float | None:
     """Return the probability that a fleet of several parts beats the best fleet of one kind; None if there is none.
 
-    `parts` are rows with their cost per month, or else their kWh per month: carbon is proportional. Parts of one
-    hardware and precision share their error, so that only the difference of their shares counts; other errors are
-    independent.
+    `parts` are rows with their cost per month, or with their kWh per month for other objectives. Parts of one hardware
+    and precision share their error, so that only the difference of their shares counts. Other errors are independent.
     """
     from joulemap.uncertainty.probability import probability_better
 
@@ -282,14 +284,14 @@ def find_chance_together(
 
 
 def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
-    """Return the queues of the best fleets at several rates."""
+    """Return rows on the queues of the best fleets at several rates."""
     watched = {one.row.label: one.watch for one in ordered}
     shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
     return [one for row in shown for one in watched[row.label]()]
 
 
 def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
-    """Return the best fleet of each objective, and the next hardware."""
+    """Return one row per objective: the best fleet, and the next hardware."""
     found = []
     for objective, (column, unit) in OBJECTIVES.items():
         known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
@@ -316,10 +318,10 @@ def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinn
 
 
 def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:
-    """Return the probability that the first of two fleets is better, given the ratio of their values; None if the
-    values are certain.
+    """Return the probability that the first of two fleets is better; None if both values are certain.
 
-    A cost grows in steps: slower devices than predicted need more of them once the capacity is exceeded.
+    `ratio` is the other fleet's value divided by the first one's. A cost grows in steps: a fleet of slower devices
+    needs more devices once its capacity is exceeded.
     """
     import numpy as np
 
@@ -338,13 +340,13 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
 
 
 def _list_scales(row: FleetRow) -> list[float]:
-    """Return equally probable factors on the predicted times of a fleet, by the logistic distribution."""
+    """Return equally probable ratios of actual to predicted time of a fleet, from the logistic distribution."""
     shares = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
     return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
 
 
 def _grow_devices(row: FleetRow, scale: float) -> float:
-    """Return the devices needed if times are `scale` times the predicted ones, relative to the predicted number."""
+    """Return the number of devices that a fleet needs if times are `scale` times longer, relative to its number now."""
     assert row.device_count is not None
     assert row.carried_ratio is not None
     unit = math.gcd(row.device_count, row.device_low_count or 0, row.device_high_count or 0) or 1

@@ -13,7 +13,7 @@ from joulemap.system.number import read_real
 from joulemap.wing.fleet.demand import Demand, Level
 
 TIMES: Final = {"time_s": 1.0, "hour": 3600.0}
-"""Column of a rate file that holds the start times -> seconds per unit."""
+"""Column of start times in a rate file -> seconds per unit of the column."""
 
 RATE: Final = "rate_per_s"
 ARRIVAL: Final = "arrival_s"
@@ -21,10 +21,10 @@ ARRIVAL: Final = "arrival_s"
 DAY_S: Final = 86400.0
 
 PARTS: Final = 24
-"""Equal intervals in which arrivals are counted."""
+"""Number of equal intervals in which arrivals are counted."""
 
 LEVELS: Final = 8
-"""Maximum number of levels per day; rates close to each other become one level, at the higher rate."""
+"""Maximum number of levels per day; rates close to each other are merged into one level at the highest rate."""
 
 
 def read_levels(demand: Demand) -> tuple[Level, ...]:
@@ -35,7 +35,7 @@ def read_levels(demand: Demand) -> tuple[Level, ...]:
 
 
 def _read(path: Path) -> list[tuple[float, float]]:
-    """Return (rate, seconds) of each interval in a file."""
+    """Return (requests per second, seconds) of each interval that a file describes."""
     try:
         lines = list(csv.reader(read_text(path).splitlines()))
     except FileError as error:
@@ -81,9 +81,9 @@ def _read_row(path: Path, number: int, names: list[str], cells: list[str], wante
 
 
 def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[float, float]]:
-    """Return each rate with its seconds until the next.
+    """Return (rate, seconds) of each interval, from the start times of the rates.
 
-    The last interval ends with the day, or is as long as the one before if it starts after the first day.
+    The last interval ends with the day. If it starts after the first day, it is as long as the interval before it.
     """
     if not any(rates):
         raise UsageError(f"{path}: all rates are 0")
@@ -95,7 +95,7 @@ def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[floa
 
 
 def _count(times: list[float]) -> list[tuple[float, float]]:
-    """Return the rates of arrivals in equal intervals."""
+    """Return (requests per second, seconds) of equal intervals, from times of arrival in seconds."""
     span = times[-1] - times[0]
     if span <= 0.0:
         raise UsageError("all arrivals have the same time: a rate needs two different times")
@@ -105,7 +105,7 @@ def _count(times: list[float]) -> list[tuple[float, float]]:
 
 
 def _join(parts: list[tuple[float, float]]) -> tuple[Level, ...]:
-    """Return a few levels, highest rate first; each has the highest of the rates that it represents."""
+    """Return at most `LEVELS` levels, highest rate first; close rates become one level at their highest rate."""
     total = sum(seconds for _, seconds in parts)
     highest = max(rate for rate, _ in parts)
     seconds_at: dict[int, list[tuple[float, float]]] = {}

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import SaturatedRates
 
 ROUNDS: Final = 3
-"""Maximum numbers of devices of one chip and precision that are simulated."""
+"""Maximum number of divisions that are simulated for one chip and precision."""
 
 
 @frozen(kw_only=True, eq=False)
 class Division:
-    """Case whose server may be simulated, with the question that divides the model in this way."""
+    """Number of devices over which a server divides a language model, with the question that evaluates it."""
 
     question: Question
     plan: Plan
@@ -47,26 +47,25 @@ class Division:
 
     @property
     def work_s(self) -> float:
-        """Approximate seconds of a server per request; infinite if it meets no target."""
+        """Approximate seconds of a server's time per request; infinite if it misses its targets even without load."""
         rates = self.rates
         if rates is None or rates.prompts is None or rates.answers is None:
             return math.inf
         return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
 
     def order(self, rate_per_s: float, demand: Demand) -> tuple[float, int, int]:
-        """Return the key of the order in which divisions are simulated."""
+        """Return the sort key by which divisions are simulated: the estimate, then devices, then expert devices."""
         return self.estimate(rate_per_s, demand), self.case.world, self.case.experts
 
     def bound(self, rate_per_s: float, demand: Demand) -> float:
-        """Return a lower bound of the devices, or of the joules per request, that servers need; infinite if none meets
-        the targets.
+        """Return a lower bound of the devices, or joules per request, that servers of this division need.
+
+        It is infinite if none meets the targets.
         """
         return self._count(rate_per_s, demand, min)
 
     def estimate(self, rate_per_s: float, demand: Demand) -> float:
-        """Return an estimate of the devices, or of the joules per request, if prompts and answers share a server's
-        time.
-        """
+        """Return an estimate of the devices, or joules per request, if prompts and answers share a server's time."""
         return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
 
     def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
@@ -81,7 +80,7 @@ class Division:
 
 @frozen(kw_only=True, eq=False)
 class Opened:
-    """Division with its server, or with the reason why it has none."""
+    """Division with its simulated server, or with the reason why it cannot serve."""
 
     question: Question
     plan: Plan
@@ -96,10 +95,10 @@ class _Search:
     waiting: list[Division]
     opened: list[Opened] = attrs.field(factory=list)
     least: float = math.inf
-    """Devices or joules of the best simulated division."""
+    """Devices, or joules per request, of the best simulated division."""
 
     def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
-        """Return the next division to simulate; None if no other may be close to the best."""
+        """Return the next division to simulate; None if no further division may be close to the best."""
         if len(self.opened) >= ROUNDS:
             return None
         if self.opened:
@@ -154,7 +153,7 @@ def open_servers(
 
 
 def keep_better(divisions: Sequence[Division]) -> list[Division]:
-    """Return the best division of each number of devices, with or without split experts."""
+    """Return one division per number of devices: the faster one, with or without experts split over devices."""
     found: dict[int, Division] = {}
     for one in divisions:
         other = found.setdefault(one.case.world, one)
@@ -164,7 +163,7 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
 
 
 def _release(questions: Iterable[Question]) -> None:
-    """Release the cached passes; kernels reference each other, so reference counts alone do not free them."""
+    """Free the cached passes of questions; their kernels reference each other, so reference counts do not free them."""
     for question in questions:
         question.book.release()
     gc.collect()
@@ -191,13 +190,13 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
 
 
 def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
-    """Return the server of a division, with the highest rate that it can serve."""
+    """Return the simulated server of a division, with the highest rate that it can serve."""
     server = one.reason or open_server(one.question, one.case, one.rates, levels, demand)
     return Opened(question=one.question, plan=one.plan, case=one.case, server=server)
 
 
 def _value(one: Opened, rate_per_s: float, demand: Demand) -> float:
-    """Return the devices or joules per request of simulated servers; infinite if they miss the targets."""
+    """Return the devices, or joules per request, that simulated servers need; infinite if they miss the targets."""
     server = one.server
     if isinstance(server, str) or not server.most_per_s:
         return math.inf

@@ -1,4 +1,4 @@
-"""Fleets of two kinds of hardware: side by side, or each at the rates that suit it."""
+"""Fleets of two kinds of hardware, which work side by side or each at the rates where it is better."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
-"""Maximum kinds of hardware that may be mixed; those with the best single-kind fleets are used."""
+"""Maximum kinds of hardware that may be mixed; kinds whose own fleets are best come first."""
 
 SAVED: Final = 0.99
-"""Maximum ratio to the best fleet of one kind for a mixture to be reported."""
+"""Largest value of a mixture, relative to the best fleet of one kind, at which the mixture is reported."""
 
 MOST_REPORTED: Final = 3
 """Maximum mixtures that are reported, best first."""
@@ -33,7 +33,7 @@ BY_THE_HOUR: Final = "by the hour"
 
 @frozen(kw_only=True)
 class MixedRow:
-    """Mixture of hardware kinds that beats each of its kinds alone."""
+    """Fleet of several kinds of hardware that beats a fleet of each kind alone."""
 
     label: str = described("devices of each kind")
     form: str = described(
@@ -53,36 +53,36 @@ class MixedRow:
 
 @frozen(kw_only=True, eq=False)
 class Part:
-    """Servers of one kind in a mixture, with their work at each rate."""
+    """Servers of one kind in a mixture, with their load at each rate."""
 
     sizing: Sizing
     servers: int
     loads: Sequence[Load]
-    """Work at each rate, highest rate first."""
+    """Load of the part at each rate, highest rate first."""
 
     @property
     def label(self) -> str:
-        """Number of devices and their hardware."""
+        """Text with the number of devices and their hardware."""
         return f"{self.device_count} {self.sizing.row.label}"
 
     @property
     def device_count(self) -> int:
-        """Devices in the mixture; those in servers that no request needs are idle."""
+        """Number of devices in the part, including idle servers."""
         return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
 
     @property
     def power_w(self) -> float:
-        """Power of the devices at the highest rate, with the rest of their modules."""
+        """Power in watts of the part at the highest rate, including the rest of the devices' modules."""
         return self.loads[0].draw(self.sizing.idle_w, self.sizing.station.module_power_w)
 
     def cost(self, demand: Demand) -> dict[str, Any]:
-        """Return the monthly figures of the part, as columns of the row of a fleet of one kind."""
+        """Return the monthly energy, carbon and cost of the part, as fields of a fleet's row."""
         owned = demand.owned.get(self.sizing.row.chip, 0)
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
 def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
-    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying.
+    """Return the fields of a mixture's row; each kind uses its cheapest way of paying.
 
     `best` is the best fleet of one kind by the objective; None if there is none.
     """
@@ -105,10 +105,10 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | Non
 
 
 def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Demand) -> list[MixedRow]:
-    """Return the mixtures that beat the best fleet of one kind, by the objective.
+    """Return the mixtures that beat the best fleet of one kind by the objective.
 
-    `sized` has the best fleet first. A server serves the same rate as it does alone, so the rates of a mixture add up
-    and each server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
+    `sized` has the best fleet first. A server serves the same rate as in a fleet of its kind, so rates add up and each
+    server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
     kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
     first = first_of_each(one.row for one in kept)[:KINDS]
@@ -139,16 +139,19 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
 
 
 def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
-    """Return the value of the objective; carbon is proportional to energy."""
+    """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
     return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
 
 
 Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
-"""Servers of two kinds: those that are filled first, and those that serve the rest."""
+"""(kind, servers) of the servers that are fully used, and (kind, servers) of those that serve the rest."""
 
 
 def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Split]:
-    """Return the full servers of one kind with the servers of the other for the rest; owned servers fill first."""
+    """Return splits of a rate between full servers of the first kind and servers of the other kind for the rest.
+
+    The full servers are as many as possible, or as many as are owned.
+    """
     each, others = first.row.server_rate_per_s, other.row.server_rate_per_s
     if not each or not others:
         return []
@@ -161,7 +164,7 @@ def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Sp
 
 
 def _guess(parts: Split, rate: float, demand: Demand) -> float:
-    """Return an estimate of a mixture by the objective: each kind's share of its own fleet's value."""
+    """Return an estimate of a mixture's value by the objective, from the values of fleets of each kind."""
     (first, count), (other, more) = parts
     full = count * (first.row.server_rate_per_s or 0.0) / rate
     total = 0.0
@@ -179,9 +182,10 @@ def _guess(parts: Split, rate: float, demand: Demand) -> float:
 
 
 def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand, best: FleetRow) -> MixedRow:
-    """Return two kinds as one fleet: the first are full, and the others share the rest.
+    """Return a fleet of two kinds: servers of the first kind are fully used, the others share the rest.
 
-    At lower rates all get fewer requests. With release, the others are given back first.
+    At lower rates all servers get fewer requests. If the demand releases devices, those of the second kind are released
+    first.
     """
     routes = [_route(parts, level.rate_per_s, levels[0].rate_per_s, releases=demand.releases) for level in levels]
     placed = [
@@ -201,7 +205,7 @@ def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand:
 
 
 def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[tuple[float, int], tuple[float, int]]:
-    """Return the requests per second and the powered servers of each kind at a rate."""
+    """Return for each kind its requests per second and its powered servers, at a total rate below `peak`."""
     (first, count), (other, more) = parts
     each, others = first.row.server_rate_per_s or 0.0, other.row.server_rate_per_s or 0.0
     if not releases:
@@ -216,7 +220,7 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
 
 
 def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
-    """Return the work of servers at each rate; each server has an equal share of the requests."""
+    """Return the load of a kind's servers at each rate; all servers get an equal share of its requests."""
     assert sizing.serve is not None
     rates = [rate / powered for rate, powered in routes if rate and powered]
     seen = iter(sizing.serve(rates) if rates else ())
@@ -236,9 +240,9 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
 
 
 def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
-    """Return the fleet that uses the best kind at each rate, if devices are released.
+    """Return the fleet that uses the best kind of hardware at each rate, if devices are released.
 
-    Empty if one kind is best at all rates, or for cost, if a kind is not rented.
+    The list is empty if one kind is best at all rates. For cost, it is also empty if a kind is not rented.
     """
     by_label = {row.label: row for row in kinds}
     rates: dict[float, list[LevelRow]] = {}
@@ -289,7 +293,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
 
 
 def _find_overhead(row: FleetRow) -> float:
-    """Return the ratio of the energy that is paid for to the energy of the devices."""
+    """Return the ratio of a fleet's billed energy to the energy of its devices; hosts and cooling add to it."""
     if not row.kwh_per_month or not row.mean_power_w:
         return 1.0
     return row.kwh_per_month * 1e3 * MONTHS / HOURS / row.mean_power_w

@@ -1,4 +1,4 @@
-"""Observed service of a candidate's devices under a batch policy: simulated, or in closed form if one exists."""
+"""Latency, utilization and power of devices that serve requests in batches, by simulation or a closed form."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_parts
 
 APART: Final = 100
-"""Number of requests, beyond the devices and the spread of arrivals, above which the distribution is geometric to
-1e-12.
+"""Requests at the devices, beyond devices and spread of arrivals, above which probabilities fall geometrically.
+
+The deviation is below 1e-12.
 """
 
 PERIODS: Final = 8
-"""Number of service times above which the distribution of the wait is exponential to 1e-12."""
+"""Wait, in service times, above which its distribution is exponential to 1e-12."""
 
 ROUNDED: Final = 1e-12
-"""Rounding error of summed probabilities."""
+"""Tolerance for the rounding error of summed probabilities."""
 
 FULL: Final = 1.0 - 1e-9
-"""Utilization above which a queue is assumed to grow without bound, because rounding hides the root of its equation."""
+"""Utilization above which a queue is assumed to grow without bound; rounding makes its equation unsolvable there."""
 
 
 def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
-    """Return the wait in seconds that this share of requests does not exceed; infinite if devices are overloaded."""
+    """Return the wait in seconds that this share of requests does not exceed; infinite if devices are overloaded.
+
+    Service times are constant, and `rate` is in requests per second.
+    """
     waits = form_waits(rate, service_s, devices)
     return math.inf if waits is None else waits.find_percentile(share)
 
@@ -48,9 +52,9 @@ class Waits:
     service_s: float
     devices: int
     decay_per_s: float
-    """Exponential decay of the tail."""
+    """Rate per second at which the probability of a longer wait decays in the tail."""
     queued: Array
-    """Probability that at most n requests wait, by n."""
+    """Probability that at most n requests wait, for n = 0, 1, 2, …."""
     log_factorials: Array
 
     @property
@@ -87,7 +91,7 @@ class Waits:
 
 
 def form_waits(rate: float, service_s: float, devices: int) -> Waits | None:
-    """Return the wait at an arrival rate in requests per second; None if the queue grows without end."""
+    """Return the distribution of the wait at `rate` requests per second; None if the queue grows without end."""
     load = rate * service_s
     if load >= FULL * devices:
         return None
@@ -104,7 +108,7 @@ def form_waits(rate: float, service_s: float, devices: int) -> Waits | None:
 
 
 def _find_root(load: float, devices: int) -> float:
-    """Return by how much the root z of load (z - 1) = devices ln z exceeds 1.
+    """Return z - 1 for the root z > 1 of load (z - 1) = devices ln z.
 
     In the tail, each further request multiplies the probability by 1 / z.
     """
@@ -121,11 +125,10 @@ def _find_root(load: float, devices: int) -> float:
 
 
 def _find_present(load: float, devices: int, ratio: float) -> Array:
-    """Return the probability of each number of requests at the devices, waiting or served.
+    """Return the probability of n requests at the devices, waiting or served, for n = 0, 1, 2, ….
 
-    After one service time, the served requests have left and a Poisson number has arrived. In the tail, each number is
-    `ratio` times as likely as the previous one. The tail is therefore a multiple of the last probability that is solved
-    for.
+    After one service time, the served requests have left and a Poisson number has arrived. In the tail, the probability
+    of each number is `ratio` times that of the previous one.
     """
     count = devices + APART + math.ceil(10.0 * math.sqrt(load))
     come = np.exp(np.arange(count) * math.log(load) - load - _log_factorials(count))
@@ -155,12 +158,12 @@ Rates: TypeAlias = "float | Sequence[float]"
 """Requests per second over all models: one rate for all candidates, or one per candidate."""
 
 TOGETHER: Final = 32
-"""Maximum devices that share a queue; larger fleets have several such queues, each with its share of the requests."""
+"""Maximum devices that share a queue; a larger fleet has several queues with equal shares of requests."""
 
 
 @frozen(kw_only=True, eq=False)
 class Candidate:
-    """Device with its service of the models, and the evaluated batch sizes."""
+    """Device type with its times and energies of batches of the models, and the evaluated batch sizes."""
 
     service: Service
     batches: tuple[int, ...]
@@ -172,7 +175,7 @@ def form_candidate(
     latency_s: Sequence[Sequence[float]],
     energy_j: Sequence[Sequence[float]],
 ) -> Candidate:
-    """Return a candidate from each model's times and energy at these batches, interpolated linearly between them."""
+    """Return a candidate from times and energies of each model at some batch sizes; other sizes are interpolated."""
     every = np.arange(batches[-1] + 1)
     hold, latency, energy = (
         np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
@@ -193,7 +196,7 @@ class Sized:
     """Latency that the target share of the slowest model's requests does not exceed, in seconds."""
     busy_fraction: float
     batch_w: float
-    """Watts of batches, summed over all devices."""
+    """Average watts of energy spent on batches, summed over all devices."""
     batch_mean: float
 
 
@@ -203,7 +206,7 @@ class Promise:
 
     latency_s: float
     models: tuple[float, ...] = (1.0,)
-    """Share of each model in the requests."""
+    """Share of the requests that each model gets."""
     share: float = 0.99
     variation: float = 0.0
     """Coefficient of variation of a batch's time."""
@@ -211,28 +214,28 @@ class Promise:
 
 @frozen(kw_only=True)
 class Option:
-    """Batch policy of a candidate."""
+    """Batch size and maximum wait with which a candidate serves requests."""
 
     candidate: int
     """Index of the candidate."""
     batch: int
     wait_s: float = 0.0
-    """Maximum seconds that the first request of a batch waits for others."""
+    """Maximum seconds that the first request of a batch waits for the batch to fill."""
 
 
 Tried: TypeAlias = tuple[Option, int]
-"""Option and its number of devices."""
+"""Option with a number of devices at which it is tried."""
 
 
 @frozen(kw_only=True, eq=False)
 class Seen:
-    """Devices of one option that meet the target or miss it, by simulation or by a closed form."""
+    """Simulated or computed result of some devices under one batch policy, and whether they meet the target."""
 
     option: Option
     devices: int
     is_kept: bool
     batch_w: float
-    """Watts of batches, summed over all devices; NaN unless it was requested."""
+    """Average watts of energy spent on batches, summed over all devices; NaN unless it was requested."""
 
 
 def scale(candidate: Candidate, factor: float) -> Candidate:
@@ -261,7 +264,10 @@ def observe(
 def size_options(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
 ) -> list[Sized]:
-    """Return the service of each option's devices at these rates, with latencies, which are slow to compute."""
+    """Return the latencies, utilization and power of each option's devices at these rates.
+
+    Latencies make this slower than `observe`.
+    """
     found: dict[int, Sized] = {}
     for places, queues in _form_queues(candidates, tried, rates, promise):
         found |= zip(places, queues.size(promise), strict=True)
@@ -271,7 +277,7 @@ def size_options(
 def _form_queues(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
 ) -> Iterator[tuple[Sequence[int], _Closed | _Simulated]]:
-    """Yield the queues of the options with their indices: closed forms one at a time, simulations in groups."""
+    """Yield (indices of options, their queues): one option per closed form, several per simulation."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
     for place in itertools.compress(range(len(tried)), are_closed):
@@ -296,7 +302,7 @@ def is_closed(option: Option, promise: Promise) -> bool:
 
 @frozen(kw_only=True, eq=False)
 class _Closed:
-    """Closed form of devices that serve single requests."""
+    """Devices that serve single requests, whose waits have a closed form."""
 
     service: Service
     option: Option
@@ -317,7 +323,7 @@ class _Closed:
 
     @property
     def batch_w(self) -> list[float]:
-        """Watts of batches, summed over all devices."""
+        """Average watts of energy spent on batches, summed over all devices."""
         return [self.rate * self._take("energy_j") / max(self._load, 1.0)]
 
     def find_kept(self, promise: Promise) -> list[bool]:
@@ -327,7 +333,7 @@ class _Closed:
         return [share >= promise.share - ROUNDED]
 
     def size(self, promise: Promise) -> list[Sized]:
-        """Return the service with its latencies."""
+        """Return the devices' latencies, utilization and power."""
         half_s, most_s = (
             self._take("latency_s") + (math.inf if self._waits is None else self._waits.find_percentile(share))
             for share in (0.5, promise.share)
@@ -337,14 +343,14 @@ class _Closed:
 
 @frozen(kw_only=True, eq=False)
 class _Simulated:
-    """Simulated devices of some options."""
+    """Several options whose devices are simulated together."""
 
     tried: Sequence[Tried]
     observed: Observed
 
     @cached_property
     def batch_w(self) -> list[float]:
-        """Watts of batches of each option, summed over all devices."""
+        """Average watts of energy spent on batches of each option, summed over its devices."""
         devices = np.array([devices for _, devices in self.tried])
         watts: list[float] = (self.observed.energy_w * devices / np.minimum(devices, TOGETHER)).tolist()
         return watts
@@ -355,7 +361,7 @@ class _Simulated:
         return kept
 
     def size(self, promise: Promise) -> list[Sized]:
-        """Return the service of each option's devices with its latencies."""
+        """Return the latencies, utilization and power of each option's devices."""
         found = []
         for place, one in enumerate(self.tried):
             half_s, most_s = map(max, zip(*self.observed.percentiles(place, (0.5, promise.share)), strict=True))
@@ -383,7 +389,7 @@ def _form_sized(
 def _simulate(
     candidates: Sequence[Candidate], tried: Sequence[Tried], each: Array, promise: Promise
 ) -> Iterator[tuple[list[int], Observed]]:
-    """Yield the simulated devices of some options at a time, with their indices."""
+    """Yield the indices of some options and their simulated devices, a group at a time."""
     devices = np.array([count for _, count in tried])
     shared = np.minimum(devices, TOGETHER)
     places = [option.candidate for option, _ in tried]
@@ -400,6 +406,6 @@ def _simulate(
 
 
 def spread_rates(rates: Rates, promise: Promise, count: int) -> Array:
-    """Return the rates per candidate and model."""
+    """Return requests per second as candidate x model, by the models' shares."""
     each: Array = np.broadcast_to(rates, count)[:, None] * np.array(promise.models)
     return each

@@ -30,17 +30,16 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import Throughput, Work
 
 TRIED: Final = 12
-"""Maximum pairs that are simulated, those with the lowest bounds first."""
+"""Maximum pairs that are simulated; pairs with the lowest bounds come first."""
 
 MOST_REPORTED: Final = 3
-"""Maximum pairs that are reported."""
+"""Maximum pairs that are reported, best first."""
 
 CELL: Final = 6
-"""Maximum servers of a pool that are simulated together; larger pools have several cells, each with its share of the
-requests."""
+"""Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
 
 ROUNDS: Final = 16
-"""Maximum combinations of server counts that are tried per pair."""
+"""Maximum combinations of server counts that are tried for a pair."""
 
 GOOD: Final = 2.0
 """Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
@@ -48,7 +47,7 @@ GOOD: Final = 2.0
 
 @frozen(kw_only=True)
 class PairRow:
-    """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
+    """Separate pools of servers for a language model: one pool reads prompts, the other generates answers."""
 
     label: str = described("devices for prefill > devices for decode")
     precision: str = described("precision of both")
@@ -72,7 +71,7 @@ class PairRow:
 
 @frozen(kw_only=True, eq=False)
 class _Kind:
-    """Server that may join either pool."""
+    """Kind of server that may form the prompt pool or the answer pool."""
 
     server: Server
     sizing: Sizing
@@ -86,8 +85,8 @@ class _Kind:
         return self.sizing.row.label
 
     def value(self, throughput: Throughput, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
-        """Return a lower bound of the monthly objective of enough servers with this throughput; None if a price is not
-        known.
+        """Return a lower bound of the objective per month, for enough servers with this throughput; None without a
+        price.
         """
         row, station = self.sizing.row, self.sizing.station
         if demand.objective != "cost":
@@ -116,11 +115,14 @@ def pair_servers(
     *,
     takes_all: bool,
 ) -> list[PairRow]:
-    """Return the pairs of kinds that meet the targets, the best by the objective first.
+    """Return the pairs of kinds that meet the targets, best first by the objective.
 
-    `best` is the best fleet of one kind by the objective. Pairs with a higher lower bound are not tried, except
-    the nearest. Devices are all powered at every rate.
+    `best` is the best fleet of one kind. A pair is not tried if its lower bound is worse than the best fleet so far,
+    except the first pair. Devices are all powered at every rate. There is no pair for one output token, because the
+    second pool would do nothing.
     """
+    if question.serving.output < 2:
+        return []
     least_alone = None if best is None else _value(best, demand)
     kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
     bounds = []
@@ -150,12 +152,12 @@ def pair_servers(
 
 
 def _value(row: FleetRow | PairRow, demand: Demand) -> float | None:
-    """Return the value of the objective; carbon is proportional to energy."""
+    """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
     return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
-    """Return a server with its throughputs of prompts and of answers within the targets."""
+    """Return a kind of server with its throughput of prompts alone and of answers alone."""
     rates = server.rates
     return _Kind(
         server=server, sizing=sizing, prompts=rates.prompts if rates else None, answers=rates.answers if rates else None
@@ -171,7 +173,7 @@ def _place(
     demand: Demand,
     best: FleetRow | None,
 ) -> PairRow | None:
-    """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
+    """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
     from joulemap.wing.llm.capacity.pool import measure_handover
 
     rate = levels[0].rate_per_s
@@ -218,7 +220,7 @@ def _place(
 
 
 def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
-    """Return the load of a pool's servers, divided into equal cells."""
+    """Return the load of a pool at a rate; `work` is the work of one of its equal cells."""
     working = servers * kind.sizing.row.server_device_count
     devices = demand.round_up(working)
     if not level.rate_per_s:
@@ -231,9 +233,9 @@ def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, 
 def _size(
     kinds: tuple[_Kind, _Kind], rates: tuple[float, float], rate: float, handover_s: float, demand: Demand
 ) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
-    """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs.
+    """Return the servers of each kind, their service, and the work of each pool, if the targets are met.
 
-    Return None after `ROUNDS` combinations that miss them.
+    Servers are added to the pool that misses its target. The result is None after `ROUNDS` combinations that miss.
     """
     counts = [max(1, math.ceil(rate / each)) for each in rates]
     for _ in range(ROUNDS):
@@ -256,7 +258,7 @@ def _size(
 def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
-    """Return how pools serve requests at a rate, and the work of each pool."""
+    """Return the service of two pools with these numbers of servers at a rate, and the work of each pool."""
     from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 
     first, second = (

@@ -25,31 +25,31 @@ Array: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 WARM_UP: Final = 0.2
-"""Share of the batches, at the start, that is not counted because they find the devices idle."""
+"""Share of batches at the start of a simulation that do not count, because devices begin idle."""
 
 SEEDS: Final = 8
-"""Simulations of a pool, each with its own requests."""
+"""Number of simulations per pool; each uses different random requests."""
 
 BATCHES: Final = 500
-"""Minimum batches per seed that a pool is simulated for."""
+"""Minimum batches in each simulation of a pool."""
 
 ROUNDS: Final = 20
-"""Minimum batches per device."""
+"""Minimum batches per device in a simulation."""
 
 QUEUED: Final = 4800
 """Minimum requests per seed; queues of devices at 95 % utilization settle in about 400 of them."""
 
 MOST_BATCHES: Final = 3000
-"""Maximum batches per seed for pools with long queues or with a model that has few of the requests."""
+"""Maximum batches per seed that long queues or rarely requested models may add."""
 
 MOST_STEPPED: Final = 2**22
-"""Maximum batches of all rows that are simulated together; more use memory without a speedup."""
+"""Maximum batches of all rows that are simulated together; more take memory without a speedup."""
 
 MOST_CELLS: Final = 2**19
-"""Maximum batches of all rows that are processed together; more use memory without a speedup."""
+"""Maximum batches of all rows that are summed up together; more take memory without a speedup."""
 
 MOST_DRAWN: Final = 2**18
-"""Maximum requests drawn per model and seed."""
+"""Maximum random requests per model and seed."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -59,7 +59,7 @@ class Service:
     hold_s: Array
     """Seconds that the batch occupies the device."""
     latency_s: Array
-    """Seconds from the batch's start to its answers; longer than the hold if batches overlap."""
+    """Seconds from a batch's start to its results; longer than `hold_s` if batches overlap on the device."""
     energy_j: Array
 
 
@@ -68,17 +68,17 @@ class Pools:
     """Pools of identical devices, one per row."""
 
     service: Counts
-    """Index of each pool's service."""
+    """Index of each pool's service in the list of services."""
     rates: Array
     """Requests per second [pool, model]."""
     devices: Counts
     batch: Counts
-    """Maximum requests of a batch."""
+    """Maximum number of requests in a batch of each pool."""
     wait_s: Array
-    """Maximum seconds that the first request of a batch waits for others while a device is free."""
+    """Maximum seconds that a batch's first request waits for the batch to fill while a device is free."""
 
     def take(self, rows: Counts) -> Pools:
-        """Return these rows in this order."""
+        """Return the pools of these rows, in this order."""
         return Pools(**{one.name: getattr(self, one.name)[rows] for one in attrs.fields(Pools)})
 
 
@@ -104,9 +104,10 @@ def simulate_pools(
 def simulate_parts(
     services: list[Service], pools: Pools, *, variation: float = 0.0
 ) -> Iterator[tuple[list[int], Observed]]:
-    """Yield the service of some pools at a time, as `simulate_pools` does, with their indices, so that memory is freed.
+    """Yield the indices of some pools and their simulated service, a part at a time, which limits memory.
 
-    Single devices come first, because every pool of a part takes the time of the most devices.
+    Results are those of `simulate_pools`. Pools of one device come first, because the largest pool of a part determines
+    the time of all.
     """
     lengths = _count_batches(pools)
     requests, tables = _Requests(pools, lengths, SEEDS, variation, 0), _Tables(services)
@@ -118,7 +119,7 @@ def simulate_parts(
 
 
 def _observe(tables: _Tables, requests: _Requests, pools: Pools, lengths: Counts) -> Observed:
-    """Return the simulated service of the pools, each for its number of batches."""
+    """Return the simulated service of the pools; `lengths` is the number of batches of each."""
     order = np.argsort(-lengths, kind="stable")  # pools that are simulated longest come first
     rows = pools.take(np.repeat(order, requests.seeds))
     run = _Run(tables, requests, rows, np.repeat(lengths[order], requests.seeds))
@@ -127,7 +128,7 @@ def _observe(tables: _Tables, requests: _Requests, pools: Pools, lengths: Counts
 
 
 def _count_batches(pools: Pools) -> Counts:
-    """Return the batches that each pool needs for accuracy; a model with few of the requests needs more."""
+    """Return the number of batches that each pool needs for accuracy; rarely requested models need more."""
     rare = np.minimum(0.5 * pools.rates.sum(axis=1) / pools.rates.min(axis=1), 4.0)
     wanted = np.maximum(np.minimum(QUEUED // pools.batch, MOST_BATCHES), np.maximum(ROUNDS * pools.devices, BATCHES))
     most = np.minimum(np.maximum(MOST_DRAWN // pools.batch, 1), np.maximum(wanted, MOST_BATCHES))
@@ -137,22 +138,22 @@ def _count_batches(pools: Pools) -> Counts:
 
 @frozen(kw_only=True, eq=False)
 class _Steps:
-    """Batches of the rows simulated between two steps [step, row]: one batch per row and step."""
+    """Simulated batches [step, row]: each row starts one batch per step."""
 
     start_s: Array
     place: NDArray[np.int32]
-    """Position of each batch's first request on the line of arrivals."""
+    """Index of each batch's first request in the array of all arrivals."""
     kind: NDArray[np.int32]
-    """Index of each batch in the tables of its service."""
+    """Index of each batch in the flat tables of times and energy."""
 
     @classmethod
     def empty(cls, steps: int, rows: int) -> _Steps:
-        """Return uninitialized arrays."""
+        """Return arrays of this size without content."""
         shape = steps, rows
         return cls(start_s=np.empty(shape), place=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
 
     def take(self, rows: slice) -> _Steps:
-        """Return the batches of some rows."""
+        """Return the batches of these rows."""
         return _Steps(start_s=self.start_s[:, rows], place=self.place[:, rows], kind=self.kind[:, rows])
 
 
@@ -168,7 +169,7 @@ class _Tables:
 
 
 class _Requests:
-    """Arrivals of all models and seeds, and factors of batch times, that the pools share."""
+    """Random arrivals of all models and seeds, and random factors of batch times; all pools share them."""
 
     def __init__(self, pools: Pools, lengths: Counts, seeds: int, variation: float, draw: int) -> None:
         self.models, self.seeds, self.varies = pools.rates.shape[1], seeds, variation > 0.0
@@ -182,7 +183,7 @@ class _Requests:
 
 
 class _Run:
-    """State of all pools; rows with the longest simulations come first."""
+    """State of all simulated rows, a pool and a seed each; rows with the longest simulations come first."""
 
     def __init__(self, tables: _Tables, requests: _Requests, rows: Pools, lengths: Counts) -> None:
         total, seeds = len(lengths), requests.seeds
@@ -201,11 +202,11 @@ class _Run:
         self.waits = bool(rows.wait_s.any())
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
         self.spot = self.lines * requests.count
-        """Next request of each model and row, on the line of arrivals."""
+        """Index of the next request of each model and row in the array of all arrivals."""
         self.parts: list[_Steps] = []
 
     def step_all(self) -> None:
-        """Start the batches of all pools, one step of all pools at a time."""
+        """Simulate all batches; each step starts one batch in each row."""
         step = self._step_one if self.models == 1 else self._step_any
         start = 0
         for end in np.unique(self.lengths).tolist():
@@ -217,8 +218,9 @@ class _Run:
             start = end
 
     def _find_ready(self, spot: Counts, gap: Array, some: int) -> Array:
-        """Return when a batch of each model may start: its first request has arrived, and it is full or its wait is
-        over.
+        """Return the earliest start of a batch of each model [model, row].
+
+        Its first request must have arrived, and the batch must be full or its maximum wait over.
         """
         heads: Array = self.arrivals.take(spot)
         heads *= gap
@@ -228,7 +230,10 @@ class _Run:
         return np.minimum(full, heads + self.rows.wait_s[:some])
 
     def _find_server(self, some: int) -> tuple[Counts | None, Array]:
-        """Return the index of the device that is free first, None for single devices, and when it is free."""
+        """Return for each row the index of the device that is free first, and the time when it is free.
+
+        The index is None if all pools have one device.
+        """
         if self.free.shape[1] == 1:
             return None, self.free[:some, 0]
         server: Counts = self.free[:some].argmin(axis=1)
@@ -236,7 +241,7 @@ class _Run:
         return server, self.free.reshape(-1).take(server)
 
     def _step_one(self, number: int, some: int, found: _Steps, row: int) -> None:
-        """Start a batch in each pool of one model."""
+        """Start a batch in each row, for pools of a single model."""
         spot, gap = self.spot[0, :some], self.gaps[0, :some]
         server, free = self._find_server(some)
         start = found.start_s[row]
@@ -247,7 +252,7 @@ class _Run:
         self._serve(number, some, spot, until, server, found, row)
 
     def _step_any(self, number: int, some: int, found: _Steps, row: int) -> None:
-        """Start a batch in each pool, from the model whose requests have waited longest."""
+        """Start a batch in each row, for several models; the model with the oldest waiting request comes first."""
         at, spot, gap = self.at[:some], self.spot[:, :some], self.gaps[:, :some]
         server, free = self._find_server(some)
         heads: Array = self.arrivals.take(spot) * gap
@@ -271,7 +276,9 @@ class _Run:
         row: int,
         table: Counts | None = None,
     ) -> Counts:
-        """Record batches of the requests that wait until a time; return the number of requests in each."""
+        """Record a batch in each row with the requests that have arrived until a time; return the number of requests in
+        each.
+        """
         found.place[row] = spot
         taken = self._count_taken(spot, until, self.rows.batch[:some])
         if table is None:
@@ -291,10 +298,10 @@ class _Run:
         return taken
 
     def _count_taken(self, spot: Counts, until: Array, batch: Counts) -> Counts:
-        """Return how many requests, from the next one on, have arrived until a time: at least one, at most a batch.
+        """Return for each row the number of requests from `spot` on that have arrived until a time.
 
-        Most batches have one request or are full. These cases are tested first, because a search among arrivals costs
-        more.
+        It is at least one and at most a full batch. These two cases are tested first, because they are common and a
+        search among arrivals costs more.
         """
         taken = self.ones[: len(spot)].copy()
         several = (self.second.take(spot) <= until).nonzero()[0]
@@ -308,7 +315,7 @@ class _Run:
         return taken
 
     def read(self, rows: slice) -> _Steps:
-        """Return the counted batches of rows of one length: those after the warm-up."""
+        """Return the batches of rows with equally long simulations, without the warm-up."""
         length = int(self.lengths[rows.start])
         parts, step = [], 0
         for part in self.parts:
@@ -322,7 +329,7 @@ class _Run:
         return _Steps(start_s=start_s, place=place, kind=kind)
 
     def read_factors(self, rows: slice) -> Array | float:
-        """Return the factors that multiply the times of the counted batches."""
+        """Return the random factors of the batch times, without the warm-up."""
         if not self.varies:
             return 1.0
         length = int(self.lengths[rows.start])
@@ -330,7 +337,7 @@ class _Run:
         return factors
 
     def find_answered(self, steps: _Steps, rows: slice) -> Array:
-        """Return the times at which batches are answered."""
+        """Return the time at which each batch ends."""
         answered: Array = steps.start_s + self.latency.take(steps.kind)
         if self.varies:
             answered += self.hold.take(steps.kind) * (self.read_factors(rows) - 1.0)
@@ -343,10 +350,10 @@ class Observed:
     def __init__(self, run: _Run, order: Counts, seeds: int) -> None:
         self.run, self.seeds = run, seeds
         self.order = order
-        """Pool index of each group of the run's rows."""
+        """Pool index of each group of rows; a group has one row per seed."""
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Yield the groups and rows of pools with equally long simulations, a block at a time."""
+        """Yield (slice of groups, slice of rows) of pools with equally long simulations, a block at a time."""
         lengths = self.run.lengths[:: self.seeds]
         for length in np.unique(lengths)[::-1].tolist():
             (groups,) = np.nonzero(lengths == length)
@@ -362,7 +369,7 @@ class Observed:
 
     @cached_property
     def _sums(self) -> tuple[Array, Array, Array, Array]:
-        """Counted requests, counted batches, device seconds and joules of each pool."""
+        """Number of requests and batches after the warm-up, and busy seconds and joules, of each pool."""
         sums = np.empty((4, len(self.order)))
         for groups, rows in self._blocks():
             steps, factors = self.run.read(rows), self.run.read_factors(rows)
@@ -375,15 +382,16 @@ class Observed:
         return sums[0], sums[1], sums[2], sums[3]
 
     def _pick(self, values: Array | Counts) -> Array:
-        """Return one value per pool from a column of the run's rows."""
+        """Return one value per pool, in the order of the pools, from one value per row."""
         found = np.empty(len(self.order))
         found[self.order] = values[:: self.seeds]
         return found
 
     @cached_property
     def _span_s(self) -> Array:
-        """Seconds in which the served requests arrive, not up to the last answer, because later requests fill that
-        time.
+        """Seconds over which each pool's rates are averaged: the time in which its served requests arrive.
+
+        The wait for the last answer does not count, because later requests would fill it.
         """
         rows, (served, _, busy_s, _) = self.run.rows, self._sums
         rates, devices = self._pick(rows.rates.sum(axis=1)), self._pick(rows.devices)
@@ -391,28 +399,28 @@ class Observed:
 
     @cached_property
     def busy_fraction(self) -> Array:
-        """Share of the devices' time with a batch running."""
+        """Fraction of the devices' time in which a batch runs."""
         return self._sums[2] / (self._span_s * self._pick(self.run.rows.devices))
 
     @cached_property
     def energy_w(self) -> Array:
-        """Watts of batches, summed over all devices of the pool."""
+        """Average watts of energy spent on batches, summed over the pool's devices."""
         return self._sums[3] / self._span_s
 
     @cached_property
     def batch_mean(self) -> Array:
-        """Mean requests per batch."""
+        """Mean number of requests per batch of each pool."""
         return self._sums[0] / self._sums[1]
 
     def count_late(self, within_s: float) -> Array:
-        """Return the share of each model's requests that take longer [pool, model]; 0 for a model without requests."""
+        """Return the share of requests slower than `within_s` seconds [pool, model]; 0 for models without requests."""
         found = np.zeros((len(self.order), self.run.models))
         for groups, rows in self._blocks():
             found[self.order[groups]] = self._count_late(within_s, rows)
         return found
 
     def _count_late(self, within_s: float, rows: slice) -> Array:
-        """Return the late shares of one block."""
+        """Return the share of late requests for the pools of one block."""
         run, steps = self.run, self.run.read(rows)
         kind, place = steps.kind, steps.place
         taken = kind % run.width
@@ -445,7 +453,7 @@ class Observed:
         return latencies
 
     def percentiles(self, pool: int, shares: Sequence[float]) -> list[list[float]]:
-        """Return the latency percentiles of each model at these shares, excluding models without requests."""
+        """Return for each model its latencies in seconds at these shares; models without requests are omitted."""
         found = []
         for model in range(self.run.models):
             latencies = self.latencies(pool, model)
@@ -462,10 +470,10 @@ def _pad(table: Array, width: int) -> Array:
 
 
 def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:
-    """Return the gaps between requests, with mean 1 [model and seed, request].
+    """Return random gaps between requests, with mean 1 [model and seed, request].
 
-    Each line has a generator, so its numbers are the same however many the longest pool needs. Seeds come in pairs: one
-    has long gaps where the other has short ones, which removes as much noise from percentiles as twice the seeds.
+    Each line has its own generator, so a longer simulation begins with the same numbers. Seeds come in pairs: one has
+    long gaps where the other has short ones, which removes as much noise from percentiles as twice the seeds.
     """
     odds = np.empty((models, seeds, count))
     for model, seed in np.ndindex(models, seeds):
@@ -476,7 +484,7 @@ def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:
 
 
 def _draw_factors(variation: float, seeds: int, count: int, draw: int) -> Array:
-    """Return the factors of batch times, with mean 1 [seed, batch]."""
+    """Return random factors of batch times, with mean 1 [seed, batch]."""
     if variation == 0.0:
         return np.ones((seeds, 1))
     shape = 1.0 / variation**2

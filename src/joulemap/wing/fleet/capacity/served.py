@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
 
-SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
+SLOW: Final = Template("p99 TTFT is {first_token_s:s}[ and p99 TPOT {between_s:s}] even at almost no load")
 
 NEAR: Final = 1.06
-"""Ratio of a missed rate to a met rate of a server at which the search stops."""
+"""Ratio of the lowest missed to the highest met rate of a server at which the search stops."""
 
 LEAST: Final = 1e-4
-"""Share of the highest rate tried; a server that misses its targets at this share is assumed to miss them always."""
+"""Share of the highest rate tried below which no rate is tried; a server that misses its targets there cannot serve."""
 
 GUESSED: Final = 0.8
-"""Fraction of the rate without queueing at which the search for a server's rate starts."""
+"""Share of the capacity without queues at which the search for a server's rate starts."""
 
 STEP: Final = 1.25
 """Ratio of the first two rates tried. Each next ratio is the square of the previous one, until both a met and a missed
 rate are found."""
 
 MOST_STEP: Final = 4.0
-"""Maximum ratio of two consecutive rates."""
+"""Maximum ratio of two consecutive rates that are tried."""
 
 MORE: Final = 16
-"""Current servers per server that is added in one step, while a p99 exceeds its target."""
+"""Servers divided by this number are added per step, at least one, while a p99 exceeds its target."""
 
 MOST_ADDED: Final = 1.5
-"""Maximum ratio of the final number of servers to the number that the search for a rate gives."""
+"""Maximum factor by which steps may increase the number of servers over the estimate from a server's capacity."""
 
 
 @frozen(kw_only=True, eq=False)
 class Server:
-    """One server under any request rate; the times of its passes are tabulated once."""
+    """Server of a language model, with tabulated times of its passes, from which it is simulated at any rate."""
 
     case: Case
     requests: Requests
@@ -62,9 +62,9 @@ class Server:
     limits: Limits
     demand: Demand
     rates: SaturatedRates | None
-    """Saturated rates for prefill alone and for decode alone; None if the passes cannot be evaluated."""
+    """Saturated rates of prefill alone and of decode alone; None if the passes cannot be evaluated."""
     slower: float = 1.0
-    """Ratio of assumed to predicted pass times."""
+    """Assumed factor on predicted pass times, such as an end of their interval; 1 for the prediction."""
     most_per_s: float = 0.0
     """Highest tried rate at which the server meets its targets; 0 for none."""
 
@@ -74,24 +74,24 @@ class Server:
         return min(self.limits.sequences, self.case.most)
 
     def serve(self, rate_per_s: float) -> Served:
-        """Return the service at a rate, with predicted pass times: callers multiply its times by `slower`."""
+        """Return the service at a rate, with predicted pass times; callers multiply its times by `slower`."""
         from joulemap.wing.llm.serving.single import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
     def count(self, rate_per_s: float) -> int:
-        """Return the number of servers that a rate needs, in whole nodes."""
+        """Return the number of servers that a rate needs, rounded up to whole nodes."""
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
     def guess(self, rate_per_s: float) -> float:
-        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if these are unknown."""
+        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if none are known."""
         rates = self.rates
         if rates is None or rates.prompts is None or rates.answers is None:
             return rate_per_s
         return GUESSED / (1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s)
 
     def take(self, rate_per_s: float) -> float:
-        """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
+        """Return the highest ratio of a p99 to its target at a rate; infinite if the queue grows without end."""
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
@@ -132,7 +132,7 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
 def open_server(
     question: Question, case: Case, rates: SaturatedRates | None, levels: Sequence[Level], demand: Demand
 ) -> Server | str:
-    """Return the server of a case with its capacity, or why it cannot serve a request."""
+    """Return the server of a case with its capacity, or the reason why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.wing.llm.serving.draft import guess
     from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
@@ -163,7 +163,7 @@ def open_server(
 def size_servers(
     servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
 ) -> list[Sizing]:
-    """Return a row for each case and its station: the servers that meet the targets, or why none do."""
+    """Return for each case the fleet of servers that meets the targets, or a row with the reason why none does."""
     rows = []
     for server, case, station in zip(servers, cases, stations, strict=True):
         try:
@@ -178,12 +178,15 @@ def size_servers(
 
 
 def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
-    """Return the fleet of servers that share the requests evenly, or a refusal if a single server is too slow."""
+    """Return a fleet whose servers share the requests evenly, or a refusal if one server misses its targets at any
+    rate.
+    """
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
-        reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
+        between_s = alone.token_time.p99 if alone.has_gaps else None
+        reason = SLOW(first_token_s=alone.first_token.p99, between_s=between_s)
         late = make_late(station, reason, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count, served = _add_servers(server, peak)
@@ -196,7 +199,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         demand,
         loads,
         devices=count * world,
-        idle_w=server.table.idle_w / world,
+        idle_w=server.table.resting_w / world,
         power_w=served.power_w * count,
         grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
         carried=rate * count / peak,
@@ -209,7 +212,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         p50_latency_s=served.latency.p50,
         p99_latency_s=served.latency.p99,
         first_token_p99_s=served.first_token.p99,
-        between_p99_s=served.token_time.p99,
+        between_p99_s=served.token_time.p99 if served.has_gaps else None,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
         busy_fraction=served.window.busy_fraction,
@@ -224,9 +227,9 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
 
 
 def _add_servers(server: Server, peak: float) -> tuple[int, Served]:
-    """Return the servers that meet the targets at the highest rate, and their service.
+    """Return the number of servers that meet the targets at the highest rate, and their service.
 
-    Requests are drawn anew at each rate, so that a p99 near its target may exceed it at a slightly lower rate.
+    Random requests differ at each rate, so a p99 near its target may exceed it at a slightly lower rate.
     """
     count = server.count(peak)
     most = math.ceil(MOST_ADDED * count) + 1
@@ -238,7 +241,10 @@ def _add_servers(server: Server, peak: float) -> tuple[int, Served]:
 
 
 def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:
-    """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
+    """Return a row for each quantity with a target at several rates near the highest.
+
+    Times are None where the queue grows without end.
+    """
     rows, demand = [], server.demand
     for load in LOADS:
         served = server.serve(load * peak / count)
@@ -259,7 +265,7 @@ def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow
 
 
 def _fill_nodes(count: int, world: int, demand: Demand) -> int:
-    """Return the number of servers that fit in the nodes of `count` servers."""
+    """Return the number of servers after rounding up to whole nodes; `world` is the devices of a server."""
     return max(count, demand.round_up(count * world) // world)
 
 
@@ -273,13 +279,19 @@ def _name(case: Case) -> dict[str, Any]:
 
 
 def _count(server: Server, peak: float, rate: float) -> int | None:
-    """Return the number of servers needed; None if no number meets the targets."""
+    """Return the number of servers needed for the rate `peak`; None if no number meets the targets.
+
+    `rate` is the estimate with which the search for a server's capacity starts.
+    """
     found = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
     return math.ceil(peak / found) if found else None
 
 
 def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
-    """Return the load of the servers at a rate; servers that it does not need may be released."""
+    """Return the load of `count` servers at a rate; with release, only as many as the rate needs are powered.
+
+    `rate` is the capacity of one server.
+    """
     world = server.case.world
     powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
@@ -294,5 +306,5 @@ def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
 
 
 def _split_work(served: Served) -> tuple[float, float]:
-    """Return the busy fraction of a server, and the watts of its work."""
+    """Return the busy fraction of a server, and the watts that it draws for work."""
     return served.window.busy_fraction, served.window.busy_w

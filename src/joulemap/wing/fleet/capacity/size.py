@@ -26,27 +26,26 @@ from joulemap.wing.fleet.capacity.queue import Array
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
 FULLEST: Final = 0.95
-"""Maximum utilization at full batches; closer to 1, queues grow for longer than a simulation covers."""
+"""Maximum utilization at full batches; above it, queues grow for longer than a simulation lasts."""
 
 STEPS: Final = ((1.0, 1.15, 1.35), (1.7, 2.4, 4.0))
-"""Groups of multiples of the devices that full batches need. They are tried first, each group at once."""
+"""Multiples of the devices that full batches need; each group of them is tried at once."""
 
 NEAR: Final = 1.01
-"""Ratio of two numbers of devices below which simulation does not distinguish them further."""
+"""Ratio of two numbers of devices below which simulations do not search further."""
 
 WAITS: Final = (0.25, 0.5, 0.75)
-"""Maximum waits for other requests that are tried, as shares of the target minus the latency of a full batch."""
-
-ROOMS: Final = (1.0, 2.0)
-"""Ratios of the target latency to a batch's latency; at each, the largest batch within the target may wait to be
-filled.
+"""Maximum waits of a batch's first request that are tried, as shares of the target minus the latency of a full batch.
 """
 
+ROOMS: Final = (1.0, 2.0)
+"""Minimum ratios of the target to a batch's latency; for each, the largest such batch is tried with a wait."""
+
 EQUAL: Final = 1.01
-"""Ratio of the energies of two batch sizes below which simulations do not distinguish them."""
+"""Ratio of two powers up to which batch sizes count as equal, because simulations do not distinguish them."""
 
 CLOSE: Final = 0.02
-"""Difference of the logarithms of a met and a missed rate below which the search stops."""
+"""Difference of the logarithms of a met and a missed rate at which the search stops."""
 
 
 def size_fleets(
@@ -55,9 +54,9 @@ def size_fleets(
     """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
     All evaluated batch sizes within the target are tried, because requests also wait for the batch before them. The
-    option with the fewest devices is chosen, then the one with the least energy; of batch sizes with equal energy, the
-    largest has the most capacity. If `kinds` names a kind of each candidate, the result is None for all but the best
-    candidate of a kind.
+    option with the fewest devices is chosen, then the one with the least energy. Of batch sizes with equal energy, the
+    largest is chosen, for its capacity. If `kinds` names a kind of each candidate, the result is None for all but the
+    best candidate of a kind.
     """
     found: dict[int, list[Seen]] = {}
     kinds = kinds or _name(candidates)
@@ -73,12 +72,12 @@ def size_fleets(
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
-    """Return a distinct kind for each candidate, so that none competes with another."""
+    """Return a different kind for each candidate, so that candidates do not compete with each other."""
     return [str(place) for place in range(len(candidates))]
 
 
 def _choose(found: Sequence[Seen]) -> Seen:
-    """Return the option with the fewest devices, then less energy, then the largest batch."""
+    """Return the option with the fewest devices; of equal ones, that with less energy, then the largest batch."""
     fewest = min(one.devices for one in found)
     some = [one for one in found if one.devices == fewest]
     least_w = min(one.batch_w for one in some)
@@ -86,7 +85,7 @@ def _choose(found: Sequence[Seen]) -> Seen:
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
-    """Return each candidate's number of devices as in `size_fleets`; None if no number meets the target."""
+    """Return the number of devices of each candidate, as in `size_fleets`; None if no number meets the target."""
     found: dict[int, int] = {}
     for option, seen in _fit(candidates, rates, promise, _name(candidates), is_counted=True).items():
         found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
@@ -94,9 +93,9 @@ def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promis
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return each fleet with the batch wait that uses least energy at the same number of devices within the target.
+    """Return each fleet with the maximum wait per batch that saves most energy at the same number of devices.
 
-    A fleet is unchanged if no wait saves energy.
+    The target is still met. A fleet is unchanged if no wait saves energy.
     """
     options = []
     for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
@@ -116,13 +115,13 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
 
 
 def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int]:
-    """Return the batch sizes that may wait to be filled: the fleet's, and the largest ones within the target."""
+    """Return the batch sizes that are tried with a wait: the fleet's size, and the largest ones of `ROOMS`."""
     largest = (_list_batches(candidate, promise, room)[-1:] for room in ROOMS)
     return list(dict.fromkeys((batch, *itertools.chain.from_iterable(largest))))
 
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return the service of fleets at rates other than those that they were sized for."""
+    """Return the latency, utilization and power of fleets at other rates than their design rates."""
     return size_options(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)
 
 
@@ -135,8 +134,8 @@ def find_rates(
 ) -> list[float]:
     """Return each fleet's capacity as a multiple of these rates, up to `MOST_CARRIED`; 0 if it misses the target.
 
-    The capacity of full batches is an upper bound, because a queue that grows without end shows it only after the
-    target time. If `is_kept` at these rates, lower rates are not tried.
+    The capacity of full batches is an upper bound, because a short simulation may not show that a queue grows.
+    `is_kept` states that all fleets meet the target at these rates; then lower rates are not tried.
     """
     each = spread_rates(rates, promise, len(sized))
     loads = [
@@ -173,9 +172,8 @@ def _fit(
 ) -> dict[Option, Seen]:
     """Return the fewest devices of each option that meet the target.
 
-    Options that never meet it are omitted, as are options that need more than another option of their kind. The
-    devices that full batches keep busy are tried first, because they usually suffice; then more, and then numbers in
-    between. If devices are only counted (`is_counted`), other options that need as many are omitted too.
+    Options that never meet it are omitted, as are options that need more devices than another option of their kind.
+    With `is_counted`, only the number of devices matters, so options with an equal number are omitted too.
     """
     each = spread_rates(rates, promise, len(candidates))
     least = {
@@ -201,7 +199,7 @@ def _fit(
         return fewest.get(kinds[option.candidate], math.inf) - is_counted
 
     def list_least(names: Sequence[str]) -> list[Tried]:
-        """Return the options with the fewest devices of each name."""
+        """Return each option that has the fewest devices of its name."""
         floor: dict[str, int] = {}
         for option, devices in least.items():
             name = names[option.candidate]
@@ -214,7 +212,7 @@ def _fit(
         ]
 
     def list_steps(factors: Sequence[float]) -> Iterator[Tried]:
-        """Yield more devices of the options that may still be chosen, up to the first that is too many."""
+        """Yield increasing numbers of devices for options that may still be chosen, until a number is too large."""
         for option in (one for one in least if one not in kept):
             below = max(failed.get(option, 0), least[option] - 1)
             for devices in sorted({math.ceil(least[option] * factor) for factor in factors}):
@@ -255,15 +253,15 @@ def _pick_likely(candidates: Sequence[Candidate], tried: Sequence[Tried], promis
 
 
 def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
-    """Return the fewest devices that full batches keep within the maximum utilization."""
+    """Return the fewest devices whose utilization at full batches is at most `FULLEST`."""
     return max(1, int(np.ceil(_find_load(candidate, batch, rates) / FULLEST)))
 
 
 def find_load(candidate: Candidate, batch: int, rate: float, promise: Promise) -> float:
-    """Return the number of devices that full batches keep busy at a rate over all models."""
+    """Return the devices that full batches keep busy, as a fraction, at `rate` requests per second over all models."""
     return _find_load(candidate, batch, rate * np.array(promise.models))
 
 
 def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
-    """Return the number of devices that full batches keep busy at these rates per model."""
+    """Return the devices that full batches keep busy, as a fraction, at these requests per second of each model."""
     return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)

@@ -32,12 +32,12 @@ ALONE: Final = Template("one request alone takes {slowest:s}, more than the {tar
 TRIED: Final = Template("p99 exceeds the {target:s} target with every number of devices tried")
 
 Runs = Mapping[str, "Sequence[Station]"]
-"""Model -> its runs on a configuration, the smallest batch first."""
+"""Model -> its runs on one hardware, precision and runtime, smallest batch first."""
 
 
 @frozen(kw_only=True, eq=False)
 class _Fleet:
-    """Runs of a fleet's configuration, and the devices that meet the target."""
+    """Devices of one configuration that meet the target, with the runs of their batches."""
 
     runs: Runs
     candidate: Candidate
@@ -47,10 +47,10 @@ class _Fleet:
 def size_stations(
     stations: Sequence[Station], shares: Mapping[str, float], levels: Sequence[Level], demand: Demand
 ) -> list[Sizing]:
-    """Return rows for each chip that runs all models, at the precision that needs the fewest devices.
+    """Return the fleets of each chip that runs all models, at the precision that needs the fewest devices.
 
-    One row serves waiting requests at once. Another lets batches wait to be filled, if that saves energy. If no number
-    of devices meets the target, a row says so.
+    One row serves waiting requests at once. Another one lets batches wait to be filled, if that saves energy. A chip
+    that misses the target with any number of devices has one row that says so.
     """
     assert demand.p99_s is not None
     promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
@@ -74,7 +74,7 @@ def size_stations(
 
 
 def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: Promise) -> dict[str, _Fleet]:
-    """Return the fleets with devices rounded up to whole nodes."""
+    """Return the fleets with their devices rounded up to whole nodes."""
     some = {
         name: attrs.evolve(one.sized, devices=demand.round_up(one.sized.devices))
         for name, one in best.items()
@@ -85,7 +85,7 @@ def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: P
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
-    """Return the runs of each configuration that could be evaluated."""
+    """Return the runs of each hardware, precision and runtime, without failed runs."""
     found: dict[tuple[str, str, str], dict[str, list[Station]]] = {}
     for row in stations:
         if row.status == OK:
@@ -99,7 +99,7 @@ def _first(runs: Runs) -> Station:
 
 
 def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
-    """Return whether a device runs all models and holds them together."""
+    """Return whether a device runs all models and holds their weights together."""
     if set(runs) != set(shares):
         return False
     capacity = _first(runs).memory_capacity_bytes
@@ -107,7 +107,7 @@ def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
 
 
 def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
-    """Return a candidate with the times and energy of batches, interpolated linearly between the evaluated ones."""
+    """Return a candidate from the runs of a configuration; other batch sizes are interpolated linearly."""
     batches = sorted(set.intersection(*({row.batch for row in some} for some in runs.values())))
     kept = [[row for row in runs[model] if row.batch in batches] for model in shares]
     return form_candidate(
@@ -119,13 +119,13 @@ def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
 
 
 def _fill(fleets: Sequence[_Fleet], rate: float, promise: Promise) -> list[_Fleet]:
-    """Return the fleets that save energy if batches wait to be filled, with that wait."""
+    """Return the fleets that use less energy if batches wait to be filled, each with its best wait."""
     filled = save_energy([one.candidate for one in fleets], [one.sized for one in fleets], rate, promise)
     return [attrs.evolve(one, sized=now) for one, now in zip(fleets, filled, strict=True) if now.wait_s > 0.0]
 
 
 def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
-    """Return a row for each fleet, with its service at each rate and its range of devices."""
+    """Return a row for each fleet, with its load at each rate and the range of devices that it may need."""
     if not fleets:
         return []
     peak, count = levels[0].rate_per_s, len(fleets)
@@ -199,7 +199,10 @@ def _form_row(
     alone: float,
     grown: Sized,
 ) -> Sizing:
-    """Return a row; `low` and `high` bound the devices needed, and `alone` is the capacity of one device."""
+    """Return a row; `low` and `high` bound the devices needed, and `alone` is the capacity of one device.
+
+    `grown` is the fleet's service at `HALF_MORE` times the highest rate.
+    """
     sized = fleet.sized
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
@@ -239,13 +242,13 @@ def _form_row(
 def _serve_alone(
     candidate: Candidate, sized: Sized, promise: Promise, rates: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """Return the busy fraction of one device at these rates, and the watts of batches."""
+    """Return (busy fraction, watts of batches) of one device at each of these rates."""
     ones = [attrs.evolve(sized, devices=1)] * len(rates)
     return [(one.busy_fraction, one.batch_w) for one in observe_at([candidate] * len(rates), ones, rates, promise)]
 
 
 def _watch(fleet: _Fleet, label: str, station: Station, peak: float, promise: Promise) -> list[QueueRow]:
-    """Return the observed queues of a fleet at rates near the highest, without values if batches cannot keep up."""
+    """Return rows on a fleet's queue at several rates near the highest; times are None if the queue grows forever."""
     idle_w, modules_w = station.idle_power_w or 0.0, station.module_power_w * fleet.sized.devices
     found, sized = [], fleet.sized
     rates = [load * peak for load in LOADS]
@@ -269,12 +272,12 @@ def _watch(fleet: _Fleet, label: str, station: Station, peak: float, promise: Pr
 
 
 def _power(sized: Sized, idle_w: float) -> float:
-    """Return the watts of all devices, including idle ones."""
+    """Return the average power of all devices in watts, including idle devices."""
     return sized.batch_w + idle_w * sized.devices * (1.0 - min(sized.busy_fraction, 1.0))
 
 
 def _form_late(runs: Runs, promise_s: float) -> FleetRow:
-    """Return the row of hardware that misses the target with any number of devices."""
+    """Return the row of hardware that misses a target of `promise_s` seconds with any number of devices."""
     station = _first(runs)
     slowest = max((some[0].latency_s or 0.0) for some in runs.values())
     reason = ALONE if slowest > promise_s else TRIED
@@ -282,7 +285,10 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
-    """Return the row of hardware that meets no target, with the reason; other rows are changed copies of it."""
+    """Return the row of hardware that misses its target, with the reason.
+
+    `taken` is the ratio of its latency to the target. Rows of other fleets are made from it by changing fields.
+    """
     found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
     found |= {
         "label": f"{station.hardware} {station.precision}",

@@ -26,6 +26,7 @@ from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
+from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def llm(
         stored=question.describe_stored(),
         wide_cache=describe_cache(served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
+        unmeasured=describe_unmeasured(question.stack.label, found["phases"]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
@@ -99,7 +101,7 @@ def llm(
 def _serve_load(
     question: Question, whole: Plan, cases: Sequence[Case], stored: Stored
 ) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
-    """Return the requested pools, the results of the request load, and the reasons for missing rows."""
+    """Return the rows of the requested pools and of the request load, and the reasons for missing rows."""
     if not question.serving.prefill_on:
         return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
@@ -109,7 +111,8 @@ def _serve_load(
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
-    """Return how the hardware of settings serves the model of a named pass, on its devices and up to its length.
+    """Return how the hardware of settings serves the model of a named pass, on the devices and up to the length of the
+    pass.
 
     Raise as `llm` does, and UsageError if the name is not a pass.
     """
@@ -128,7 +131,10 @@ def read_tables(
     prices: Sequence[Price],
     takes_all: bool | None,
 ) -> dict[str, Any]:
-    """Return the results of stored runs for served configurations; without the winners if `takes_all` is None."""
+    """Return name -> table of the answer, read from stored runs, and the scope of these runs.
+
+    Without `takes_all`, the winners are omitted.
+    """
     prefill, decode = ids
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
@@ -144,7 +150,6 @@ def read_tables(
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.release,
-        "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],

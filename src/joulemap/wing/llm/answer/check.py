@@ -1,4 +1,4 @@
-"""Commands that measure the rows of a served language model."""
+"""Commands that measure the predictions for a served language model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
+from joulemap.catalog.stack import DEFAULT
 from joulemap.domain.weight import split_precision
 from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def find_checkpoint(model: str) -> str:
-    """Return the name of a built-in model in the hub of its publisher; empty if unknown.
+    """Return the hub name (owner/name) of a built-in model; empty if unknown.
 
-    Fine-tuned models of other publishers are aliases too; a publisher's own repository begins with the model's name.
+    A repository whose name begins with the model's name is preferred, because fine-tuned models of other publishers are
+    aliases too.
     """
     name = find_shipped(model)
     shipped = load_shipped().get(name)
@@ -31,20 +33,20 @@ def find_checkpoint(model: str) -> str:
 
 
 class ServedRun(NamedTuple):
-    """Served configuration of a language model."""
+    """Configuration of a served language model that a command measures."""
 
     label: str
-    """Name in the answer."""
+    """Name of the configuration in the answer."""
     hardware: str
     precision: str
-    """Precision, with the format of the weights."""
+    """Precision of activations, with the weight format if it differs."""
     batch: int
     device_count: int
     """Devices of one server."""
     rate_per_s: float = 0.0
     """Arrival rate of random requests at one server; 0 for none."""
     in_flight: int = 0
-    """Concurrent requests at one server; 0 for none. Without a rate, a run is a batch."""
+    """Concurrent requests at one server; 0 for none. Without these and without a rate, the run is one batch."""
 
 
 def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell: Callable[[str], str]) -> Checks:
@@ -59,7 +61,7 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
             precision=precision,
             weights=weights,
             batch=run.batch,
-            engine=serving.engine,
+            engine=serving.engine or DEFAULT,
             prompt=serving.prompt,
             output=serving.output,
             devices=run.device_count,

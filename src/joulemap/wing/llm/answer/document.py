@@ -35,13 +35,13 @@ SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
 
 MOST_EXCEPTIONS: Final = 2
-"""Maximum exceptions to the usual limit of both phases that a sentence lists."""
+"""Maximum exceptions to the most common limit of a phase that a sentence lists."""
 
 NAMED: Final = 3
 """Maximum hardware named in a sentence."""
 
 LEAST_IDLE: Final = 0.01
-"""Idle share of the energy from which a headline states it."""
+"""Minimum idle share of the energy that a headline states."""
 
 OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
 
@@ -55,31 +55,33 @@ class LlmAnswer(RunAnswer):
     rows: Table[ServedRow]
     """Rows in the requested order of hardware, the smallest batch first; includes refused configurations."""
     phases: Table[ServedPhase]
-    """Prefill and decode of each configuration that is served."""
+    """One row for prefill and one for decode of each configuration that is served."""
     winners: Table[ServedWinner]
-    """One winner for each goal."""
+    """Best configuration for each goal, such as the lowest energy."""
     model: str
     alias: str = ""
-    """Requested name of a model that has the architecture of `model`; empty if it is the same name."""
+    """Model name as requested, if it is an alias of `model`; else empty."""
     serving: Serving
     engine: str
-    """Engine with the year of its release."""
+    """Name of the engine, with the year of its release."""
     stored: str
-    """Published format of the checkpoint, as in the title; empty for 16 bits."""
+    """Published format of the checkpoint, as the title states it; empty for 16 bits."""
     loads: Table[LoadRow]
     """Results of each chip under the requested load; empty if only batches are requested."""
     pools: Table[PoolRow]
-    """Prefill pool and decode pool, if disaggregated serving is requested."""
+    """One row each for the prefill pool and the decode pool; empty without disaggregated serving."""
     assumptions: Table[AssumedNumber]
-    """Assumptions behind cost and carbon."""
+    """Assumed numbers that cost and carbon depend on."""
     not_taken: tuple[str, ...] = ()
-    """Default hardware that lacks the precision, with the reasons."""
+    """Reasons why hardware of the default selection cannot run the model."""
     host_bound: str = ""
-    """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
+    """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
+    unmeasured: str = ""
+    """Sentence on chips without measurements of the engine; empty if there is none."""
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
-    """Configurations that hold the model but cannot take the request load, with the reasons."""
+    """Reasons why configurations have no result under the request load."""
 
     @property
     def served(self) -> tuple[ServedRow, ...]:
@@ -92,9 +94,9 @@ class LlmAnswer(RunAnswer):
         return self.phases[0].pay if self.phases.rows else ""
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure the requests of each served configuration, or its load.
+        """Return the commands that measure each configuration under the request load, or as a batch without one.
 
-        Tools generate only loads of independent random requests; for other loads, batches are measured.
+        Tools generate only independent random requests, so other loads are measured as batches.
         """
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
@@ -111,7 +113,7 @@ class LlmAnswer(RunAnswer):
         return check_served(self.model, serving, runs, self.scope.spell)
 
     def title(self) -> str:
-        """Return the title, which restates the question."""
+        """Return the title of the document, which restates the question."""
         lengths = text.LENGTHS(self.serving)
         batches = [] if self.loads.rows else [str(batch) for batch in sorted({row.batch for row in self.rows})]
         flown = "conversation" if self.serving.turns > 1 else "request"
@@ -136,7 +138,7 @@ class LlmAnswer(RunAnswer):
         return (self._draw_figure("frontier", self.rows, self.title(), self._describe_winners()),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` configurations; JSON has every one, CSV the rows."""
+        """Return the document with at most `limit` configurations; JSON has all tables, CSV all rows."""
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
         batches = show_under(
@@ -163,7 +165,7 @@ class LlmAnswer(RunAnswer):
             self.loads if loaded else self.rows,
             answer=f"{self._find_headline()}.",
             insights=self._describe_hits() if loaded else self._list_insights(),
-            sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
+            sure="; ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
@@ -173,7 +175,9 @@ class LlmAnswer(RunAnswer):
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; under a load, the share of all its energy."""
+        """Return a phrase for the assumed share of the energies that a headline states; under a load, of its total
+        energy.
+        """
         if not self.loads.rows:
             return super()._describe_assumed(headline, chosen or self._find_named())
         load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
@@ -201,7 +205,7 @@ class LlmAnswer(RunAnswer):
         return self._describe_loads() if self.loads.rows else self._describe_winners()
 
     def _describe_winners(self) -> str:
-        """Return the winners in energy per token and in speed; for a single hardware, its figures."""
+        """Return the winners in energy per token and in speed; if the table has one hardware, its results."""
         if len({row.label for row in self.served}) == 1:
             first, last = self.served[0], self.served[-1]
             name = self.scope.mark(first.label)
@@ -223,11 +227,11 @@ class LlmAnswer(RunAnswer):
         )
 
     def _name_compared(self, winner: ServedWinner) -> str:
-        """Return a phrase for the hardware that a winner is chosen from; empty if that is all of the table."""
+        """Return a phrase for the hardware that a winner is chosen from; empty if this is all hardware in the table."""
         return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
-        """Return a winner's lead over the next, with its confidence."""
+        """Return a phrase for a winner's lead over the next hardware, with its confidence."""
         if winner.runner_up is None or winner.advantage_ratio is None:
             return ""
         other = self.scope.mark(winner.runner_up)
@@ -241,7 +245,7 @@ class LlmAnswer(RunAnswer):
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
     def _find_tied(self, winner: ServedWinner) -> str:
-        """Return the hardware that is statistically tied with a winner, in words; empty if there is none."""
+        """Return a phrase for the hardware that is statistically tied with a winner; empty if there is none."""
         # hardware that together has over 20 % probability of being better
         rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])
         if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
@@ -249,7 +253,7 @@ class LlmAnswer(RunAnswer):
         return text.TIED(rivals=tuple(map(self.scope.mark, rivals)))
 
     def _describe_loads(self) -> str:
-        """Return the deployment that keeps up with the load and answers first, or the overload."""
+        """Return the deployments with the lowest p99 TTFT and the least energy, or the overload if none keeps up."""
         first, least = choose_loads(self.loads)
         if first.is_growing:
             return (text.OVERLOADED if len(self.loads) > 1 else text.OVERLOADED_ONE)(first)
@@ -273,10 +277,11 @@ class LlmAnswer(RunAnswer):
         return "; ".join(parts)
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
-        """Return the deployments that are statistically tied with the best one under a load, in words; empty if there
-        is none.
+        """Return a phrase for the deployments that are statistically tied with the best one under a load; empty without
+        ties.
 
-        Half-widths are those of the smallest batch of each deployment, with errors as independent.
+        The half-widths are those of the smallest batch of each deployment. Errors of two deployments count as
+        independent.
         """
         from joulemap.uncertainty.probability import probability_better
 
@@ -296,7 +301,9 @@ class LlmAnswer(RunAnswer):
         return text.TIED(rivals=rivals) if rivals else ""
 
     def _describe_hits(self) -> list[str]:
-        """Return the prefix-cache hits of the best deployment, and the energy saved; empty without a cache."""
+        """Return a sentence on the prefix-cache hits of the best deployment and the energy saved; empty without a
+        cache.
+        """
         row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
         if row.prefix_hit_fraction is None:
             return []
@@ -304,7 +311,7 @@ class LlmAnswer(RunAnswer):
         return [name + text.HITS(row, below=row.tier_hit_fraction or None)]
 
     def _describe_pools(self) -> str:
-        """Return the servers of both pools, the one that saturates first, and the resulting latencies."""
+        """Return the servers of both pools, the pool that saturates first, and the resulting latencies."""
         prompts, answers = self.pools.rows
         first = max(self.pools, key=lambda row: row.use_fraction or 0.0)
         used = prompts.use_fraction
@@ -323,7 +330,7 @@ class LlmAnswer(RunAnswer):
         return self._lay(self.pools, text.POOLS_TABLE, pool=lambda row: text.POOL[row.pool], balance=text.BALANCE)
 
     def _lay_batches(self, limit: int) -> Grid:
-        """Return the table of deciding figures, with the best of each column marked."""
+        """Return the main table, one row per configuration, with the best of each column marked."""
         drawn = self._lay(
             self.rows.with_rows(self.served),
             text.BATCHES,
@@ -363,7 +370,9 @@ class LlmAnswer(RunAnswer):
     def _mark_best(
         self, headings: Sequence[str], limit: int
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the best cell of each column, and the best cell of each chip that ties with it."""
+        """Return the (row, column) cells with the best value of each column, and the cells of hardware tied with the
+        best.
+        """
         ids = {row.place: (row.label, row.batch) for row in self.phases}
         rows = choose_rows(self.served, limit, self._wins)
         shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
@@ -391,7 +400,7 @@ class LlmAnswer(RunAnswer):
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
     def _list_insights(self) -> list[str]:
-        """Return the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
+        """Return sentences on the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
         found = [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
         return [*found, self.host_bound] if self.host_bound else found
 
@@ -405,7 +414,7 @@ class LlmAnswer(RunAnswer):
         return [text.TOO_LARGE(shortages="; ".join(shown), more=more)] if shown else []
 
     def _describe_limits(self) -> str:
-        """Return the limit of each phase on most configurations, and the exceptions."""
+        """Return a sentence on the limit of each phase on most configurations, and on the exceptions."""
         usual, exceptions = {}, list[str]()
         for phase in ("prefill", "decode"):
             every = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
@@ -445,11 +454,13 @@ class LlmAnswer(RunAnswer):
 
     def _describe_widths(self) -> list[str]:
         """Return the narrowest and the widest interval of each quantity; empty if unknown."""
+        has_gaps = not self.loads.rows or any(row.between_s is not None for row in self.loads)
         spread = describe_intervals({
             quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
             for quantity, name in text.DOUBTED.items()
+            if has_gaps or name != "between_half_width"
         })  # fmt: skip
-        return [spread] if spread else []
+        return [one for one in (spread, self.unmeasured) if one]
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""
@@ -482,7 +493,9 @@ class LlmAnswer(RunAnswer):
             yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: why the winner is ahead per output token, and where its energy goes."""
+        """Return two follow-up commands: one explains the winner's lead in energy per token, the other where its energy
+        goes.
+        """
         goals = {row.goal: row for row in self.winners}
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == "decode"]
@@ -510,13 +523,15 @@ def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:
 
 
 def describe_reuse(serving: Serving) -> str:
-    """Return the reuse of prefixes that a question states; empty without one."""
+    """Return a phrase for the prefix reuse that a question states; empty without reuse."""
     turns = serving.turns if serving.turns > 1 else None
     return text.REUSED(serving, turns=turns, pause_s=serving.pause_s or None, tiers=serving.cache_tiers or None)
 
 
 def describe_later(serving: Serving) -> str:
-    """Return the acceptance of later draft tokens and the tokens per step; empty without speculation."""
+    """Return a phrase for the acceptance rates of later draft tokens and the mean tokens per step; empty without
+    speculation.
+    """
     if serving.speculate is None or serving.acceptance is None:
         return ""
     from joulemap.wing.llm.serving.batch import accept
@@ -527,7 +542,7 @@ def describe_later(serving: Serving) -> str:
 
 def repeat_reuse(serving: Serving) -> list[str]:
     """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
-    words = [] if serving.engine == Serving().engine else ["--engine", serving.engine]
+    words = ["--engine", serving.engine] if serving.engine else []
     words += ["--cache", serving.cache] if serving.cache else []
     words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
     words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
@@ -542,7 +557,7 @@ def repeat_reuse(serving: Serving) -> list[str]:
 
 
 def _spell_bound(bound: str) -> str:
-    """Return the limit of a phase in the words of a sentence."""
+    """Return the limit of a phase as a sentence names it."""
     return text.BOUNDS.get(bound, bound)
 
 
@@ -551,7 +566,7 @@ def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each chip whose limit differs from the usual one, with its batches unless these are all."""
+    """Yield (chip, limit, batch sizes) where the limit differs from `usual`; empty sizes mean all of the chip's."""
     for label in dict.fromkeys(label for label, _ in bounds):
         mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
         for bound in dict.fromkeys(mine.values()):

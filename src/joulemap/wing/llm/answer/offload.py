@@ -74,7 +74,7 @@ class OffloadAnswer(Answer):
     about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows."""
+        """Return the document with at most `limit` rows per table."""
         del repeated
         width, _, weight_width = self.precision.partition("/")
         table = self._lay(self.rows, COLUMNS, limit=limit, noun="divisions")
@@ -101,9 +101,9 @@ class OffloadAnswer(Answer):
 
 
 def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:
-    """Return the best numbers of layers on the GPU of a box, the rest on its processor, at each batch.
+    """Return how many layers run best on the GPU of a box, with the rest on its processor, at each batch size.
 
-    Raise UsageError for any other box and for server options, UnsupportedError if no division fits; otherwise raise as
+    Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
     `llm` does.
     """
     from joulemap.catalog.stack import describe_engine, find_engine
@@ -116,7 +116,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     kept = attrs.evolve(
         SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
     )
-    engine = ENGINE if serving.engine == SERVING.engine else serving.engine
+    engine = serving.engine or ENGINE
     stack = find_engine(engine)
     if serving != kept or not stack.id.startswith(ENGINE):
         raise UsageError(

@@ -29,6 +29,7 @@ from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
+from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     LatencyTarget,
@@ -141,13 +142,13 @@ LIKELY: Final = 0.8
 """Probability of meeting the target from which a deployment is a safe choice."""
 
 DEAR: Final = 3.0
-"""Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
+"""Cost, as a multiple of the lowest cost, above which the answer does not suggest a safer deployment."""
 
 COLLECTED: Final = 5
-"""Number of chips and precisions after which memory is freed; more save little time and take more memory."""
+"""Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
 
 FAR: Final = 10.0
-"""Ratio to the target from which the ratio is shown without decimals."""
+"""Ratio of a time to its target from which the answer shows the ratio without decimals."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
@@ -165,18 +166,18 @@ WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up t
 
 
 Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
-"""Deployment, True if it uses the published precision, its plan, and its questions by expert-parallel devices."""
+"""(deployment, True if it uses the published precision, plan, expert-parallel devices -> question)."""
 
 
 @frozen(kw_only=True)
 class UsersAnswer(RunAnswer):
-    """Deployments for a number of users, those that meet the latency target by cost first."""
+    """Deployments that serve a number of users; deployments that meet the latency target come first, by cost."""
 
     about = ("model", "engine", "serving", "target", "pay", "not_taken")
 
     model: str
     alias: str = ""
-    """Requested name of a model that has the architecture of `model`; empty if it is the same name."""
+    """Model name as requested, if it is an alias of `model`; else empty."""
     serving: Serving
     target: LatencyTarget
     engine: str
@@ -186,15 +187,19 @@ class UsersAnswer(RunAnswer):
     """Note on the checkpoint, as in the title; empty if there is none."""
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
-    """Assumptions behind cost and carbon."""
+    """Assumed numbers that cost and carbon depend on."""
     host_bound: str = ""
-    """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
+    """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
+    unmeasured: str = ""
+    """Sentence on chips without measurements of the engine; empty if there is none."""
     forms: str = ""
-    """Comparison of chunked prefill with separate pools on the first row; empty if only one was computed."""
+    """Comparison of chunked prefill with separate pools for the deployment of the first row; empty if only one was
+    computed.
+    """
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_taken: tuple[str, ...] = ()
-    """Reasons why hardware cannot serve the model; hardware with a row is absent."""
+    """Reasons why hardware without a row cannot serve the model."""
 
     @property
     def is_met(self) -> bool:
@@ -213,7 +218,7 @@ class UsersAnswer(RunAnswer):
         return surer if surer is not None and (times is None or times <= DEAR) else first
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure one server of each deployment, or batches if no tool has its load."""
+        """Return the commands that measure one server of each deployment; as batches if no tool generates its load."""
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
         is_plain = not self.serving.reuses_prefixes
@@ -232,7 +237,7 @@ class UsersAnswer(RunAnswer):
         return check_served(self.model, self.serving, runs, self.scope.spell)
 
     def title(self) -> str:
-        """Return the title, which restates the question."""
+        """Return the title of the document, which restates the question."""
         wanted = WANTED(self.target)
         return TITLE(
             self.serving,
@@ -248,7 +253,7 @@ class UsersAnswer(RunAnswer):
         )
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` deployments."""
+        """Return the document with at most `limit` deployments."""
         grid = self._lay_rows(limit)
         left = (Text(LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
         return self._compose(
@@ -257,7 +262,7 @@ class UsersAnswer(RunAnswer):
             self.rows,
             answer=f"{self._describe_best()}.",
             insights=list(self._list_insights()),
-            sure=self._describe_widths(),
+            sure="; ".join(filter(None, [self._describe_widths(), self.unmeasured])),
             notes=[*NOTES, *filter(None, [self.wide_cache]), *self._describe_use(), *self.scope.describe()],
             steps=[self._continue(repeated)],
         )
@@ -278,7 +283,7 @@ class UsersAnswer(RunAnswer):
         )
 
     def _describe_best(self) -> str:
-        """Return the sentence on the chosen deployment, or on the nearest one and by how much it misses the target."""
+        """Return a sentence on the chosen deployment. If it misses the target, the sentence says by how much."""
         best = self.chosen
         if not best.is_met:
             return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
@@ -294,11 +299,11 @@ class UsersAnswer(RunAnswer):
         )
 
     def _describe_miss(self, row: UserRow) -> str:
-        """Return the sentence that the checkpoint's own precision misses the target, with the nearest deployment."""
+        """Return a sentence on the nearest deployment, if none meets the target at the checkpoint's own precision."""
         return PUBLISHED_NOT(row, servers=spell_servers(row), missed=list(self._list_missed(row)))
 
     def _list_missed(self, row: UserRow) -> Iterator[str]:
-        """Yield each time of a deployment that is above its target."""
+        """Yield a phrase for each mean time of a deployment that exceeds its target."""
         for quantity, time, most in (
             ("mean TTFT", row.first_token_s, self.target.first_token_s),
             ("mean TPOT", row.between_s, self.target.between_s),
@@ -358,12 +363,12 @@ class UsersAnswer(RunAnswer):
         return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
 
     def _find_passed(self, best: UserRow, other: UserRow) -> bool:
-        """Return whether a cheaper deployment of the same chip as `other` meets the target with less certainty."""
+        """Return True if a cheaper deployment on the chip of `other` meets the target, but with less certainty."""
         before = self.rows.rows[: self.rows.rows.index(other)]
         return any(row.hardware == other.hardware and row.is_met and row is not best for row in before)
 
     def _describe_widths(self) -> str:
-        """Return the narrowest and the widest interval of each time."""
+        """Return the narrowest and the widest interval of TTFT and of TPOT."""
         times = {"TTFT": "first_token_half_width", "TPOT": "between_half_width"}
         return describe_intervals({
             quantity: [(getattr(row, field), self.scope.mark(row.hardware)) for row in self.rows]
@@ -393,12 +398,12 @@ class UsersAnswer(RunAnswer):
 
 
 def _compare_costs(row: UserRow, other: UserRow) -> float | None:
-    """Return the cost of a deployment as a multiple of another's; None if either is unknown."""
+    """Return the cost of `row` divided by the cost of `other`; None if either is unknown."""
     return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
 
 
 def spell_servers(row: UserRow) -> str:
-    """Return the servers of a deployment in words, such as `2 servers of h200_sxm x2`."""
+    """Return a phrase for the servers of a deployment, such as `2 servers of h200_sxm x2`."""
     return _spell(row.hardware, row.device_count, row.expert_device_count, row.server_count, row.prefill_server_count)
 
 
@@ -509,9 +514,10 @@ def _list_likelier(
     target: LatencyTarget,
     paid: dict[str, Paid],
 ) -> list[UserRow]:
-    """Return deployments with more devices than the fewest that meet the target, if these are not a safe choice.
+    """Return larger deployments for chips whose smallest deployment within the target is not safe.
 
-    Each costs less than every other safe deployment of its chip, and at most `DEAR` times the lowest cost.
+    A safe deployment meets the target with `LIKELY` probability. Each one costs less than every other safe deployment
+    of its chip, and at most `DEAR` times the lowest cost.
     """
     lowest = min((_cost(row) for row in rows if row.is_met), default=math.inf)
     if lowest == math.inf:
@@ -536,7 +542,7 @@ def _list_likelier(
 
 
 def _cost(row: UserRow) -> float:
-    """Return the cost of a million tokens; infinite if unknown."""
+    """Return the cost of a million tokens in USD; infinite if unknown."""
     return row.usd_per_million or math.inf
 
 
@@ -551,7 +557,8 @@ def _pay(
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
     Cost, carbon and intervals of a chip depend on neither precision, number of devices nor batch. So the best
-    deployment of a chip represents the others. All chips run the same passes if their nodes have enough devices.
+    deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
+    devices.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables
@@ -582,4 +589,5 @@ def _pay(
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
-    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}, paid
+    unmeasured = describe_unmeasured(question.stack.label, tables["phases"])
+    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay, "unmeasured": unmeasured}, paid

@@ -26,7 +26,6 @@ from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
     HARDWARE,
-    SERVING,
     SIXTEEN_BITS,
     WIDE,
     Question,
@@ -57,17 +56,17 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 
 
 NARROWER: Final = ("fp8", "int4")
-"""Weight precisions suggested if the given one does not fit, the wider first; only their sizes are considered."""
+"""Weight precisions to suggest if the given one does not fit, the wider first; only their memory is checked."""
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
 
 LOCAL_WEIGHTS: Final = "q4_k_m"
-"""Weights that llama.cpp's files and Ollama have by default."""
+"""Default weight format of Ollama, and the most common one of llama.cpp's files."""
 
 MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
-"""Weights of the files of checkpoints whose experts are published in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org, whose
-11.27 GiB are 4.25 bits for experts and 8.5 for all else.
+"""Weight format of GGUF files whose checkpoint publishes its experts in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org,
+whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
 """
 
 NO_METHOD: Final = Template(
@@ -91,13 +90,13 @@ WEIGHTS: Final = Template(
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """Chip with its number of devices at one batch size, or the reason why it cannot serve the batch."""
+    """Number of devices of a chip at one batch size, with the reason if it cannot serve the batch."""
 
     run: PlannedRun
     target: Hardware
-    """Hardware as bound for its runs."""
+    """Hardware with all modifiers of its runs: calibrated, at its mode and boundary."""
     devices: int
-    """Tensor-parallel devices."""
+    """Number of tensor-parallel devices."""
     world: int
     """Total number of devices."""
     batch: int
@@ -107,7 +106,7 @@ class Case:
     """Deployment; None if the hardware lacks the precision or cannot be divided this way."""
     room: Room | None = None
     most: int = 0
-    """Maximum sequences that fit."""
+    """Maximum sequences that fit in device memory."""
     experts: int = 1
     """Number of devices among which whole experts are divided."""
     needed: int | None = None
@@ -136,7 +135,7 @@ class Case:
 
 
 def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
-    """Return every requested hardware, precision, number of devices and batch, in this order."""
+    """Return one case for each requested hardware, precision, number of devices and batch size, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
     if question.takes_published:
         chosen = {
@@ -177,7 +176,9 @@ def _list_catalogued() -> frozenset[str]:
 def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
-    """Return the case of `devices` devices with its status; unless `is_alone`, the reason names alternatives."""
+    """Return the case of `devices` devices with its status; unless `is_alone`, the reason of a refusal names
+    alternatives.
+    """
     from joulemap.model.communication import find_path, find_send
     from joulemap.wing.llm.serving.memory import Room
 
@@ -250,7 +251,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
 
 
 def describe_node(question: Question, case: Case) -> str:
-    """Return why not even the devices of a node hold the model and one request of a case."""
+    """Return the reason why even all devices of a node cannot hold the model and one request."""
     most = 1 if question.serving.devices else max(1, count_node(case.target) // question.beside)
     devices = case.devices if question.serving.devices else 2 ** (most.bit_length() - 1)
     one = _judge(question, case.run, case.target, devices, case.batch, is_alone=True)
@@ -260,7 +261,7 @@ def describe_node(question: Question, case: Case) -> str:
 
 
 def count_node(target: Hardware) -> int:
-    """Return the number of devices of a node: those joined by a switch or mesh, else those of a server."""
+    """Return the number of devices in a node: as many as a switch or mesh joins, else as many as a server has."""
     from joulemap.model.communication import HOST_DEVICES
 
     joined = [
@@ -304,18 +305,20 @@ def _find_narrower(question: Question, case: Case) -> str:
 
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
-    """Return the error to raise if nothing is served: each chip's reason once."""
+    """Return the error to raise if no configuration can be served; it states each chip's reason once."""
     reasons = {case.label: describe_refusal(case) for case in cases}
     return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
 
 
 def describe_refusal(case: Case) -> str:
-    """Return why a configuration is not served, with its name."""
+    """Return the reason why a configuration cannot be served, with the name of its hardware."""
     return case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}"
 
 
 def describe_cache(cases: Iterable[Case]) -> str:
-    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; else empty."""
+    """Return a note on chips that could store the KV cache in fp8, but keep 16 bits beside FP4 weights; empty if none
+    does.
+    """
     found = [
         case.hardware
         for case in cases
@@ -329,7 +332,7 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
     GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
     """
-    if serving.engine != SERVING.engine or serving.prefill_on:
+    if serving.engine or serving.prefill_on:
         return settings, serving
     if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
@@ -348,7 +351,7 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 def find_file_weights(decoder: Decoder) -> str:
     """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
 
-    Empty if GGUF files of the model come in many formats, or if the model is such a file.
+    Empty if GGUF files of the model come in many formats, or if the model itself is a GGUF file.
     """
     published = decoder.published
     keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
@@ -368,9 +371,9 @@ def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
 def list_served(
     source: Source, model: str, settings: Settings, serving: Serving, known: Targets | None = None
 ) -> tuple[Question, Plan, list[Case]]:
-    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does.
+    """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
 
-    `known` has the targets of the same hardware in another precision.
+    `known` has the calibrated hardware of an earlier call for another precision.
     """
     question, whole = plan_served(source, model, settings, serving)
     if known is None or any(run.target.digest not in known for run in whole.runs("")):

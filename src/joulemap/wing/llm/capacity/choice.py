@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
 
 PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), ((), ("int4",)))
-"""Precisions of activations and of weights that are tried in addition to the published ones; 16 bits for none."""
+"""(activation precisions, weight precisions) to try in addition to the published ones; an empty tuple keeps the
+default.
+"""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions of weights that lose no quality."""
+"""Weight precisions that lose no quality."""
 
 QUALITIES: Final = DATA / "model" / "quality.toml"
-"""Published losses of quality by precision."""
+"""File with the published quality loss of each weight precision."""
 
 
 @cache
 def load_qualities() -> Mapping[str, str]:
-    """Return the published loss of quality of each precision."""
+    """Return weight precision -> published loss of quality, in words."""
     found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
     return {name: str(entry["value"]) for name, entry in found.items()}
 
@@ -40,7 +42,7 @@ def load_qualities() -> Mapping[str, str]:
 def list_choices(
     source: Source, model: str, settings: Settings, serving: Serving
 ) -> list[tuple[Question, Plan, list[Case]]]:
-    """Return, for each precision to try, the question, the plan and one case per chip."""
+    """Return (question, plan, cases of all chips) for each precision to try."""
     first = list_served(source, model, settings, serving)
     found = [first]
     if settings.precision or settings.weight_precision:

@@ -36,12 +36,16 @@ class LoadRow:
     first_token_s: float = described("median time to first token, from a request's arrival", "s")
     first_token_p90_s: float = described("p90 time to first token", "s")
     first_token_p99_s: float = described("p99 time to first token", "s")
-    between_s: float = described("median over requests of the time per output token (TPOT)", "s")
-    between_p90_s: float = described("p90 over requests of the time per output token", "s")
-    between_p99_s: float = described("p99 over requests of the time per output token", "s")
-    gap_s: float = described("median gap between two tokens of a request (inter-token latency, ITL)", "s")
-    gap_p90_s: float = described("p90 gap between two tokens", "s")
-    gap_p99_s: float = described("p99 gap between two tokens", "s")
+    between_s: float | None = described(
+        "median over requests of the time per output token (TPOT); null if no request has two", "s"
+    )
+    between_p90_s: float | None = described("p90 over requests of the time per output token; null like between_s", "s")
+    between_p99_s: float | None = described("p99 over requests of the time per output token; null like between_s", "s")
+    gap_s: float | None = described(
+        "median gap between two tokens of a request (inter-token latency, ITL); null like between_s", "s"
+    )
+    gap_p90_s: float | None = described("p90 gap between two tokens; null like between_s", "s")
+    gap_p99_s: float | None = described("p99 gap between two tokens; null like between_s", "s")
     request_s: float = described("median time from arrival to last token", "s")
     request_p99_s: float = described("p99 time from arrival to last token", "s")
     output_tokens_per_s: float = described("output tokens of all requests per second, after the warm-up", "1/s")
@@ -128,7 +132,7 @@ def read_load(question: Question) -> Load | None:
 
 
 def find_cached(serving: Serving) -> int:
-    """Return the prompt tokens that a prefix cache with a given share of hits supplies."""
+    """Return the number of prompt tokens that a prefix cache supplies at the hit share of `--prefix-hit`."""
     return min(serving.prompt - 1, round((serving.prefix_hit or 0.0) * serving.prompt))
 
 
@@ -142,11 +146,10 @@ def read_tiers(serving: Serving) -> tuple[Tier, ...]:
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
-    """Return the results of each configuration under the load, and the reasons for missing ones; empty without a load.
+    """Return a row for each configuration under the load, and the reasons for configurations without a row.
 
-    `cases` includes refused ones.
-
-    Raise UnsupportedError if no configuration fits any request.
+    `cases` includes refused configurations. Both results are empty without a load. Raise UnsupportedError if no
+    configuration fits any request.
     """
     load = read_load(question)
     if load is None:
@@ -182,7 +185,8 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 
 def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
-    """Return the hits of a prefix cache, and the parts of a request's energy; empty without one.
+    """Return the fields of `LoadRow` for prefix-cache hits and for the parts of a request's energy; empty without a
+    cache.
 
     `before` is the result of the same load without reuse.
     """
@@ -212,18 +216,13 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
             **find_unknown(LoadRow),
             **take(LoadRow, case, served),
             "output_usd_per_million": cost,
+            **(_list_gaps(served) if served.has_gaps else {}),
             **dict(zip(("assumed_energy_fraction", "assumed_static_fraction"), assumed or (), strict=False)),
         },
         device_count=case.world,
         first_token_s=served.first_token.p50,
         first_token_p90_s=served.first_token.p90,
         first_token_p99_s=served.first_token.p99,
-        between_s=served.token_time.p50,
-        between_p90_s=served.token_time.p90,
-        between_p99_s=served.token_time.p99,
-        gap_s=served.between_tokens.p50,
-        gap_p90_s=served.between_tokens.p90,
-        gap_p99_s=served.between_tokens.p99,
         request_s=served.latency.p50,
         request_p99_s=served.latency.p99,
         output_token_j=served.energy_per_output_token_j,
@@ -234,10 +233,23 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
     )
 
 
-def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
-    """Return the fastest configuration and the one with the least energy, of those that keep up with the load.
+def _list_gaps(served: Served) -> dict[str, float]:
+    """Return the fields of `LoadRow` for times between tokens."""
+    times, gaps = served.token_time, served.between_tokens
+    return {
+        "between_s": times.p50,
+        "between_p90_s": times.p90,
+        "between_p99_s": times.p99,
+        "gap_s": gaps.p50,
+        "gap_p90_s": gaps.p90,
+        "gap_p99_s": gaps.p99,
+    }
 
-    If none keeps up, both are the one that serves the most requests.
+
+def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
+    """Return two of the rows that keep up with the load: the lowest p99 TTFT, and the least energy per token.
+
+    If none keeps up, both are the row that serves the most requests per second.
     """
     all_rows = list(rows)
     kept = [row for row in all_rows if not row.is_growing]

@@ -49,7 +49,7 @@ class OffloadRow:
 
 @frozen(kw_only=True, eq=False)
 class Division:
-    """Box whose GPU with the fastest memory shares a model with its processor, at each number of layers."""
+    """Results of dividing a model's layers between a GPU and a processor, at several numbers of layers."""
 
     device: str
     """Catalogue id of the GPU."""
@@ -60,7 +60,8 @@ class Division:
 
 
 def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> Division:
-    """Return the divisions of a model in a box at each batch size.
+    """Return the divisions of a model between a box's processor and its GPU with the fastest memory, at each batch
+    size.
 
     Raise UsageError for a box without a GPU or a CPU, UnsupportedError if no division fits.
     """
@@ -89,9 +90,9 @@ def divide_between(
     settings: Settings,
     serving: Serving,
 ) -> Division:
-    """Return the divisions of a model between a bound device and a bound host at each batch size; all may be refused.
+    """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
 
-    Raise UsageError for several precisions.
+    A division that does not fit states the reason. Raise UsageError for several precisions.
     """
     whole = _deploy(decoder, stack, settings, serving, device, host, way)
     rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]
@@ -159,7 +160,7 @@ def _deploy(
 def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
     """Return rows for 0, 1/4, 1/2, 3/4 and all of the layers on the device, and for the fewest and the most that fit.
 
-    Apart from copies, the step time is linear in the layers, so the fastest is one of these.
+    Apart from copies, the step time is linear in the layers, so one of these divisions is the fastest.
     """
     from joulemap.wing.llm.serving.surface import Passes
 
@@ -195,7 +196,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
 
 
 def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[str, float]:
-    """Return the latency and energy of a division that fits."""
+    """Return the fields of `OffloadRow` for latency and energy of a division that fits."""
     from joulemap.wing.llm.serving.batch import Batch, run_batches
 
     asked = Batch(

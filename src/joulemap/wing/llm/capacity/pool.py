@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 FULL: Final = 0.8
-"""Maximum utilization of a pool before servers are added; a request then waits for two others on average.
+"""Maximum utilization of a pool before servers are added; a request then waits for two other requests on average.
 
 Source: assumed; a queue with one server and equal services, share / (2 (1 - share)).
 """
@@ -64,7 +64,7 @@ def serve_pools(
 
 
 def _choose(cases: Sequence[Case], name: str) -> Case:
-    """Return the server of a chip with the fewest requested devices; UnsupportedError with the reason if none."""
+    """Return the first configuration of a chip that holds a request; UnsupportedError with the reason if none does."""
     mine = [one for one in cases if one.hardware == name]
     found = next((one for one in mine if one.most), None)
     if found is None:
@@ -117,7 +117,8 @@ def count_kept(mean_prompt: float, new: int, output: int, turns: int) -> float:
 
 
 def _mean_lengths(load: Load) -> tuple[float, float, float]:
-    """Return the mean tokens per prompt, per answer, and per prompt in the prefix cache, if nothing is evicted.
+    """Return (mean prompt tokens, mean output tokens, mean prompt tokens found in the prefix cache) if nothing is
+    evicted.
 
     A prefill server keeps prompts, not answers: a turn finds the prompt of the turn before it.
     """

@@ -38,20 +38,20 @@ OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
 TITLED: Final = ("quantization_config", "model_type", "not read")
-"""First words of the notes on a model that are printed in the title."""
+"""Beginnings of the notes on a model that the title includes."""
 
 PADDED: Final = 0.01
-"""Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
+"""Maximum relative difference between the vocabulary sizes of models with one tokenizer; padding rows cause it."""
 
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
-"""Precisions at which 16-bit checkpoints run, the usual one first."""
+"""Precisions at which 16-bit checkpoints run, the most common first."""
 
 WIDE: Final[Precision] = "fp32"
 """Precision of activations on processors without 16-bit arithmetic."""
 
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
-"""Precisions of activations if none is given, the preferred one first."""
+"""Precisions of activations to choose from if none is given, the preferred precision first."""
 
 
 @define(kw_only=True, slots=False, eq=False)
@@ -62,17 +62,17 @@ class Question:
     stack: Stack
     serving: Serving
     guesser: Decoder | None = None
-    """Draft model for speculative decoding; None for none."""
+    """Draft model for speculative decoding; None without one."""
     takes_published: bool = False
-    """True if no precision is given, so each chip runs the checkpoint as published."""
+    """True if neither activation nor weight precision is given, so that each chip runs the checkpoint as published."""
     chooses_precision: bool = False
-    """True if no precision is given, so that each chip runs its first usual precision."""
+    """True if no activation precision is given, so that each chip runs the first usual one that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip -> its number in a requested box; all of these work together."""
+    """Chip -> number of such devices in a requested box, which serve the model together."""
 
     @cached_property
     def book(self) -> Book:
-        """Passes of the model, described once for all hardware."""
+        """Workloads of the model's passes, built once for all hardware."""
         from joulemap.wing.llm.serving.deployment import Book
 
         return Book(self.decoder)
@@ -111,21 +111,18 @@ class Question:
 
     @property
     def context(self) -> int:
-        """Tokens of a sequence at its end."""
+        """Number of tokens of a sequence after its last output token."""
         return self.serving.longest_prompt + self.serving.output
 
     @property
     def steps(self) -> int:
-        """Decode steps of a request: the first token ends the prefill."""
+        """Decode steps of a request; prefill yields the first token."""
         return max(self.serving.output - 1, 1)
 
-    @property
-    def work(self) -> str:
-        """Error class of a served model: mixture of experts, or other."""
-        return "experts" if self.decoder.is_routed else "model"
-
     def describe_stored(self) -> str:
-        """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
+        """Return a note on the checkpoint's published format, which follows the precision in a title; empty for 16
+        bits.
+        """
         published = self.decoder.published
         notes = "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
         if published is None:
@@ -149,11 +146,14 @@ class Question:
         return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
 
     def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the prefill pass of a batch on one of `devices` devices: its name and its own batch size."""
+        """Return the name and the batch size of the prefill pass of a batch, on one of `devices` devices."""
         return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
 
     def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the name and batch size of the decode step at half the output; the batch is that of one stage."""
+        """Return the name and the batch size of the decode step at half the output.
+
+        With several pipeline stages, the batch size counts the sequences on one stage.
+        """
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
         return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)
@@ -198,7 +198,8 @@ class Question:
         )
 
     def divide(self, hardware: str) -> tuple[int, ...]:
-        """Return the tensor-parallel devices in a box of a chip; empty if there is no box.
+        """Return the number of tensor-parallel devices, as the only element, if a box of this chip is requested; else
+        empty.
 
         Raise UsageError if data-parallel groups and pipeline stages do not divide the devices of the box.
         """
@@ -209,7 +210,7 @@ class Question:
 
     @property
     def is_one_run(self) -> bool:
-        """True if one run represents a pass: not with several pipeline stages or with a draft model."""
+        """True if one run represents a pass: without pipeline stages and without a draft model."""
         return self.serving.pipeline_devices == 1 and self.serving.speculate is None
 
     @property
@@ -241,7 +242,7 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
     """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
 
-    GEMMs take low-precision operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
+    GEMMs run at the activation precision of the checkpoint if the hardware has it, else at 16 bits.
     """
     precisions, weights = list_precisions(decoder)
     precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
@@ -249,9 +250,9 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
 
 
 def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
-    """Return the draft model: a named one, or a layer like the last one; None for no draft.
+    """Return the draft model: a named one, or a layer like the model's last; None without a draft.
 
-    Raise UnknownNameError, and UsageError for a draft with another vocabulary.
+    Raise UnknownNameError for an unknown name, UsageError for a draft with another vocabulary.
     """
     if not serving.draft:
         return None
@@ -276,7 +277,7 @@ def find_served(model: str) -> tuple[str, Serving]:
     step = asked.step
     return drop_arguments(model), Serving(
         prompt=max(step.cached, step.tokens),
-        engine=step.engine or SERVING.engine,
+        engine=step.engine,
         devices=(step.devices,),
         expert_devices=step.expert_devices,
         data_devices=step.data_devices,

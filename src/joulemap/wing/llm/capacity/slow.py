@@ -1,7 +1,7 @@
 """Slow hosts: some measured servers add a fixed time to each step, whatever the model and batch.
 
-A step takes t with probability 1 - s, and t + a with probability s. The spread of the logarithm of this mixture joins
-that of the prediction itself:
+A step takes t with probability 1 - s, and t + a with probability s. The spread of the logarithm of this mixture is
+added to the spread of the prediction itself:
 
     half-width^2 = h^2 + z^2 s (1 - s) ln(1 + a / t)^2
 """
@@ -33,7 +33,7 @@ class SlowHost:
     """Slow hosts of the servers measured with an engine on a chip."""
 
     added_s: float = 0.0
-    """Time added to a step; 0 if no host was slow."""
+    """Seconds added to a step; 0 if no host was slow."""
     share: float = 0.0
     """Share of the measured servers that have a slow host."""
 

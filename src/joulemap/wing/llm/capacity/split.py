@@ -3,8 +3,8 @@
     prompt ─► one of the prefill servers, one prompt at a time (M/D/1) ─► KV cache over the link ─► decode pool
 
 A turn of a conversation goes to the prefill server that keeps the turns before it. That server never sees the tokens of
-answers, so it computes the previous answer with the new prompt. What it keeps, how long a request takes and how many
-are in flight depend on each other, and are found by iteration.
+answers, so it computes the previous answer with the new prompt. The kept tokens, the time of a request and the requests
+in flight depend on each other, and are found by iteration.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Split:
-    """Latency and energy of separate pools."""
+    """Latency and energy of a prefill pool and a decode pool."""
 
     prompt_servers: int
     first_token_s: float
     between_s: float
     request_j: float
     hits: tuple[float, ...]
-    """Share of prompt tokens found on the prefill servers and in each tier below."""
+    """Share of prompt tokens found on the prefill servers and in each lower tier."""
 
 
 def find_room(question: Question, case: Case) -> float:
-    """Return how many requests fit in the memory of a server, at the mean context of a conversation's turns."""
+    """Return the number of requests that fit in a server's memory, at the mean context of a conversation's turns."""
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)
@@ -49,7 +49,7 @@ def find_room(question: Question, case: Case) -> float:
 def find_residence(question: Question, case: Case, users: float, *, context: float, tokens: float) -> Residence:
     """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below.
 
-    A context has `tokens` tokens, of which `context` are reused if they are found.
+    A context has `tokens` tokens. The next turn reuses `context` of them if they are found.
     """
     room = case.room
     assert room is not None
@@ -72,10 +72,10 @@ def find_residence(question: Question, case: Case, users: float, *, context: flo
 def split_pools(
     question: Question, case: Case, users: int, servers: int, *, first_token_s: float | None, most_servers: int
 ) -> Split | None:
-    """Return the fewest prefill servers beside a decode pool of `servers`; None if it exceeds `most_servers`.
+    """Return a decode pool of `servers` with the fewest prefill servers that meet the target mean time to first token.
 
-    These meet the target mean time to first token. If no number can, because one prompt alone takes longer, the first
-    number above 1 that keeps up is returned. Return None if the decode pool has no room for the requests in flight.
+    If one prompt alone takes longer than the target, return the first number above 1 that keeps up. Return None if more
+    than `most_servers` are needed, or if the decode pool has no room for the requests in flight.
     """
     if most_servers < 1:
         return None
@@ -92,7 +92,7 @@ def split_pools(
 
 
 def cut_prompt(prompt: float, cached: float, step_tokens: float) -> tuple[Passes, float]:
-    """Return the mean pass of a lone prompt of which `cached` tokens are in the KV cache, and how often it runs."""
+    """Return the mean prefill pass of one prompt and the number of such passes; `cached` tokens are in the KV cache."""
     size = min(prompt - cached, step_tokens)
     behind = cached + max(0.0, prompt - cached - size) / 2.0
     return Passes.of([0.0], chunk=size, chunk_context=behind), (prompt - cached) / size
@@ -102,7 +102,7 @@ class _Pools:
     """Prefill and decode pools of one case; the cost of each pass is computed once."""
 
     def __init__(self, question: Question, case: Case, users: int, servers: int) -> None:
-        """Prepare a decode pool of `servers`."""
+        """Prepare pools whose decode pool has `servers` servers."""
         self.question, self.case, self.users, self.servers = question, case, users, servers
         serving = question.serving
         self.draft = question.draft(case.server)
@@ -116,7 +116,11 @@ class _Pools:
         """True if the decode pool has no room for the requests in flight of the last evaluation."""
 
     def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return (seconds, joules) of a prompt with cached tokens, and of an output token in a batch of `each`."""
+        """Return (seconds, joules) of a prompt with `cached` tokens in the cache, and of one token of all sequences in
+        a batch.
+
+        `each` is the batch size of a decode server.
+        """
         if (cached, each) not in self.costs:
             prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
             places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
@@ -129,7 +133,7 @@ class _Pools:
         return self.costs[cached, each]
 
     def find(self, count: int) -> tuple[Split, float] | None:
-        """Return the pools with `count` prefill servers, and the time of a prompt; None above `FULL` utilization."""
+        """Return the pools with `count` prefill servers, and the seconds of a prompt; None above `FULL` utilization."""
         question, case, serving = self.question, self.case, self.question.serving
         steps, pause_s = question.steps, serving.pause_s
         residence = None
@@ -158,7 +162,7 @@ class _Pools:
             first_s = begin_s + moved_s + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
             self.request_s = first_s + self.handover.seconds + steps * step_s
         self.is_full = bool(pause_s) and each > find_room(question, case)
-        idle_j = case.server.idle_w * (1.0 / used - 1.0) * prompt_s
+        idle_j = case.server.resting_w * (1.0 / used - 1.0) * prompt_s
         rest_j = case.server.resting_w * (1.0 - busy) * self.servers * (self.request_s + pause_s) / self.users
         return (
             Split(

@@ -1,4 +1,4 @@
-"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their figures."""
+"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_STORED: Final = 36
 
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
-    """Return plans of the passes of configurations that fit; hardware with equal devices and batches shares a plan."""
+    """Return plans of the passes of configurations; hardware with equal device counts and batches shares a plan."""
     batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
         point = case.run.point
@@ -64,15 +64,15 @@ RunKey = tuple[str, int, object, tuple[str, ...]]
 
 
 def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
-    """Return the key that distinguishes the run of a pass from others of the question."""
+    """Return the key of a pass's run, which no other run of the question has."""
     return name, batch, run.target, tuple(run.point.values())
 
 
 def choose_stored(cases: Sequence[Case]) -> list[Case]:
-    """Return, for each configuration, the one whose runs represent it: its own, unless there are many.
+    """Return, in the same order, the configuration whose stored runs represent each configuration.
 
-    If there are many, only the smallest and the largest batch of a chip are stored. Each other configuration uses
-    the nearer of these.
+    Up to `MOST_STORED` configurations represent themselves. Of more, only the smallest and the largest batch of a chip
+    are stored, and the nearer one represents the others.
     """
     if len(cases) <= MOST_STORED:
         return list(cases)
@@ -88,13 +88,13 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
 
 
 def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
-    """Return the prefill runs and the decode runs of configurations, in their order."""
+    """Return the ids of the prefill runs and of the decode runs, each in the order of the configurations."""
     prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
     return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
 
 
 def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
-    """Return the ids of runs by their keys."""
+    """Return key -> id of stored runs."""
     return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
 
 
@@ -112,7 +112,7 @@ class StoredCase:
     """Prefill and decode at each batch, with the assumed part of each run's energy."""
 
     def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
-        """Return joules per token and the assumed part at the nearest batch; None without such a run."""
+        """Return (joules per token, assumed part of this energy) at the nearest batch size; None without such a run."""
         some = [one for one in self.phases if one[0].phase == phase]
         if not some:
             return None
@@ -121,7 +121,7 @@ class StoredCase:
 
 
 Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
-"""Stored results of each configuration, by `name_case`."""
+"""Key of a configuration, from `name_case` -> its stored results."""
 
 NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
 """Placeholder for a configuration that serves none of the requested batches."""
@@ -133,8 +133,8 @@ def share_assumed(
     """Return the share of a load's energy that is assumed, and the share that is assumed static power.
 
     The energy of a prompt token comes from the stored run whose batch is nearest to the mean number of active
-    sequences. All other busy energy is that of decode steps. `assumed_idle` is the assumed share of the idle energy.
-    Return None if a run is not stored.
+    sequences. All other busy energy counts as energy of decode steps. `assumed_idle` is the assumed share of the idle
+    energy. Return None if a run is not stored.
     """
     running = max(1.0, served.latency.mean * served.served_per_s)
     prompt, answer = prompts.find("prefill", running), answers.find("decode", running)

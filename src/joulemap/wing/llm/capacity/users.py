@@ -5,8 +5,8 @@
 
 Where the fewest devices meet the target with a low probability, more devices are evaluated.
 
-Each user has one request in flight; the next one follows after a pause, if one is set. The times are means of the
-steady state, in closed form (`serving.steady`).
+Each user has one request in flight; the next request follows after a pause, if a pause is set. The times are means of
+the steady state, in closed form (`serving.steady`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
+from joulemap.domain.doubt import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -53,9 +54,9 @@ class LatencyTarget:
 
     users: int
     first_token_s: float | None = None
-    """Mean time to first token; None for no target."""
+    """Target mean time to first token in seconds; None for no target."""
     between_s: float | None = None
-    """Mean time per output token; None for no target."""
+    """Target mean time per output token in seconds; None for no target."""
 
     def __attrs_post_init__(self) -> None:
         """Raise UsageError for fewer than one user, or without a target."""
@@ -65,7 +66,7 @@ class LatencyTarget:
             raise UsageError("--users needs a latency target: add --first-token 1s or --between-tokens 30ms")
 
     def miss(self, first_token_s: float, between_s: float) -> float:
-        """Return the highest ratio of a time to its target; 0 without a target."""
+        """Return the highest ratio of a time to its target; above 1 if a target is missed."""
         pairs = (first_token_s, self.first_token_s), (between_s, self.between_s)
         return max((time / most for time, most in pairs if most is not None), default=0.0)
 
@@ -84,20 +85,20 @@ class Deployed:
     between_s: float
     request_j: float
     hits: tuple[float, ...] = (0.0,)
-    """Share of prompt tokens found on the device and in each tier below."""
+    """Share of prompt tokens found on the device and in each lower tier."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
     other: Deployed | None = None
-    """Nearest servers that do both phases, if two pools are chosen; None otherwise."""
+    """Best deployment without separate pools, if two pools are chosen; None otherwise."""
 
     @property
     def device_count(self) -> int:
-        """Devices of all servers."""
+        """Number of devices of all servers."""
         return (self.servers + self.prompt_servers) * self.case.world
 
     @property
     def request_s(self) -> float:
-        """Time of a request: no step follows the first token if it is the only one."""
+        """Mean time of a request in seconds: no step follows the first token if it is the only one."""
         return self.first_token_s + (self.question.serving.output - 1) * self.between_s
 
     @property
@@ -107,7 +108,7 @@ class Deployed:
 
     @property
     def miss(self) -> float:
-        """Highest ratio of a time to its target."""
+        """Highest ratio of a mean time to its target; above 1 if the target is missed."""
         return self.target.miss(self.first_token_s, self.between_s)
 
     @property
@@ -164,9 +165,10 @@ class UserRow:
 def find_deployment(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Deployed | str:
-    """Return the deployment of a chip and precision with the fewest devices that meets the target, else the nearest.
+    """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
-    Return the reason if no deployment holds the model. `questions` is the cache of `list_divisions`.
+    If none meets it, return the deployment nearest to the target; if none holds the model, return the reason.
+    `questions` is the cache of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
@@ -196,7 +198,7 @@ def find_deployment(
 
 
 def _add_uncached(found: Deployed, target: LatencyTarget) -> Deployed:
-    """Return a deployment with the energy of a request without reuse, if it reuses prefixes and has no pools."""
+    """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not found.question.serving.reuses_prefixes or found.prompt_servers:
         return found
     before = _serve(found.question, found.case, target, found.servers, reuses=False)
@@ -215,7 +217,7 @@ def find_likelier(
     """Return the smallest deployment larger than `found` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
+    `most_ratio` times the device time of `found`. Two pools are tried only if `found` has two, and chosen only if they
     take fewer devices. None if no such deployment exists.
     """
     options = list(list_options(found.question, found.case, target, questions))
@@ -245,7 +247,7 @@ def find_likelier(
 
 
 Option = tuple["Question", "Case", int]
-"""Question, server and number of servers."""
+"""(question, server, number of servers)."""
 
 
 def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
@@ -257,7 +259,10 @@ def _list_holding(question: Question, case: Case, questions: dict[int, Question]
 def list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
-    """Yield each server with the fewest servers that hold the users, twice as many, and so on, by total devices."""
+    """Yield options, sorted by total devices.
+
+    For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
+    """
     found: list[Option] = []
     totals: dict[Asked, Total] = {}
     for own, one in _list_holding(question, case, questions):
@@ -318,9 +323,9 @@ class Search:
         return self.tried[place]
 
     def find_quickest(self, count: int) -> Deployed | None:
-        """Return the deployment of `count` devices that serves the most requests, those within the target first.
+        """Return the deployment of `count` devices that serves the most requests per second.
 
-        Return None if none holds the users.
+        Deployments within the target are preferred. Return None if none holds the users.
         """
         places = [place for place in range(len(self.options)) if self.count(place) == count]
         self.prepare(places)
@@ -331,7 +336,9 @@ class Search:
         return max(found, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
     def prefer(self, found: Deployed) -> Deployed:
-        """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
+        """Return a deployment that meets the target with as many devices as `found` and serves the most requests per
+        second.
+        """
         places = [place for place in range(len(self.options)) if self.count(place) == found.device_count]
         self.prepare(places)
         for place in places:
@@ -347,7 +354,7 @@ class Search:
         """Evaluate the passes of several options together, which takes little more time than one option.
 
         Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
-        conversations or drafts, passes depend on the results of others, and are evaluated one by one.
+        conversations or drafts, some passes depend on the results of other passes, so nothing is evaluated here.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
         for question, case, servers in (self.options[place] for place in places if place not in self.tried):
@@ -381,7 +388,7 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
 
 
 def _find_load(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Steady:
-    """Return the load of one of `servers` that share the users."""
+    """Return the load of one server, if `servers` servers share the users."""
     each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
     draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
     residence = None
@@ -421,7 +428,7 @@ def name_servers(found: Deployed) -> str:
 
 
 def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers.
+    """Return separate pools: the servers of `found` for decode, and additional prefill servers.
 
     Return None if they need over `most_devices` devices, or if the decode pool lacks room.
     """
@@ -448,7 +455,7 @@ def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None
 
 @frozen(kw_only=True)
 class Paid:
-    """Cost and carbon of one device of a chip, from its stored runs."""
+    """Cost, carbon and interval widths of one device of a chip, from its stored runs."""
 
     device_usd_per_s: float | None = None
     gco2_per_j: float | None = None
@@ -463,13 +470,14 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
         return Paid()
     rows = {row.phase: row for row, _ in known.phases}
     answer, prompt = rows.get("decode"), rows.get("prefill")
+    first = prompt.latency_half_width if prompt else None
     carbon = None
     if answer is not None and answer.gco2_per_million is not None:
         carbon = answer.gco2_per_million / answer.energy_per_token_j / 1e6
     return Paid(
         device_usd_per_s=None if known.usd_per_s is None else known.usd_per_s / case.world,
         gco2_per_j=carbon,
-        first_token_half_width=prompt.latency_half_width if prompt else None,
+        first_token_half_width=None if first is None else math.hypot(first, NEW_LOAD),
         between_half_width=answer.latency_half_width if answer else None,
     )
 
@@ -516,20 +524,24 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
 
 
 def _find_chance(found: Deployed, paid: Paid) -> float | None:
-    """Return the probability that both targets are met, as if their errors were independent; None if unknown."""
+    """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
     from joulemap.uncertainty.probability import probability_better
 
     target, chances = found.target, list[float]()
-    if target.first_token_s is not None and paid.first_token_half_width is not None:
+    if target.first_token_s is not None:
+        if paid.first_token_half_width is None:
+            return None
         chances.append(probability_better(target.first_token_s / found.first_token_s, paid.first_token_half_width))
-    if target.between_s is not None and paid.between_half_width is not None:
+    if target.between_s is not None:
+        if paid.between_half_width is None:
+            return None
         host = SlowHost.of(found.case.server)
         chances.append(host.find_chance(target.between_s, found.between_s, paid.between_half_width))
     return math.prod(chances) if chances else None
 
 
 def rank_rows(rows: Sequence[UserRow]) -> list[UserRow]:
-    """Return rows within the target by cost, without a price by energy, then other rows by their excess over the
+    """Return rows within the target by cost, or by energy without a price; then other rows by their ratio to the
     target.
     """
     return sorted(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
-    """Return the attention output of a device's heads for tokens."""
+    """Add the attention of a device's heads for the tokens `x`; return the output tensor."""
     rows, hidden, width = one.count, one.decoder.hidden, mixer.head_dim
     heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
     queries, keys, values = heads * width * (1 + mixer.is_gated), pairs * width, pairs * mixer.values
@@ -66,7 +66,9 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
 
 
 def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int, *, gates: int = 0) -> int:
-    """Return the attention output multiplied by the sigmoid of `gates` gates per token, or of one per element."""
+    """Multiply an attention output by the sigmoid of a gate per element, or per head if `gates` is set; return the
+    tensor.
+    """
     rows, opened = one.count, one.count * (gates or width)
     cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=opened, special_count=opened)
     open_share = one.graph.call(path, cost, ((gate, 4 * opened),), (rows, gates or width), suffix="gate")
@@ -75,7 +77,7 @@ def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int, *, g
 
 
 def _score(one: Pass, path: str, mixer: Attention | Latent, low: int, width: int, x: int) -> Index | None:
-    """Return the queries, weights and keys of an indexer whose queries come from `low`; None without one."""
+    """Add an indexer's queries (from `low`), head weights and keys, and return them; None without an indexer."""
     if mixer.indexer is None:
         return None
     from joulemap.wing.llm.decoder.select import score
@@ -90,7 +92,9 @@ def _score(one: Pass, path: str, mixer: Attention | Latent, low: int, width: int
 
 
 def _select(one: Pass, path: str, mixer: Attention | Latent, piece: Piece, index: Index | None) -> tuple[int, ...]:
-    """Return the rows that an indexer selects for the tokens of a piece; empty without one."""
+    """Add the selection of rows by an indexer for the tokens of a piece; return its tensor, or an empty tuple without
+    one.
+    """
     if mixer.indexer is None or index is None:
         return ()
     from joulemap.wing.llm.decoder.select import select
@@ -99,9 +103,9 @@ def _select(one: Pass, path: str, mixer: Attention | Latent, piece: Piece, index
 
 
 def _narrow(mixer: Attention | Latent, piece: Piece) -> tuple[Piece, int]:
-    """Return a piece and a window with as many pairs of queries and keys as the selection of a mixer.
+    """Return a piece and a window that have as many pairs of queries and keys as the mixer's selection.
 
-    A prompt attends to selected tokens as to a window of that size. A few tokens attend to a shorter cache.
+    A prompt attends to selected tokens as if to a window of that size. A few tokens attend as if to a shorter cache.
     """
     if not 0 < mixer.selected < piece.cached + piece.tokens:
         return piece, mixer.window
@@ -111,7 +115,7 @@ def _narrow(mixer: Attention | Latent, piece: Piece) -> tuple[Piece, int]:
 
 
 def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
-    """Append the keys and values of a piece to the KV cache; return both tensors."""
+    """Append the keys and values of a piece to the KV cache; return both cache tensors."""
     pairs = one.step.part(mixer.kv_heads)
     return tuple(
         one.append(
@@ -122,7 +126,7 @@ def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v
 
 
 def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads: int) -> int:
-    """Return the normalized and rotated queries or keys."""
+    """Return the queries or keys after the mixer's normalization; unchanged if it has none."""
     rows, width = one.count, mixer.head_dim
     if not mixer.norm:
         return x
@@ -144,7 +148,9 @@ def attend_piece(
     sizes: Mapping[str, Any],
     beside: Sequence[int] = (),
 ) -> int:
-    """Return the attention of a sequence piece to its cache; the last inputs are the cache."""
+    """Add the attention of a piece (sequences of equal length) to its cache, which `inputs` end with; return the output
+    tensor.
+    """
     return one.graph.run(
         path,
         "attention",
@@ -161,7 +167,7 @@ def attend_piece(
 
 
 def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
-    """Return the output of multi-head latent attention.
+    """Add multi-head latent attention; return the output tensor.
 
     A few tokens after a cache multiply their queries by the key projection, and attend to the latent rows directly. A
     prompt expands the keys and values of all tokens that it attends to, unless it attends to selected tokens only.
@@ -196,7 +202,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
 
 
 def multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
-    """Return each head's rows multiplied by the head's own weights."""
+    """Multiply the rows of each head (m x k) by the head's own weights (k x n); return the tensor."""
     cost = Cost(kind="matmul", operation="bmm", mac_count=m * n * k * groups, gemm=(m, n, k, groups))
     reads = ((x, 4 * m * k * groups), (weight, 4 * n * k * groups))
     return one.graph.call(path, cost, reads, (groups, m, n), suffix=suffix, aten="bmm.default")

@@ -30,7 +30,7 @@ SETTINGS: Final = ("quantization_config", "compression_config")
 """Configuration keys that describe how weights are stored."""
 
 EXPERT_DTYPE: Final = "expert_dtype"
-"""Key of a configuration whose experts are stored in another format than its `quantization_config` states."""
+"""Configuration key for the format of experts, if it differs from that in `quantization_config`."""
 
 HEAD: Final = "lm_head"
 
@@ -38,16 +38,16 @@ EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
 """`expert_dtype` of a configuration -> format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
 ALGORITHM: Final = "quant_algo"
-"""Key of Model Optimizer for the format of a checkpoint or of a module."""
+"""Model Optimizer's key for the format of a checkpoint or of a module."""
 
 MODULES: Final = "quantized_layers"
-"""Key of Model Optimizer for the formats of single modules."""
+"""Model Optimizer's key for the formats of single modules."""
 
 MIXED: Final = {
     "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
     "W4A16_NVFP4": attrs.evolve(NVFP4, activations=""),
 }
-"""Algorithm of Model Optimizer that only single modules have -> format. Source: nvidia/MiniMax-M3-NVFP4,
+"""Algorithm that Model Optimizer applies to single modules only -> its format. Source: nvidia/MiniMax-M3-NVFP4,
 Qwen3.6-27B-NVFP4.
 """
 
@@ -68,7 +68,7 @@ _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("mlp.experts", ("block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")),
     ("mlp.", ("feed_forward.", "ffn.", "mixer.", "block_sparse_moe.")),
 )
-"""Part of a weight's path in this package, with its names in checkpoints."""
+"""(part of a weight's path in this package, its names in checkpoints)."""
 
 _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "language_model.", "backbone.", "")
 """Prefixes of module paths in checkpoints."""
@@ -132,7 +132,7 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
 
 
 def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
-    """Return the storage of a checkpoint's weights, with the formats of `MIXED`; None for an unsupported method."""
+    """Return how a checkpoint stores its weights, including the formats of `MIXED`; None for an unsupported method."""
     modules = values.get(MODULES)
     if not isinstance(modules, Mapping):
         return read_checkpoint(values, name)
@@ -148,7 +148,7 @@ def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
 def store_formats(
     decoder: Decoder, method: str, sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]
 ) -> Decoder:
-    """Return a decoder whose weights have these formats; one without `published` if all have 16 bits or more.
+    """Return a decoder whose weights have these formats; `published` is None if all have 16 bits or more.
 
     `sizes` and `formats` have one mapping per layer, and a last one for weights outside layers.
     """
@@ -176,15 +176,15 @@ def store_formats(
 
 
 def _find_activations(checkpoint: Checkpoint, main: str) -> str:
-    """Return the activation precision in GEMMs of the main format, if runs can have it for GEMMs alone."""
+    """Return the activation precision of GEMMs in the main format, fp4 or fp8; empty for any other."""
     found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     return next((name for name in ("fp4", "fp8") if name in found), "")
 
 
 def _find_cache(values: Mapping[str, Any]) -> str:
-    """Return the precision of the KV cache by Model Optimizer or compressed-tensors; empty if they do not state fp8.
+    """Return the KV cache precision that Model Optimizer or compressed-tensors states: fp8, or empty.
 
-    vLLM, SGLang and TensorRT-LLM follow it unless another precision is requested.
+    vLLM, SGLang and TensorRT-LLM use this precision unless another one is requested.
     """
     scheme = values.get("kv_cache_scheme")
     is_float = isinstance(scheme, Mapping) and (scheme.get("num_bits"), scheme.get("type")) == (8, "float")
@@ -227,7 +227,9 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
 
 
 def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Return the GEMM weights of each layer with their sizes, by path in the layer, and the weights outside layers."""
+    """Return the GEMM weights as path -> number of elements: one mapping for each layer, and one for weights outside
+    layers.
+    """
     outside: dict[str, int] = {}
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
@@ -254,7 +256,7 @@ def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
 
 
 def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int]) -> dict[str, str]:
-    """Return the format of each weight of a layer, or of weights outside layers; empty for 16 bits."""
+    """Return weight -> format, empty for 16 bits; `before` is the path of the layer, empty outside layers."""
     found = {}
     for weight in weights:
         path = weight.rpartition(".")[0]

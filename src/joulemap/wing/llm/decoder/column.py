@@ -35,19 +35,19 @@ NAMED: Final = tuple(
 
 
 Asked = tuple[Step, int]
-"""Pass and its number of sequences."""
+"""(pass, number of sequences)."""
 
 
 @frozen
 class Repeat:
-    """Repetition in a decoder's layers: those from `head` to `tail` are `count` times the same `period` layers."""
+    """Repetition in a decoder's layers: from layer `head` on, the same `period` layers occur `count` times."""
 
     head: int
     period: int
     count: int
 
     def cut(self, decoder: Decoder, count: int) -> Decoder:
-        """Return the decoder with `count` periods."""
+        """Return the decoder with `count` periods in place of all."""
         start, end = self.head, self.head + self.period * self.count
         layers = decoder.layers
         kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
@@ -55,11 +55,11 @@ class Repeat:
 
 
 def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat | None:
-    """Return the repetition that leaves the fewest layers to build, with a layer on each side; None if none helps.
+    """Return the repetition that leaves the fewest layers to build; None if none helps.
 
-    A pass is built with one period and with two; a folded pass is built with one.
-    Models with layers that use the caches of others are built in full. The layer before the first period must equal
-    the layer before every other period, so that it fuses in the same way.
+    At least one layer stays on each side. A pass is built with one period and with two; a folded pass is built with
+    one. Models with layers that use the caches of other layers are built in full. The layer before the first period
+    must equal the layer before every other period, so that it fuses in the same way.
     """
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None
@@ -124,12 +124,12 @@ def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times
 
 
 def _find_kind(name: str) -> int:
-    """Return the index in a layer-end mark at which a column is cut: 0 operators, 1 accesses, 2 buffers."""
+    """Return the index into a mark of `Graph.marks` that applies to a column: 0 operators, 1 accesses, 2 buffers."""
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
 def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
-    """Return the columns of a whole pass, and the ends of its layers among operators, accesses and buffers."""
+    """Return the columns of a whole pass, and the number of operators, accesses and buffers at each layer's end."""
     graph = build_graph(decoder, step, batch)
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
@@ -151,7 +151,7 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
 
 
 def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = False) -> dict[Asked, WorkloadColumns]:
-    """Return the columns of passes; only a few are built, and the others are interpolated.
+    """Return the columns of passes; only a few passes are built, and all others are interpolated.
 
     Passes that differ in the cached length are built at the shortest and the longest one. Passes that differ only in
     the number of sequences are built for the fewest and the most.
@@ -175,7 +175,10 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = 
 def _fill_counts(
     found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int], is_folded: bool
 ) -> None:
-    """Interpolate a pass between numbers of sequences: everything is linear except the number of active experts."""
+    """Add a pass at several numbers of sequences to `found`.
+
+    Columns are interpolated, unless routed experts or data-parallel groups make them nonlinear in the sequences.
+    """
     first, last = counts[0], counts[-1]
     ends = {first, last}
     found |= {(step, count): describe_columns(decoder, step, count, is_folded=is_folded) for count in ends}
@@ -191,7 +194,10 @@ def _fill_counts(
 def _fill(
     found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int, is_folded: bool
 ) -> None:
-    """Fill in passes ordered by cached length: interpolate if the first and last fuse alike, else split in half."""
+    """Add passes, ordered by cached length, to `found`.
+
+    They are interpolated if the first and the last fuse alike; else the group is split in half.
+    """
     first, last = group[0], group[-1]
     for end in (first, last):
         if (end, count) not in found:
@@ -212,7 +218,7 @@ def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
 
 
 def _stretch(decoder: Decoder, step: Step) -> int:
-    """Return a key that is equal for cached lengths between which a pass is linear in the cached tokens."""
+    """Return a key of a cached length; between lengths with equal keys, a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
@@ -223,7 +229,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
 
 
 def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
-    """Return the columns interpolated at a share of the way from one to another."""
+    """Return the columns interpolated between two passes, at a share of the way from `one` to `other`."""
     changes: dict[str, Any] = {}
     for name in NAMED:
         low, high = getattr(one, name), getattr(other, name)

@@ -30,7 +30,7 @@ ITERATIONS: Final = 20
 
 
 def attend_compressed(one: Pass, path: str, mixer: Compressed, x: int) -> int:
-    """Return the output of attention to a window and to compressed rows, for the heads of one device."""
+    """Add attention to a window and to compressed rows, for the heads of one device; return the output tensor."""
     graph, rows, hidden, width = one.graph, one.count, one.decoder.hidden, mixer.head_dim
     heads, groups = one.step.part(mixer.heads), one.step.part(mixer.output_groups)
     low = one.linear(f"{path}.q_a_proj", x, mixer.query_rank, hidden)
@@ -75,7 +75,7 @@ def attend_compressed(one: Pass, path: str, mixer: Compressed, x: int) -> int:
 
 
 def _count_rows(mixer: Compressed, piece: Piece) -> int:
-    """Return the compressed rows of a sequence after a piece; at least one."""
+    """Return the number of compressed rows of a sequence after a piece; at least one."""
     return max((piece.cached + piece.tokens) // mixer.ratio, 1)
 
 
@@ -95,7 +95,10 @@ def _see(mixer: Compressed, piece: Piece) -> tuple[Piece, int]:
 
 
 def _compress(one: Pass, path: str, mixer: Compressed, x: int, width: int) -> int:
-    """Return the new compressed rows: a softmax over the tokens of each row weighs their projections."""
+    """Add the new compressed rows; return their tensor.
+
+    A softmax over the tokens of each row weighs their projections.
+    """
     graph, rows = one.graph, one.count
     wide = width * (2 if mixer.indexer else 1)
     kv = one.linear(f"{path}.kv_proj", x, wide, one.decoder.hidden)
@@ -110,7 +113,9 @@ def _compress(one: Pass, path: str, mixer: Compressed, x: int, width: int) -> in
 
 
 def collapse(one: Pass, path: str, streams: int, x: int) -> tuple[int, int]:
-    """Return one stream of each token, and the weights that mix its streams after a part (hyper-connections)."""
+    """Reduce the streams of each token to one before a part (hyper-connections); return it and the weights that mix
+    them.
+    """
     graph, rows, hidden = one.graph, one.held, one.decoder.hidden
     wide, mixes = streams * hidden, streams * (2 + streams)
     flat = graph.run(path, "rms_norm", (x,), suffix="norm", rows=rows, columns=wide, weight=False)
@@ -126,21 +131,21 @@ def collapse(one: Pass, path: str, streams: int, x: int) -> tuple[int, int]:
 
 
 def expand(one: Pass, path: str, streams: int, x: int, result: int, mix: int) -> int:
-    """Return the streams of each token, mixed, with the result of a part added to each."""
+    """Mix the streams of each token and add a part's result to each; return the streams' tensor."""
     rows, wide = one.held, streams * one.decoder.hidden
     cost = Cost(kind="elementwise", operation="expand", elementwise_count=2 * rows * wide * (streams + 1))
     return one.graph.call(path, cost, (x, result, mix), (rows, wide), suffix="expand")
 
 
 def open_streams(one: Pass, streams: int, x: int) -> int:
-    """Return the residual streams of each token, all equal at first."""
+    """Add the residual streams of each token, all equal at first; return their tensor."""
     rows, wide = one.held, streams * one.decoder.hidden
     cost = Cost(kind="data_movement", operation="repeat")
     return one.graph.call("embed_tokens", cost, (x,), (rows, wide), suffix="repeat", aten="repeat.default")
 
 
 def close_streams(one: Pass, streams: int, x: int) -> int:
-    """Return the weighted sum of the streams of each token before the last norm."""
+    """Add the weighted sum of each token's streams before the last norm; return its tensor."""
     graph, rows, hidden = one.graph, one.held, one.decoder.hidden
     wide = streams * hidden
     flat = graph.run("hc_head", "rms_norm", (x,), suffix="norm", rows=rows, columns=wide, weight=False)

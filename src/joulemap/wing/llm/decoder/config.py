@@ -17,10 +17,13 @@ from joulemap.system.record import define, frozen
 Norm = Literal["rms_norm", "layer_norm"]
 
 LEAST_BYTES: Final = 2.0
-"""Minimum bytes of a state's element: the precision of the KV cache does not apply to it (vLLM's mamba_cache_dtype)."""
+"""Minimum bytes per element of a recurrent state.
+
+The precision of the KV cache does not apply to states (vLLM's mamba_cache_dtype).
+"""
 
 WIDE_BYTES: Final = 4.0
-"""Bytes of a state's element at 32 bits."""
+"""Bytes per element of a recurrent state that is stored at 32 bits."""
 
 
 @frozen(kw_only=True)
@@ -31,11 +34,11 @@ class Indexer:
     head_dim: int
     """Elements of each indexer query, and of the one cached key per row."""
     is_weighted: bool = True
-    """True if a token weighs the heads, whose scores are added; else each head selects for itself."""
+    """True if the scores of all heads are added with weights from the token; else each head selects for itself."""
     has_norms: bool = False
     """True if each head's query is normalized, as the key is."""
     tokens: int = 1
-    """Tokens that are selected together, by their highest score."""
+    """Adjacent tokens that are selected together, by their highest score."""
 
 
 @frozen(kw_only=True)
@@ -54,7 +57,7 @@ class Attention:
     selected: int = 0
     """Maximum tokens that a token attends to; 0 for all."""
     indexer: Indexer | None = None
-    """Selection of these tokens; None for all tokens."""
+    """Selection of the tokens that a token attends to; None for all tokens."""
     bias: bool = False
     """True if the query, key and value projections have a bias."""
     output_bias: bool = False
@@ -64,7 +67,7 @@ class Attention:
     value_norm: bool = False
     """True if values are normalized, without weights."""
     is_gated: bool = False
-    """True if the result is multiplied by a gate with the width of the queries, which is computed with them."""
+    """True if the output is multiplied by a gate as wide as the queries, from the same projection."""
     has_head_gate: bool = False
     """True if the result of each head is multiplied by a gate of one element, which is computed from the token."""
     has_values: bool = True
@@ -87,7 +90,7 @@ class Attention:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Number of tokens at which a window or a selection is full."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected)
 
 
@@ -111,7 +114,7 @@ class Latent:
     selected: int = 0
     """Maximum tokens that a token attends to; 0 for all."""
     indexer: Indexer | None = None
-    """Selection of these tokens; None for all tokens or for an earlier layer's selection."""
+    """Selection of the tokens to attend to; None for all tokens or for an earlier layer's selection."""
     kind: Literal["latent"] = "latent"
 
     @property
@@ -121,12 +124,12 @@ class Latent:
 
     @property
     def kv_heads(self) -> int:
-        """Heads of cached rows, which every device holds."""
+        """Key heads of the cached rows: one, which every device holds."""
         return 1
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Number of tokens at which a window or a selection is full."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected)
 
 
@@ -144,21 +147,21 @@ class Compressed:
     window: int
     """Last tokens that each token attends to in full."""
     ratio: int = 0
-    """Tokens of a compressed row; 0 for none."""
+    """Tokens per compressed row; 0 without compressed rows."""
     selected: int = 0
     """Maximum compressed rows that a token attends to; 0 for all."""
     indexer: Indexer | None = None
-    """Selection of these rows; None for all."""
+    """Selection of the compressed rows to attend to; None for all rows."""
     kind: Literal["compressed"] = "compressed"
 
     @property
     def kv_heads(self) -> int:
-        """Heads of cached rows, which every device holds."""
+        """Key heads of the cached rows: one, which every device holds."""
         return 1
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Number of tokens at which the window or the selection is full."""
+        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected * self.ratio)
 
 
@@ -168,7 +171,7 @@ class Recurrence:
 
     kind: Literal["mamba", "mamba2", "delta", "conv"]
     heads: int
-    """Number of value heads; of channels in a `conv`."""
+    """Number of value heads, or of channels in a `conv`."""
     head_dim: int
     """Elements per value head."""
     state: int = 0
@@ -182,7 +185,7 @@ class Recurrence:
     conv_bias: bool = True
     bias: bool = False
     has_norms: bool = False
-    """True if the decay input and both keys of a mamba are normalized, without weights."""
+    """True if the decay input and the matrices B and C of a mamba are normalized, without weights."""
     has_output_norm: bool = True
     """True if the result of a mamba2 or delta recurrence is normalized."""
     is_wide: bool = attrs.field(default=False, repr=False)
@@ -190,12 +193,12 @@ class Recurrence:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Number of tokens at which a window is full: none."""
+        """Empty, because a recurrence has no window."""
         return ()
 
     @property
     def inner(self) -> int:
-        """Value elements of a token over all heads."""
+        """Value elements of a token, summed over all heads."""
         return self.heads * self.head_dim
 
     @property
@@ -210,7 +213,7 @@ class Recurrence:
 
     @property
     def tail_count(self) -> int:
-        """Elements of the last tokens that the convolution keeps per sequence."""
+        """Elements per sequence that the convolution keeps of the last tokens."""
         return self.conv_width * max(self.kernel - 1, 0)
 
 
@@ -227,7 +230,7 @@ class Network:
 
 @frozen(kw_only=True)
 class Experts:
-    """Mixture of experts: networks of which each token uses a few, and shared ones that every token uses."""
+    """Mixture of experts: routed networks, of which each token uses a few, and shared networks for all tokens."""
 
     count: int
     taken: int
@@ -240,7 +243,7 @@ class Experts:
     router_scale: bool = False
     """True if the router has learned scales for its input elements and for each expert."""
     hidden: int = 0
-    """Width of the experts' input and output if it is not the model's, with a projection before and after; else 0."""
+    """Width of the experts' input and output if projections make it differ from the model's; else 0."""
     shared: Network | None = None
     shared_gate: bool = False
     """True if a learned gate weighs the shared experts."""
@@ -253,7 +256,7 @@ Mixer = Attention | Latent | Compressed | Recurrence
 
 @frozen(kw_only=True)
 class Layer:
-    """One layer of a decoder."""
+    """One layer of a decoder: its mixer, its network, and their norms."""
 
     mixer: Mixer | None
     network: Network | Experts | None
@@ -267,11 +270,11 @@ class Layer:
     """True if the result of each part is normalized before it is added."""
     has_norms_before: bool = True
     stored: tuple[tuple[str, str], ...] = ()
-    """(weight, format) of weights that the checkpoint does not store in its main format; no format for 16 bits."""
+    """(weight, format) of weights that the checkpoint does not store in its main format; an empty format is 16 bits."""
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """Both mixers, or the only one."""
+        """Mixers that the layer has: at most two."""
         return tuple(one for one in (self.mixer, self.beside) if one is not None)
 
 
@@ -283,15 +286,15 @@ class Published:
     weights: str = ""
     """Main format, as `--weight-precision` takes it; empty if the method is unknown or converts nothing."""
     precision: str = ""
-    """Precision of the other operand of its GEMMs; empty for 16 bits."""
+    """Precision of activations in GEMMs with the main format; empty for 16 bits."""
     others: tuple[str, ...] = ()
-    """Formats of the rest of the converted weights."""
+    """Other formats of converted weights, the most common first."""
     stored: tuple[tuple[str, str], ...] = ()
     """(weight, format) of converted weights outside layers."""
     cache: str = ""
-    """Precision of the KV cache that the checkpoint has scales for; empty for that of activations."""
+    """KV cache precision for which the checkpoint has scales; empty for the precision of activations."""
     doubt: str = ""
-    """Part of the configuration that is not counted."""
+    """Note on a part of the configuration that predictions ignore; empty without one."""
 
     def describe(self) -> str:
         """Return a phrase for the format, e.g. `mxfp4 weights (mxfp4)`."""
@@ -321,7 +324,7 @@ class Decoder:
     positions: int = 0
     """Rows of the table of learned positions; 0 for none."""
     per_layer: tuple[int, int] = (0, 0)
-    """Rows of a token table with elements for each layer, and elements per layer; 0 for none."""
+    """(rows, elements per layer) of a token table with elements for each layer; zeros for none."""
     embedding_width: int = 0
     """Width of the embedding table if narrower than the model; else 0."""
     is_capped: bool = False
@@ -329,7 +332,7 @@ class Decoder:
     streams: int = 0
     """Residual streams per token that hyper-connections mix before and after each part; 0 without hyper-connections."""
     keeps_mixers: bool = False
-    """True if attention weights stay at 16 bits if other weights are stored in fewer bits."""
+    """True if attention weights stay at 16 bits when other weights are stored in fewer bits."""
     published: Published | None = None
     """Quantization of the checkpoint; None for 16 bits throughout."""
     context_length: int = 0
@@ -339,9 +342,9 @@ class Decoder:
     basis: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
-    """Uncertain properties of the model."""
+    """Notes on uncertain properties of the model."""
     file_notes: tuple[str, ...] = ()
-    """Notes on the files that hold its weights."""
+    """Notes on the files that hold the model's weights."""
 
     is_traced: ClassVar[bool] = False
     """True if passes are traced rather than built from these sizes."""
@@ -363,7 +366,7 @@ class Decoder:
 
     @property
     def score_heads(self) -> tuple[tuple[int, int], ...]:
-        """Heads of each layer that scores cached tokens, and its window; 0 for none."""
+        """(heads, window) of each mixer that scores cached tokens; window 0 for none."""
         scoring = (one for layer in self.layers for one in layer.mixers if not isinstance(one, Recurrence))
         return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
 
@@ -373,11 +376,11 @@ class Decoder:
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError if the division of GEMMs or experts is unknown; never here, as the sizes determine it."""
+        """Raise UsageError if the division of GEMMs or experts is unknown; this class knows it from the sizes."""
 
     @cached_property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over all fields that a workload depends on."""
+        """Hash of all fields that a workload depends on, as sixteen hexadecimal digits."""
         sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _IGNORED]
         return hashlib.sha256(repr([*sizes, *self.file_notes]).encode()).hexdigest()[:16]
 
@@ -387,12 +390,12 @@ class Decoder:
 
     @cached_property
     def is_routed(self) -> bool:
-        """True if tokens choose among experts."""
+        """True if a router chooses experts for each token."""
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 
 _IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
-"""Fields that do not affect workloads."""
+"""Fields of a decoder that do not affect workloads."""
 
 
 def _count_cached(mixer: Mixer, tokens: int, devices: int, item_bytes: float) -> float:

@@ -28,7 +28,7 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.configuration import read_whole
 
 INDEX: Final = "i"
-"""Name of the layer index."""
+"""Name of the layer index in expressions."""
 
 CONSTANTS: Final[Mapping[str, Any]] = {"none": None, "true": True, "false": False}
 
@@ -36,7 +36,7 @@ KEYED: Final = ("need", "first", "flag", "share", "text", "listed", "has", "unkn
 """Functions whose arguments are keys of the configuration, the last one optionally a default."""
 
 MOST: Final = 2**60
-"""Limit of results of arithmetic."""
+"""Maximum absolute result of arithmetic."""
 
 _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -84,13 +84,13 @@ def _split(value: Any) -> Any:
 
 
 class Configuration:
-    """Keys of one configuration, read with their checks."""
+    """Configuration of a model, whose values are checked when they are read."""
 
     def __init__(self, model: str, values: Mapping[str, Any]) -> None:
-        """Read the keys of `values`, for errors about `model`."""
+        """Keep `values`, the keys of the configuration; errors name `model`."""
         self.model, self.values = model, values
         self.read: set[str] = set()
-        """Requested keys."""
+        """Keys that were requested so far."""
 
     def value(self, key: str) -> Any:
         """Return the value of a key, with dots for nested objects; None if it is absent."""
@@ -109,7 +109,9 @@ class Configuration:
         return "", None
 
     def need(self, *keys: str, default: Any = None) -> Any:
-        """Return the count under the first of `keys` that exists, at least 1; ModelError without one or a default."""
+        """Return the count under the first of `keys` that exists, at least 1; else the default, or ModelError without
+        one.
+        """
         key, value = self._find(keys)
         if key:
             return read_whole(key, value, self.model, 1)
@@ -123,14 +125,14 @@ class Configuration:
         return read_whole(key, value, self.model) if key else default
 
     def flag(self, *keys: str, default: bool = False) -> bool:
-        """Return the first of these flags; ModelError for a value that is not a boolean."""
+        """Return the flag under the first key that exists, else the default; ModelError if it is not a boolean."""
         key, value = self._find(keys)
         if value not in (None, False, True):
             raise ModelError(f"{self.model}: {key} is {str(value)[:60]!r}, expected true or false")
         return default if value is None else bool(value)
 
     def share(self, *keys: str, default: float = 1.0) -> float:
-        """Return the first of these numbers from 0 to 1."""
+        """Return the number under the first key that exists, else the default; ModelError unless it is from 0 to 1."""
         key, value = self._find(keys)
         found = value if key else default
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0.0 <= found <= 1.0:
@@ -138,12 +140,12 @@ class Configuration:
         return found
 
     def text(self, *keys: str, default: str = "") -> str:
-        """Return the first of these values that is a text."""
+        """Return the first value of `keys` that is a text, else the default."""
         found = (self.value(key) for key in keys)
         return next((one for one in found if isinstance(one, str)), default)
 
     def listed(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
-        """Return the first of these values that is a list, or a text of whole numbers with commas."""
+        """Return the first value of `keys` that is a list, or a text of whole numbers with commas; else the default."""
         found = (_split(self.value(key)) for key in keys)
         return tuple(next((one for one in found if isinstance(one, list | tuple)), default))
 
@@ -153,13 +155,13 @@ class Configuration:
         return bool(self._find(keys)[0])
 
     def unknown(self, *keys: str, default: Any = None) -> Any:
-        """Raise ModelError for the value of a key that names no known block."""
+        """Raise ModelError, which says that the value of a key names no known block."""
         del default
         key, value = self._find(keys)
         raise ModelError(f"{self.model}: {key or keys[0]} is {str(value)[:60]!r}, which names no known block")
 
     def expanded(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
-        """Return a list of (names, repetitions) written out."""
+        """Return the names in a list of (names, repetitions), each group repeated that often."""
         return tuple(one for names, count in self.listed(*keys, default=default) for one in list(names) * int(count))
 
 
@@ -173,7 +175,7 @@ class Evaluator:
         find: Callable[[str, int], Any],
         inner: Callable[[str], Iterator[str]],
     ) -> None:
-        """Evaluate with the values of `let`.
+        """Keep the named values `let` and the functions that resolve other names.
 
         `find` returns the value of any other name at a layer, or raises ExpressionError. `inner` yields the expressions
         that a name consists of.
@@ -274,7 +276,10 @@ class Evaluator:
         return getattr(self.configuration, name)(*keys, **default)
 
     def _has_any(self, function: str, keys: list[str]) -> bool:
-        """Return True if one of the keys exists, so that the default is not evaluated: it may refer to missing keys."""
+        """Return True if one of the keys exists, so that the default of `need` or `first` is not evaluated.
+
+        The default may refer to missing keys.
+        """
         return function in ("need", "first") and any(self.configuration.value(key) is not None for key in keys)
 
     def _read_key(self, node: ast.expr) -> str:

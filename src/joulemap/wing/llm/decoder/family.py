@@ -69,22 +69,22 @@ class Family:
     """Rules that read the layer sizes of some model types."""
 
     def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
-        """Keep the tables of a family file, which include those of its base family."""
+        """Keep the tables of a family file; the tables of its base family are included."""
         self.name, self.tables = name, tables
 
     @property
     def let(self) -> Mapping[str, Any]:
-        """Named values."""
+        """Named values, from the table `[let]`."""
         return typing.cast("Mapping[str, Any]", self.tables["let"])
 
     @property
     def layer_types(self) -> frozenset[str]:
-        """Words for the kinds of layers in `layer_types` that its blocks cover."""
+        """Values in a configuration's `layer_types` for which the family has blocks."""
         return frozenset(self.tables["layer_types"])
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words of all its expressions: the keys that it reads in any configuration, and its own names."""
+        """Words in all expressions of the family: its own names, and the keys that it reads in any configuration."""
         return frozenset(re.findall(r"\w+", str(self.tables)))
 
     def find_defaults(self, model_type: str) -> Mapping[str, Any]:
@@ -93,11 +93,11 @@ class Family:
         return found
 
     def is_ignored(self, key: str) -> bool:
-        """Return whether a key of a configuration changes no count."""
+        """Return True if a key of a configuration affects no size."""
         return any(re.search(pattern, key) for pattern in self.tables["ignored"])
 
     def block(self, name: str) -> tuple[type, Mapping[str, Any]]:
-        """Return the record and the fields of a block; KeyError for an unknown one."""
+        """Return the record and the fields of a block; KeyError for an unknown name."""
         table = self.tables[name]
         if not isinstance(table, Mapping):
             raise KeyError(name)
@@ -110,7 +110,7 @@ class Family:
 
 @cache
 def list_types() -> Mapping[str, str]:
-    """Return the built-in family of each model_type."""
+    """Return model_type -> name of its built-in family."""
     found = {}
     for path in sorted(FOLDER.glob("*.toml")):
         types = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
@@ -132,7 +132,7 @@ def find_family(model_type: str, classes: Iterable[Any] = ()) -> Family | None:
 
 @cache
 def load_family(name: str) -> Family:
-    """Return a built-in family."""
+    """Return the built-in family of this name."""
     return read_family(FOLDER / f"{name}.toml", name)
 
 
@@ -174,7 +174,7 @@ def _check(family: Family) -> None:
 
 @cache
 def _list_choices(kind: type) -> Mapping[str, tuple[Any, ...]]:
-    """Return the allowed texts of each field of a record that has a fixed choice."""
+    """Return field -> allowed texts, for the fields of a record that have a fixed choice."""
     hints = typing.get_type_hints(kind)
     return {name: typing.get_args(hint) for name, hint in hints.items() if typing.get_origin(hint) is typing.Literal}
 
@@ -183,7 +183,7 @@ class Builder:
     """Decoder under construction from a family and a configuration."""
 
     def __init__(self, family: Family, model: str, values: Mapping[str, Any]) -> None:
-        """Read `values`, the configuration of `model`."""
+        """Prepare to read `values`, the configuration of `model`."""
         self.family, self.configuration = family, Configuration(model, values)
         self._evaluator = Evaluator(self.configuration, family.let, self._find, self._list_expressions)
         self._made: dict[tuple[str, int], Any] = {}
@@ -245,7 +245,7 @@ class Builder:
         return self._made[place]
 
     def _list_expressions(self, name: str) -> Iterator[str]:
-        """Yield the expressions of a block, if the name is one."""
+        """Yield the expressions of a block; nothing if no block has the name."""
         if isinstance(self.family.tables.get(name), Mapping) and name not in PARTS and name != "let":
             kind, fields = self.family.block(name)
             choices = _list_choices(kind)

@@ -26,9 +26,11 @@ FIELDS: Final = tuple(field.name for field in attrs.fields(Operator) if field.na
 def _break_up(
     what: str, sizes: tuple[tuple[str, Value], ...], dtype: str, words: str
 ) -> tuple[tuple[tuple[str, Mapping[str, Any]], ...], tuple[Flow, ...]]:
-    """Return (name, other fields) of the parts of a single operator of these sizes, and their flows.
+    """Return (name, other fields) of each operator that a single operator of these sizes consists of, and their data
+    flows.
 
-    Results are cached because layers repeat. `words` join the variants of GEMMs of queries with keys and values.
+    Results are cached because layers repeat. `words` are added to the variants of GEMMs of queries with keys and
+    values.
     """
     parts = break_up(make_operator(what, dict(sizes)), 1)
     found = []
@@ -68,18 +70,18 @@ class Graph:
     """Number of operators, accesses and non-weight tensors at the end of each layer."""
 
     def add(self, held: Held, role: str) -> int:
-        """Return a new tensor that no call here produces."""
+        """Add a tensor that no call produces; return its index."""
         self.held.append(held)
         self.roles.append(role)
         self.makers.append(None)
         return len(self.held) - 1
 
     def enter(self, shape: Shape, dtype: str = DTYPE) -> int:
-        """Return a new input tensor."""
+        """Add an input tensor; return its index."""
         return self.add(Held(shape, dtype=dtype), "input")
 
     def weigh(self, name: str, shape: Shape, dtype: str = DTYPE) -> int:
-        """Return the weight of this name; create it if it is new."""
+        """Return the index of the weight of this name; add it if it is new."""
         if name not in self.weights:
             self.weights[name] = self.add(Held(shape, name, dtype), "parameter")
         return self.weights[name]
@@ -100,7 +102,9 @@ class Graph:
         dtype: str = DTYPE,
         written: int | None = None,
     ) -> int:
-        """Add a call and return its output; it reads inputs whole or in part, and writes all or `written` bytes."""
+        """Add a call; return its output tensor. `written` is the number of bytes that it writes, None for the whole
+        output.
+        """
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
         self.operators.append(count_operator(aten or f"{cost.operation}.default", cost, output, name, path))
@@ -123,7 +127,7 @@ class Graph:
         weights: Mapping[str, str] | None = None,
         **sizes: Value,
     ) -> int:
-        """Add a single operator of these sizes and return its output; `path` names its weights.
+        """Add a single operator of these sizes; return its output tensor. The names of its weights begin with `path`.
 
         An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors of
         `beside`. Outputs after the first overwrite the last input. `dtype` is the type of inputs and output if it
@@ -164,7 +168,7 @@ class Graph:
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int, *, is_fixed: bool) -> None:
-        """Add reads of the next tensors to an operator, up to `byte_count` bytes."""
+        """Add reads of the next tensors in `waiting` to an operator, up to `byte_count` bytes."""
         while byte_count > 0 and (one := next(waiting, None)) is not None:
             tensor, most = self._measure(one)
             taken = min(byte_count, most)
@@ -183,11 +187,11 @@ class Graph:
         self.operators[-1] = attrs.evolve(self.operators[-1], variant=KEPT)
 
     def mark(self) -> None:
-        """Mark the end of a layer."""
+        """Record the numbers of operators, accesses and tensors at the end of a layer."""
         self.marks.append((len(self.operators), len(self.accesses), len(self.held) - len(self.weights)))
 
     def keep(self, tensor: int) -> int:
-        """Return a tensor, marked as an output of the pass."""
+        """Mark a tensor as an output of the pass, and return it."""
         self.outputs.add(tensor)
         return tensor
 

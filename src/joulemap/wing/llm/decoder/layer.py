@@ -45,7 +45,7 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
     """Return the calls of a pass of `batch` sequences on one device, from tokens to logits.
 
-    The layers are those of its pipeline stage, which starts from the output of the stage before.
+    With pipeline stages, the layers belong to one stage, which starts from the output of the stage before.
     """
     graph = Graph(words=step.kernels)
     one = Pass(graph, decoder, step, -(-batch // step.data_devices))
@@ -74,7 +74,7 @@ def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _mark_formats(graph: Graph, decoder: Decoder) -> None:
-    """Mark GEMMs with the checkpoint's format of their weights if it is not the main one."""
+    """Mark GEMMs with the checkpoint's format of their weights if it differs from the main format."""
     main = decoder.published.weights if decoder.published else ""
     if not decoder.published or not main:
         return
@@ -108,7 +108,10 @@ def _note_published(published: Published) -> str:
 
 
 def _receive(one: Pass) -> int:
-    """Return the tokens received from the stage before: each device sends its part to one device of the next stage."""
+    """Add the transfer of tokens from the stage before; return their tensor.
+
+    Each device sends its part to one device of the next stage.
+    """
     width, step = one.decoder.hidden * max(one.decoder.streams, 1), one.step
     x = one.graph.enter((one.held, width))
     elements = -(-one.count * width // step.devices)
@@ -142,7 +145,7 @@ def _embed(one: Pass) -> int:
 
 
 def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
-    """Return the tokens after a layer."""
+    """Add a layer; return the tensor of its output tokens."""
     rows, width = one.held, one.decoder.hidden
     parts = [part for part in (layer.mixer, layer.network) if part is not None]
     if one.decoder.streams:
@@ -170,7 +173,7 @@ def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 
 def _add_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
-    """Return the residual streams of tokens after a layer with hyper-connections."""
+    """Add a layer with hyper-connections; return the tensor of its residual streams."""
     from joulemap.wing.llm.decoder.compressed import collapse, expand
 
     streams = one.decoder.streams
@@ -185,7 +188,7 @@ def _add_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 
 def _finish(one: Pass, path: str, part: object, result: int) -> int:
-    """Return the result of a part summed over all devices, if it is divided and not yet summed."""
+    """Sum the result of a part over all devices, if it is divided and not yet summed; return the tensor."""
     if isinstance(part, Experts) and one.step.data_devices > 1:
         return result
     name = "mlp" if isinstance(part, Network | Experts) else "self_attn"
@@ -193,7 +196,7 @@ def _finish(one: Pass, path: str, part: object, result: int) -> int:
 
 
 def _mix(one: Pass, path: str, layer: Layer, x: int) -> int:
-    """Return the result of a layer's mixers, before it is summed over devices."""
+    """Add the mixers of a layer; return their result, before it is summed over devices."""
     one.keeps = one.decoder.keeps_mixers
     made = _run_mixer(one, path, layer.mixer, x)
     if layer.beside is not None:
@@ -216,7 +219,7 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
 
 
 def _add_table_rows(one: Pass, path: str, x: int) -> int:
-    """Return tokens plus their gated rows of this layer's token table."""
+    """Add the gated rows of this layer's token table to the tokens; return the tensor."""
     rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
     gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
     cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * each)
@@ -226,7 +229,9 @@ def _add_table_rows(one: Pass, path: str, x: int) -> int:
 
 
 def _add_part(one: Pass, path: str, part: object, before: int, x: int) -> int:
-    """Return the output of a layer's network or experts for normalized tokens; `x` contains the tokens themselves."""
+    """Add a layer's network or experts for the normalized tokens `before`; return the output. `x` holds the tokens as
+    they are.
+    """
     if isinstance(part, Network):
         return network(one, f"{path}.mlp", part, before)
     assert isinstance(part, Experts)
@@ -240,7 +245,7 @@ def _add_part(one: Pass, path: str, part: object, before: int, x: int) -> int:
 
 
 def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: int = 0) -> int:
-    """Return the output of an MLP for each token."""
+    """Add an MLP; return its output tensor. `width` and `m` replace the model's width and the number of tokens."""
     hidden, inner = width or one.decoder.hidden, one.step.part(part.inner)
     made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias, m=m)
     made = one.each(f"{path}.act_fn", "relu" if part.function == "relu2" else part.function, made)
@@ -253,7 +258,7 @@ def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: i
 
 
 def _route(one: Pass, path: str, part: Experts, x: int) -> int:
-    """Return the output of a device's experts for the tokens routed to it, including the shared experts."""
+    """Add a device's experts for the tokens routed to it, and the shared experts; return the output tensor."""
     graph, split, hidden = one.graph, one.step, one.decoder.hidden
     rows = one.count
     seen = x
@@ -304,7 +309,9 @@ def _reached(part: Experts, split: Step) -> float:
 
 
 def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
-    """Return the tokens routed to a device's experts, and the number of tokens on all devices."""
+    """Add the transfer of tokens to the devices of their experts; return their tensor and the number of tokens on all
+    devices.
+    """
     split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x, rows
@@ -317,7 +324,7 @@ def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
 
 
 def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
-    """Return the tokens of a device after their return from the experts."""
+    """Add the transfer of a device's tokens back from their experts; return their tensor."""
     split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x

@@ -37,7 +37,10 @@ CODE: Final = ("wing/llm/decoder", "fuse")
 
 @cache
 def decoder_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every decoder pass that is built from sizes."""
+    """Return a hash of the code that builds passes from sizes, as sixteen hexadecimal digits.
+
+    It is part of the key of every such pass.
+    """
     return digest_code(*CLOSED_FORMS, *CODE)
 
 
@@ -56,7 +59,7 @@ SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
 """Suffixes of files of weights next to a configuration, and of their index."""
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
-"""Built-in configurations, with their names, sources and bases."""
+"""File of the built-in configurations, with their names, sources and bases."""
 
 LIBRARY: Final = "hf"
 """Prefix of model names of the Transformers library, which traces any configuration of a language model."""
@@ -88,7 +91,7 @@ class DecoderPass:
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over the configuration and the kernels of its engine."""
+        """Hash of the configuration and of the engine's kernels, as sixteen hexadecimal digits."""
         words = self.step.kernels
         digest = self.decoder.digest
         return hashlib.sha256(f"{digest} {words}".encode()).hexdigest()[:16] if words else digest
@@ -100,14 +103,14 @@ class DecoderPass:
 
 @cache
 def load_shipped() -> dict[str, Mapping[str, Any]]:
-    """Return the built-in configurations by plain name."""
+    """Return plain name -> entry of a built-in model: its configuration, aliases, source and basis."""
     found: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return found
 
 
 @cache
 def _aliases() -> dict[str, str]:
-    """Return each folded alias of a model, mapped to its plain name."""
+    """Return folded alias -> plain name of a built-in model."""
     found = {}
     for name, entry in load_shipped().items():
         for one in (name, *entry["aliases"]):
@@ -120,7 +123,7 @@ def _aliases() -> dict[str, str]:
 
 @cache
 def _bare_names() -> dict[str, set[str]]:
-    """Return sets of plain names by bare name, without the parts that people omit."""
+    """Return bare name -> plain names of built-in models; a bare name lacks the parts that people omit."""
     found: dict[str, set[str]] = {}
     for alias, name in _aliases().items():
         found.setdefault(_bare(alias), set()).add(name)
@@ -136,7 +139,7 @@ def _bare(name: str) -> str:
 
 
 def fold(name: str) -> str:
-    """Return a name in folded form, without differences that do not matter."""
+    """Return a name for comparison: in lower case, with dashes in place of underscores and spaces."""
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
@@ -155,8 +158,8 @@ def find_shipped(name: str) -> str:
 def find_by_size(type_name: str, parameters: float, step: float) -> str:
     """Return the built-in decoder that matches a type name of llama.cpp, such as `llama 8B`, and a parameter count.
 
-    Counts are compared rounded to `step`; empty if none matches. A decoder of that name is preferred, then one of its
-    architecture; models of one shape differ in their maximum context.
+    Counts are compared rounded to `step`; empty if none matches. A decoder of that name is preferred, then the one of
+    its architecture with the longest context.
     """
     from joulemap.wing.llm.file.gguf import load_tables
 
@@ -171,7 +174,8 @@ def find_by_size(type_name: str, parameters: float, step: float) -> str:
 def find_alias(asked: str, name: str) -> str:
     """Return the folded name of a built-in decoder, without its publisher, if it differs from the plain name.
 
-    Training suffixes and punctuation are no difference. Return an empty text for other models, such as files.
+    Training suffixes and punctuation do not count as a difference. Return an empty text for other models, such as
+    files.
     """
     own = fold(asked).rpartition("/")[2]
     return own if find_shipped(asked) == name and _bare(own) != _bare(name) else ""
@@ -224,7 +228,7 @@ def find_gguf(name: str) -> str:
 
 
 def find_weights(folder: Path) -> Path | None:
-    """Return the file that represents the weights in a folder: their index, or any of them; None if there are none."""
+    """Return the index of the safetensors files in a folder, or else one of the files; None if there are none."""
     for ending in reversed(SAFETENSORS):
         found = sorted(one for one in folder.glob(f"*{ending}") if not one.name.startswith(ADAPTER))
         if found:
@@ -249,7 +253,7 @@ def _read_file(path: Path, name: str) -> Decoder:
 
 
 def split_pass(name: str) -> tuple[str, str] | None:
-    """Return the text before the brackets of a name, and the brackets."""
+    """Return (model name, arguments in brackets) of a name; `()` without arguments, None for an invalid form."""
     found = _CALL.fullmatch(name.strip())
     return (found["name"].strip(), found["rest"] or "()") if found else None
 
@@ -289,15 +293,15 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass |
 
 
 def is_pass(name: str) -> bool:
-    """Return whether a name is a built-in decoder or the path of a configuration; only names are checked."""
+    """Return True if a name is a built-in decoder or the path of a configuration or weights; no file is read."""
     parts = split_pass(name)
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
 def find_file_engine(name: str) -> str:
-    """Return the engine that serves a file of weights, or a folder with some, or a pass of either; empty for others.
+    """Return the engine that serves a file of weights, a folder with some, or a pass of either; empty for other names.
 
-    Only names are checked.
+    No file is read.
     """
     parts = split_pass(name)
     path = _find_path(parts[0]) if parts and not find_shipped(parts[0]) else None
@@ -307,12 +311,12 @@ def find_file_engine(name: str) -> str:
 
 
 def is_weight_file(name: str) -> bool:
-    """Return True for a file of weights, or a folder with some, or a pass of either; only names are checked."""
+    """Return True for a file of weights, a folder with some, or a pass of either; no file is read."""
     return bool(find_file_engine(name))
 
 
 def complete(typed: str) -> list[str]:
-    """Return the completions of a partly typed name: models, or its next argument."""
+    """Return the completions of a partly typed name: names of models, or the next argument of a pass."""
     before, bracket, inside = typed.partition("(")
     if not bracket:
         return list(load_shipped())
@@ -322,7 +326,7 @@ def complete(typed: str) -> list[str]:
 
 
 def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
-    """Return each built-in decoder as a listed model and workload: one token with an empty cache."""
+    """Return name -> (model, workload of one token with an empty cache) for each built-in decoder."""
     found = {}
     for name, entry in load_shipped().items():
         count = int(entry["parameters"])

@@ -46,7 +46,7 @@ FREE: Final = frozenset(
         "value_dim",
     )
 )
-"""Sizes of parts that may be 0."""
+"""Names of the sizes of parts that may be 0."""
 
 
 def check_decoder(decoder: Decoder) -> Decoder:
@@ -134,14 +134,14 @@ NAMES: Final = {
 """Record of a block -> its name in notes; other blocks are named by their kind."""
 
 BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Errors of a family whose configuration has lists or parts that differ in type from published ones."""
+"""Errors that the expressions of a family raise for values of an unexpected type."""
 
 TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Keys of the decoder's configuration in a multimodal model."""
 
 
 def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = None) -> Decoder:
-    """Return the decoder of a configuration, by the family file at `own` if there is one.
+    """Return the decoder of a configuration; the family file at `own`, if given, describes its blocks.
 
     Raise UnknownFamilyError for an unknown model_type with unknown keys, ModelError for invalid sizes.
     """
@@ -189,7 +189,7 @@ def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
 
 
 def _list_unread(builder: Builder) -> list[str]:
-    """Return the keys that may describe blocks and that the family did not read."""
+    """Return the keys that may describe blocks, but that the family neither read nor ignores."""
     read, family = builder.configuration.read, builder.family
     return [
         key
@@ -199,13 +199,13 @@ def _list_unread(builder: Builder) -> list[str]:
 
 
 def _name(keys: list[str]) -> str:
-    """Return the first keys, and the number of the others."""
+    """Return a text with the first `NAMED` keys, and the number of the others."""
     more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
     return ", ".join(keys[:NAMED]) + more
 
 
 def _is_size(value: Any) -> bool:
-    """Return whether a value may be a size of a block."""
+    """Return True if a value may describe a block: a whole number, a list or an object."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return is_number or (isinstance(value, list | Mapping) and bool(value))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
-    """Return the output of a recurrence for tokens, for the heads of a device."""
+    """Add a recurrence for the heads of a device; return the output tensor."""
     hidden, rows = one.decoder.hidden, one.count
     heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
     inner, keys = heads * mixer.head_dim, groups * mixer.state
@@ -47,7 +47,7 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
 
 
 def _mix_near(one: Pass, path: str, mixer: Recurrence, x: int, inner: int) -> int:
-    """Return a convolution over the last few tokens, gated before and after (LFM2)."""
+    """Add a convolution over the last few tokens, gated before and after (LFM2); return the output tensor."""
     count, hidden = one.count * inner, one.decoder.hidden
     mixed = one.linear(f"{path}.in_proj", x, 3 * inner, hidden, bias=mixer.bias)
     cost = Cost(kind="elementwise", operation="gated", elementwise_count=count)
@@ -59,9 +59,9 @@ def _mix_near(one: Pass, path: str, mixer: Recurrence, x: int, inner: int) -> in
 
 
 def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
-    """Return the convolution over the last few tokens of each channel, and the tail that a sequence stores.
+    """Add the convolution over the last few tokens of each channel; return its tensor.
 
-    Without taps, only the activation remains.
+    The call overwrites the tail that each sequence stores. Without taps, only the activation remains.
     """
     rows, is_active = piece.count, mixer.kind != "conv"
     own: Read = mixed, ITEM_BYTES * rows * wide
@@ -89,7 +89,9 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
 
 
 def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: int) -> tuple[int, ...]:
-    """Return (tensor of keys and queries, decay rate of each channel), which Mamba computes from the convolution."""
+    """Add the keys, queries and decay rates that Mamba computes from the convolution; return (keys and queries, decay
+    rates).
+    """
     rows, rank = one.count, mixer.rank
     small = one.linear(f"{path}.x_proj", turned, rank + 2 * mixer.state, inner)
     small = one.sum_up(f"{path}.x_proj", small, rank + 2 * mixer.state)

@@ -28,19 +28,19 @@ class Index:
     """Tensors of an indexer before it scores rows."""
 
     queries: int
-    """Queries of all tokens."""
+    """Tensor with the queries of all tokens."""
     weights: tuple[int, ...]
-    """Weights of the heads for each token; empty if each head selects for itself."""
+    """Tensor with the weights of the heads for each token; empty if each head selects for itself."""
     keys: int
-    """New keys; the queries and keys may share one tensor after rotation."""
+    """Tensor with the new keys; the queries and keys may share one tensor after rotation."""
 
 
 def score(
     one: Pass, path: str, indexer: Indexer, low: int, low_width: int, x: int, keys: int, rotary: int, new: int = 0
 ) -> Index:
-    """Return the queries of an indexer, computed from `low`, the weights of its heads, and its rotated new keys.
+    """Add the queries (from `low`), the head weights and the rotated new keys of an indexer; return their tensors.
 
-    `new` counts the rows of `keys`; by default there is one for each token.
+    If `new` is set, `keys` are rotated already.
     """
     heads, width = indexer.heads, indexer.head_dim
     queries = one.linear(f"{path}.indexer.wq_b", low, heads * width, low_width)
@@ -59,7 +59,10 @@ def score(
 
 
 def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, index: Index, ratio: int = 1) -> int:
-    """Return the rows that each token of a piece attends to; a row represents `ratio` tokens."""
+    """Add the scores of cached rows and the selection of the best; return the tensor of selected rows for each token.
+
+    A row represents `ratio` tokens.
+    """
     heads, width = indexer.heads, indexer.head_dim
     new = -(-piece.tokens // ratio)
     rows = max((piece.cached + piece.tokens) // ratio, 1)
@@ -88,8 +91,9 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
 
 
 def count_pairs(piece: Piece, ratio: int = 1, most: int = 0) -> int:
-    """Return the total rows that the tokens of a sequence attend to, at most `most` each; a row covers `ratio`
-    tokens.
+    """Return the number of rows that all tokens of one sequence attend to, in total.
+
+    A row covers `ratio` tokens. Each token attends to at most `most` rows; 0 for no limit.
     """
     first, last = piece.cached + 1, piece.cached + piece.tokens
     total = _sum_rows(last, ratio) - _sum_rows(first - 1, ratio)
@@ -100,6 +104,6 @@ def count_pairs(piece: Piece, ratio: int = 1, most: int = 0) -> int:
 
 
 def _sum_rows(tokens: int, ratio: int) -> int:
-    """Return the sum of `token // ratio` over the tokens from 1 on."""
+    """Return the sum of `token // ratio` for each token from 1 to `tokens`."""
     whole, rest = divmod(tokens + 1, ratio)
     return ratio * (whole * (whole - 1) // 2) + rest * whole

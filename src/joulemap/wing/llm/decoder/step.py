@@ -1,11 +1,11 @@
 """Pass of a decoder as a workload: prefill of a prompt, a decode token of each sequence, or both.
 
-A pass on several devices is that of one device. Tensor parallel divides heads, inner columns and the vocabulary, and
-adds up results over the link. Expert parallel places whole experts on some devices. Data parallel divides sequences
-before attention, and sends their tokens to the experts. Pipeline parallel places layers on stages that work one after
-another and hand their tokens on; a pass is then that of the last stage, or of one before it, without logits.
-Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are scattered, then gathered
-before the next GEMMs, which moves as many bytes as an all-reduce.
+If several devices share a pass, the workload is the work of one device. Tensor parallel divides heads, inner columns
+and the vocabulary, and adds up results over the link. Expert parallel places whole experts on some devices. Data
+parallel divides sequences before attention, and sends their tokens to the experts. Pipeline parallel places layers on
+stages that work one after another and hand their tokens on. The workload is then the work of the last stage, or without
+logits of an earlier stage. Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are
+scattered, then gathered before the next GEMMs, which moves as many bytes as an all-reduce.
 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """
@@ -58,7 +58,7 @@ class Step:
     chunk: int = 0
     """Tokens of an additional prompt chunk of one sequence in the same pass."""
     chunk_cached: int = 0
-    """Tokens of that prompt already in the KV cache."""
+    """Tokens of the chunk's prompt already in the KV cache."""
     devices: int = 1
     """Tensor-parallel devices, which divide heads, inner columns and the vocabulary."""
     expert_devices: int = 1
@@ -72,7 +72,7 @@ class Step:
     cache: str = ""
     """KV cache precision; empty for the precision of the run."""
     routing: str = ""
-    """Expert routing, as in the single operator."""
+    """Choice of experts, as in the single operator `experts`; empty for balanced routing."""
     engine: str = ""
     """Engine and date whose attention kernels are used; empty for built-in kernels."""
 
@@ -84,11 +84,11 @@ class Step:
 
     @property
     def kernels(self) -> str:
-        """Kernel words that attention operators get from the engine."""
+        """Words that name the engine's kernels in the variants of attention operators; empty for built-in kernels."""
         return find_engine(self.engine).words if self.engine else ""
 
     def cut(self, decoder: Decoder) -> Decoder:
-        """Return the decoder with the layers of one stage: the last ones, as many as the largest stage has."""
+        """Return the decoder with its last layers only, as many as the largest pipeline stage has."""
         if self.pipeline_devices == 1:
             return decoder
         return attrs.evolve(decoder, layers=decoder.layers[-count_stage(decoder, self.pipeline_devices) :])
@@ -103,7 +103,7 @@ class Step:
 
     @property
     def world(self) -> int:
-        """All devices of a stage."""
+        """Number of devices of a stage."""
         return self.devices * self.data_devices
 
     def part(self, count: int) -> int:
@@ -148,14 +148,14 @@ def _check_tokens(decoder: Decoder, step: Step) -> None:
 
 
 def count_stage(decoder: Decoder, stages: int) -> int:
-    """Return the layers of the largest of `stages` pipeline stages."""
+    """Return the number of layers on the largest of `stages` pipeline stages."""
     return -(-decoder.layer_count // stages)
 
 
 def check_devices(
     decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1, pipeline_devices: int = 1
 ) -> None:
-    """Raise UsageError if a model cannot be divided this way."""
+    """Raise UsageError if a model cannot be divided among these devices."""
 
     def refuse(what: str, count: int, of: int) -> None:
         if count % of:

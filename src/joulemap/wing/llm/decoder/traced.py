@@ -27,32 +27,32 @@ from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.step import ARGUMENTS, Step
 
 Sizes = tuple[int, int, int]
-"""Pass sizes: tokens, sequences, cached tokens."""
+"""(tokens, sequences, cached tokens) of a pass."""
 
 TAKEN: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a pass that can be traced: sizes of inputs."""
 
 PARTED: Final = (*TAKEN, "chunk", "chunk_cached", "engine")
-"""Arguments that can be composed of traced passes, which have no named attention kernels."""
+"""Arguments of a pass that can be composed of traced passes; `engine` has no effect on a trace."""
 
 TRACED_ARGUMENTS: Final = tuple(one for one in ARGUMENTS if one.name in TAKEN)
 
 DEGREES: Final = (2, 1, 1)
-"""Degree of the polynomial in each of the sizes."""
+"""Degree of the polynomial in tokens, sequences and cached tokens."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class TracedDecoder(Decoder):
-    """Decoder that is described only by traced passes."""
+    """Decoder whose sizes are unknown, so that its passes are traced."""
 
     model_type: str = "traced"
     hidden: int = 0
     vocabulary: int = 0
     layers: tuple[()] = ()
     prompt: int
-    """Tokens of the longest requested pass; a longer one may not run."""
+    """Tokens of the longest requested pass; a longer pass may fail."""
     sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
-    """Trace function of a pass of some sequences; returns its columns and its assumptions."""
+    """Function that traces a pass of a number of sequences; returns its columns and its notes."""
     _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
     _held: dict[int, float] = attrs.field(factory=dict, init=False, repr=False)
 
@@ -65,16 +65,16 @@ class TracedDecoder(Decoder):
 
     @cached_property
     def layer_count(self) -> int:
-        """Number of layers with attention, each of which has two GEMMs; 1 if there are none."""
+        """Number of layers with attention, found from their two GEMMs each; at least 1."""
         return max(1, int(self._sample((1, 1, self.prompt), "last").of_kind("matmul").sum()) // 2)
 
     expert_count: ClassVar[int] = 0
     recurrent_count: ClassVar[int] = 0
-    """Always 0: a trace does not show which GEMMs belong to experts."""
+    """Always 0, as `expert_count`: a trace does not show which parts are recurrent or belong to experts."""
 
     @cached_property
     def is_routed(self) -> bool:
-        """True if tokens choose among experts."""
+        """True if a router chooses experts for each token."""
         self._sample((1, 1, self.prompt), "last")
         return any(EVENLY in note for note in self.notes)
 
@@ -97,7 +97,7 @@ class TracedDecoder(Decoder):
         return max(0.0, self._held[high] + slope * (tokens - high)) * item_bytes / devices
 
     def describe(self, asked: Iterable[tuple[Step, int]]) -> dict[tuple[Step, int], WorkloadColumns]:
-        """Return the columns of passes, each with its number of sequences; ModelError for one that cannot be traced."""
+        """Return (pass, number of sequences) -> columns; ModelError if a pass cannot be traced."""
         wanted = {one: [(places, logits) for places, logits in _list_parts(*one)] for one in asked}
         groups: dict[tuple[bool, bool, str], set[Sizes]] = {}
         for parts in wanted.values():
@@ -113,7 +113,7 @@ class TracedDecoder(Decoder):
         }
 
     def _span(self, axes: Sequence[list[int]], fixed: tuple[int, ...], logits: str) -> dict[Sizes, WorkloadColumns]:
-        """Return sizes -> pass, for all sizes of the axes that start with `fixed`."""
+        """Return sizes -> columns of a pass, for all combinations of the `axes` whose first sizes are `fixed`."""
         if len(fixed) == len(axes):
             tokens, sequences, cached = fixed
             return {(tokens, sequences, cached): self._sample((tokens, sequences, cached), logits)}
@@ -150,7 +150,7 @@ class TracedDecoder(Decoder):
 
 
 def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
-    """Return the traced passes that compose a pass; an additional prompt chunk is a separate pass."""
+    """Return (sizes, logits) of the traced passes that compose a pass; an additional prompt chunk is one of its own."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:
         raise UsageError(f"a traced model runs as written, on one device: leave out {', '.join(others)}")
@@ -199,7 +199,9 @@ def _fill(
 def _through(
     known: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
 ) -> dict[Sizes, WorkloadColumns] | None:
-    """Return the passes interpolated by polynomials through known ones; None if operators differ."""
+    """Return the passes at `place` on an axis, interpolated by polynomials through known ones; None if operators
+    differ.
+    """
     nodes = list(known)
     weights = [
         math.prod(((place - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
@@ -236,7 +238,7 @@ def _mix(works: Sequence[WorkloadColumns], weights: Sequence[Any]) -> WorkloadCo
 
 
 def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, WorkloadColumns]) -> bool:
-    """Return whether columns equal those of traces in every digit."""
+    """Return True if interpolated columns equal traced ones in every digit."""
     return made is not None and all(
         np.array_equal(getattr(made[sizes], name), getattr(work, name))
         for sizes, work in traced.items()

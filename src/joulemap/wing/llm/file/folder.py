@@ -41,13 +41,24 @@ from joulemap.wing.llm.file.safetensors import (
 CONFIGURATION: Final = "config.json"
 
 METHOD: Final = "safetensors"
-"""Method of quantized weights that no configuration describes."""
+"""Quantization method of weights that only the files describe, without a configuration."""
 
 SAME: Final = 0.01
-"""Maximum relative difference of the bytes of a weight between two descriptions of one format."""
+"""Maximum relative difference in bytes at which two descriptions of a weight's format count as the same."""
+
+INTEGERS: Final = ("int", "uint", "gptq")
+"""Beginnings of the names of formats whose codes are integers in words."""
+
+PACKED: Final = (".weight_packed", ".qweight")
+"""Name endings of codes packed in words."""
+
+PACKED_BITS: Final = (4, 8, 2, 3)
+"""Bits of integer codes that libraries pack in words, the most common first. Source: compressed-tensors, 4 and 8;
+GPTQModel, 2, 3, 4 and 8.
+"""
 
 NAMED: Final = 3
-"""Maximum groups of tensors that a note names."""
+"""Maximum groups of tensors that a note lists."""
 
 _STACK: Final = re.compile(
     r"(?P<before>(?:[^.]+\.)*?)(?P<word>layers|layer|blocks|block|h)\.(?P<index>\d+)\.(?P<rest>.+)"
@@ -69,7 +80,9 @@ _EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),
     "down": ("down_proj", "0.down_proj", "0.w2"),
 }
-"""Weight of experts in this package -> its names in files: for all experts, else for the first."""
+"""Weight of experts in this package -> its names in files, as one tensor for all experts or as that of the first
+expert.
+"""
 
 
 @frozen(kw_only=True)
@@ -80,7 +93,7 @@ class Contents:
     """Layer -> path in the layer -> weight."""
     outside: Mapping[str, StoredTensor]
     others: Counter[str]
-    """Beginning of names -> elements of models in addition to the language model."""
+    """Prefix of tensor names -> number of elements, for weights outside the language model."""
 
     @property
     def element_count(self) -> int:
@@ -96,7 +109,8 @@ class Contents:
 
 
 def read_folder(path: Path, name: str) -> Decoder:
-    """Return the decoder of the configuration next to a safetensors file or its index, with its weights as stored.
+    """Return the decoder of the configuration next to a safetensors file or its index, in the formats of the files'
+    weights.
 
     Raise ModelError for an unreadable file, a missing part, and sizes that do not match the weights; UnknownFamilyError
     for an architecture that can be traced.
@@ -131,23 +145,33 @@ def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Dec
             raise
         raise ModelError(str(error)) from error  # a file alone cannot be traced, its folder can
     tensors = read_tensors(path)
-    contents = _place(join_parts(tensors, _find_packed_bits(decoder)), decoder.layer_count)
+    contents = _place(join_parts(tensors, _find_packed_bits(decoder, tensors)), decoder.layer_count)
     decoder = _check_weights(decoder, contents)
     if not (find_quantization(values, name) or {}).get("dequantize"):  # an engine widens these as it loads them
         decoder = _apply_formats(decoder, contents)
     return attrs.evolve(decoder, file_notes=(_describe_bytes(tensors), *decoder.file_notes))
 
 
-def _find_packed_bits(decoder: Decoder) -> int:
-    """Return the bits of integer codes in words, according to the configuration."""
+def _find_packed_bits(decoder: Decoder, tensors: Sequence[RawTensor]) -> int:
+    """Return the bits of an integer code that is packed in words, from the configuration.
+
+    If it states none, the bits are those with which the files hold the number of weights nearest to the decoder's.
+    """
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
-    found = [read_weight_format(one).bits for one in names if one.removeprefix("u").startswith("int")]
-    return int(found[0]) if found else 4
+    found = [read_weight_format(one).bits for one in names if one.startswith(INTEGERS)]
+    if found or not any(one.name.endswith(PACKED) for one in tensors):
+        return int(found[0]) if found else PACKED_BITS[0]
+    count = count_weights(decoder)
+
+    def find_gap(bits: int) -> int:
+        return abs(_place(join_parts(tensors, bits), decoder.layer_count).element_count - count)
+
+    return min(PACKED_BITS, key=find_gap)
 
 
 def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
-    """Return the weights by layer; the language model has the largest stack of layers."""
+    """Return the weights by layer; the module with the most weights in layers is the language model."""
     placed = [(_STACK.fullmatch(one.name), one) for one in weights]
     stacks = Counter[str]()
     for found, one in placed:
@@ -171,7 +195,7 @@ def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
 
 
 def _is_outside(name: str, before: str) -> bool:
-    """Return True for a table, norm or head of the language model."""
+    """Return True for a weight of the language model outside its layers: a table, norm or head."""
     if _OTHER.search(name):
         return False
     return name.startswith(before) or any(part in _HEADS for part in name.split("."))
@@ -187,7 +211,7 @@ def _name_group(name: str, before: str, *, is_own: bool) -> str:
 
 
 def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder with notes on weights that it does not count; ModelError if the counts differ by much."""
+    """Return a decoder with notes on weights that it does not count; ModelError above `LARGEST_GAP`."""
     notes = []
     if contents.others:
         total = sum(contents.others.values())
@@ -214,7 +238,7 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
 
 
 def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder whose weights are stored according to its files, if these differ from the configuration."""
+    """Return a decoder whose weights have the formats of its files, where these differ from the configuration."""
     layers, head = list_weights(decoder)
     sizes = [*layers, head]
     published = decoder.published
@@ -256,7 +280,7 @@ def _choose_format(stated: str, held: StoredTensor | None) -> str:
 
 
 def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor | None:
-    """Return the weight, in a layer or outside layers, that a file contains under one of its names."""
+    """Return the tensor of a weight under any of the names that files give it; None if there is none."""
     path, _, leaf = weight.rpartition(".")
     inner = _EXPERT_NAMES.get(leaf, ()) if path.endswith("experts") else ()
     names = [f"{one}.{product}" for one in name_parts(path) for product in inner] or name_parts(path)

@@ -2,7 +2,7 @@
 
     magic, version, counts │ key type value … │ name shape type offset … │ weights, which are not read
 
-Tokens and merges of a vocabulary are passed over: only their number is kept. Source of the format: GGUF version 3,
+Tokens and merges of a vocabulary are skipped: only their number is kept. Source of the format: GGUF version 3,
 github.com/ggml-org/ggml, docs/gguf.md.
 """
 
@@ -42,7 +42,9 @@ MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
 
 MOST_KEPT: Final = 65_536
-"""Maximum numbers of a stored array, one for each layer; only the length of longer arrays is stored."""
+"""Maximum length of an array of numbers that is kept, such as one number per layer; of longer arrays only the length
+is.
+"""
 
 TEXT: Final = 8
 ARRAY: Final = 9
@@ -50,7 +52,7 @@ ARRAY: Final = 9
 NUMBERS: Final[Mapping[int, str]] = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
-"""Type of a value -> its code in `struct`."""
+"""GGUF type of a value -> format character of Python's `struct`."""
 
 PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
 """Name of one part of a split file, in llama.cpp's scheme."""
@@ -58,12 +60,12 @@ PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gg
 
 @cache
 def load_tables() -> Mapping[str, Mapping[str, Any]]:
-    """Return types of tensors, architectures and names of tensors."""
+    """Return the tables that translate GGUF to this package: tensor types, architectures and names."""
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
 def read_gguf(path: Path) -> FileHeader:
-    """Return the header of a model in one file, or in several given any of them.
+    """Return the header of a model, given its only file or any of its files.
 
     Raise ModelError for a file that is not a GGUF file, is cut short or has a part missing.
     """

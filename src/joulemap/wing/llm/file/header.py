@@ -27,18 +27,18 @@ MOST_ELEMENTS: Final = 10**14
 
 @frozen(kw_only=True)
 class StoredTensor:
-    """Tensor of a file."""
+    """Tensor of a file, or a weight that several tensors store."""
 
     name: str
     shape: tuple[int, ...]
-    """Sizes; the last one is the inner dimension of GEMMs."""
+    """Sizes of the tensor; the last size is the inner dimension of GEMMs."""
     stored: str
     """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
     byte_count: int
 
     @property
     def element_count(self) -> int:
-        """Number of weights."""
+        """Number of weights in this tensor."""
         return math.prod(self.shape)
 
 
@@ -49,11 +49,11 @@ class FileHeader:
     values: Mapping[str, Any]
     tensors: tuple[StoredTensor, ...]
     present_bytes: int
-    """Bytes behind the headers; fewer than `byte_count` if a download is not complete."""
+    """Bytes that follow the headers; fewer than `byte_count` if a download is not complete."""
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all weights."""
+        """Bytes of all weights, as the headers state them."""
         return sum(tensor.byte_count for tensor in self.tensors)
 
     @property
@@ -72,7 +72,7 @@ class HeaderReader:
     position: int = 0
 
     def take(self, count: int, what: str) -> bytes:
-        """Return the next bytes; ModelError if the file ends before."""
+        """Return the next `count` bytes; ModelError, which names them as `what`, if the file ends earlier."""
         self._check(count, what)
         found = self.stream.read(count)
         self.position += len(found)
@@ -81,7 +81,7 @@ class HeaderReader:
         return found
 
     def skip(self, count: int, what: str) -> None:
-        """Skip the next bytes; ModelError if the file ends before."""
+        """Skip the next `count` bytes; ModelError, which names them as `what`, if the file ends earlier."""
         self._check(count, what)
         self.stream.seek(count, 1)
         self.position += count
@@ -93,7 +93,7 @@ class HeaderReader:
             )
 
     def refuse(self, reason: str) -> ModelError:
-        """Return the error of this file."""
+        """Return an error that names the file and the reason why it cannot be read."""
         return ModelError(f"{quote(self.name)} cannot be read: {reason}")
 
 

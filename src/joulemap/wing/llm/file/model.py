@@ -29,13 +29,13 @@ from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 
 LARGEST_GAP: Final = 0.01
-"""Relative difference between the weights of a file and of its sizes above which the file is refused."""
+"""Maximum relative difference between a file's number of weights and the number that its sizes imply."""
 
 INCOMPLETE: Final = "the file holds"
 """Beginning of the note on a file that lacks weights."""
 
 WIDE: Final = "16 and 32 bits"
-"""Name of the formats that a run keeps at its own precision."""
+"""Name in notes for tensors of 16 and 32 bits, which a run keeps at its own precision."""
 
 JOINED: Final = (
     ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
@@ -45,14 +45,14 @@ JOINED: Final = (
     ("self_attn.k_proj.weight", "self_attn.qkv_proj.weight"),
     ("self_attn.v_proj.weight", "self_attn.qkv_proj.weight"),
 )
-"""Weight -> weight whose format it shares if a file does not contain it."""
+"""(weight, other weight whose format it takes if a file lacks the weight)."""
 
 PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "ffn_up_exps": "moe", "ffn_up": "mlp"}
-"""Tensor of a layer -> kind of the layer; the first that a layer has decides."""
+"""Tensor of a layer -> kind of the layer; the first of these tensors that a layer has decides."""
 
 
 def read_model_file(path: Path, name: str) -> Decoder:
-    """Return the decoder of a GGUF file, with its weights as stored.
+    """Return the decoder of a GGUF file, in the formats of the file's weights.
 
     Raise ModelError for an unreadable file, an unknown architecture, or sizes that do not match its weights.
     """
@@ -80,7 +80,7 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
 
 
 def _describe_bytes(header: FileHeader) -> Iterator[str]:
-    """Yield a note on the bytes of all weights by type, and one on those that are missing."""
+    """Yield a note on the bytes of all weights by type; if bytes are missing, yield a second note."""
     sizes = Counter[str]()
     for tensor in header.tensors:
         sizes[tensor.stored or WIDE] += tensor.byte_count
@@ -94,7 +94,7 @@ def _describe_bytes(header: FileHeader) -> Iterator[str]:
 
 
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
-    """Return a GGUF header as the keys of a `config.json`; ModelError for an architecture without a rule."""
+    """Return a GGUF header as the keys of a `config.json`; ModelError for an unsupported architecture."""
     tables = load_tables()
     architecture = str(header.values.get("general.architecture", ""))
     routed = bool(header.values.get(f"{architecture}.expert_count"))
@@ -132,7 +132,7 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
 
 
 def _describe_unknown(name: str, architecture: str) -> str:
-    """Return the refusal of an architecture without a rule: what the file holds, or the nearest known name."""
+    """Return the refusal of an unsupported architecture, with the kind of the file or the nearest known name."""
     tables = load_tables()
     if other := tables["others"].get(architecture):
         return f"{name}: it holds {other}"
@@ -149,7 +149,7 @@ def _read_hybrid(
 ) -> dict[str, Any]:
     """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
 
-    `words` maps each of them to a key of a configuration.
+    `words` maps each kind and size to a key of a configuration.
     """
     heads, experts = keys.get("ssm.time_step_rank", 0), keys.get("expert_count", 0)
     kinds = [
@@ -180,7 +180,9 @@ def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
 
 
 def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the widths of heads: the rotary part, and the widths of multi-head latent attention."""
+    """Return configuration keys for the widths of heads: the rotary part, and the widths of multi-head latent
+    attention.
+    """
     turned = keys.get("rope.dimension_count")
     if "kv_lora_rank" in values:
         turned = turned or 64
@@ -212,7 +214,7 @@ def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architectu
 
 
 def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the sizes of recurrences."""
+    """Return configuration keys for the sizes of recurrences; empty without recurrences."""
     inner, heads = keys.get("ssm.inner_size", 0), keys.get("ssm.time_step_rank", 0)
     if kind == "mamba":
         return {"intermediate_size": inner}
@@ -230,7 +232,7 @@ def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) 
 
 
 def count_weights(decoder: Decoder) -> int:
-    """Return the number of weights of a decoder, each layer of one kind built once."""
+    """Return the number of weights of a decoder; equal layers are built only once."""
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         return _sum_weights(decoder, ())
     kinds = Counter(decoder.layers)
@@ -243,7 +245,7 @@ def count_weights(decoder: Decoder) -> int:
 
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
-    """Return the elements of the weights whose names have this prefix."""
+    """Return the elements of all weights whose names begin with one of `begins`, or of all weights if it is empty."""
     graph = build_graph(decoder, Step(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
@@ -251,7 +253,10 @@ def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
 
 
 def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
-    """Return a decoder with a note on weights that its sizes do not have; ModelError for more than a few."""
+    """Return a decoder with a note if its sizes and its file have different numbers of weights.
+
+    ModelError if they differ by more than `LARGEST_GAP`.
+    """
     beside = load_tables()["beside"]["names"]
     last = decoder.layer_count
     stated = sum(
@@ -277,7 +282,7 @@ def describe_gap(holds: str, stated: int, gap: int) -> str:
 
 
 def _find_layer(name: str) -> int:
-    """Return the layer of a tensor; -1 for one outside layers."""
+    """Return the layer of a tensor; -1 for a tensor outside layers."""
     begin, _, rest = name.partition("blk.")
     index = rest.partition(".")[0]
     return int(index) if not begin and index.isdecimal() else -1
@@ -323,9 +328,7 @@ def _fill_joined(own: dict[str, str]) -> None:
 
 
 def _find_weight(tensor: StoredTensor, tables: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
-    """Return the layer of a tensor and the name of its weight in this package; empty if it is not the weight of a
-    GEMM.
-    """
+    """Return (layer, name in this package) of the weight that a tensor stores; an empty name if no GEMM reads it."""
     if not tensor.name.endswith(".weight") or len(tensor.shape) < 2:
         return -1, ""
     stem = tensor.name.removesuffix(".weight")

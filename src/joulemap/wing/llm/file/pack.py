@@ -27,20 +27,20 @@ WORD_BITS: Final = 32
 """Bits of the words in which codes of GPTQ, AWQ and compressed-tensors are packed."""
 
 BLOCK: Final = 128
-"""Extent of a block above which it may cover all rows or columns, because a matrix may be smaller than its block."""
+"""Minimum extent of a block that covers all rows or columns, because a matrix may be smaller than its block."""
 
 FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 
 FLOAT8: Final = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
 
 EXPONENTS: Final = frozenset({"U8", "F8_E8M0"})
-"""Types of scales that are powers of two."""
+"""Element types of scales that are powers of two."""
 
 INDICES: Final = frozenset({"I64", "U64", "I32", "U32", "I16", "U16", "BOOL", "C64"})
-"""Types that hold positions and masks rather than learned numbers."""
+"""Element types that hold positions and masks rather than learned numbers."""
 
 SCALES: Final = (".weight_scale_inv", ".weight_scale", ".scale", "_scale_inv", "_scale")
-"""Name endings of the scales of a weight; the first that exists is used."""
+"""Name endings of the scales of a weight; the first ending that exists is used."""
 
 BESIDE: Final = (
     ".qzeros", ".scales", ".g_idx", ".weight_scale_2", ".weight_shape", ".weight_zero_point", ".weight_g_idx",
@@ -48,11 +48,11 @@ BESIDE: Final = (
     ".weight.quant_state.bitsandbytes__nf4", ".weight.quant_state.bitsandbytes__fp4", ".SCB", ".weight_format",
     "_scales", *SCALES,
 )  # fmt: skip
-"""Endings of tensors that belong to the codes of a weight."""
+"""Name endings of tensors that belong to the codes of a weight."""
 
 ACTIVATIONS: Final = (".input_global_scale", ".input_scale", ".output_scale", ".activation_scale", "_input_scale",
                       ".k_scale", ".v_scale", ".q_scale")  # fmt: skip
-"""Endings of scales of activations, which are not weights."""
+"""Name endings of scales of activations, which are not weights."""
 
 ENDINGS: Final = tuple(
     sorted((".qweight", ".weight_packed", "_blocks", *BESIDE, *ACTIVATIONS, WEIGHT), key=len, reverse=True)
@@ -60,13 +60,13 @@ ENDINGS: Final = tuple(
 """Endings of the names of tensors, the longest first."""
 
 Parts = Mapping[str, RawTensor]
-"""Tensors of a weight by the ending of their names."""
+"""Ending of the name -> tensor, for all tensors of one weight."""
 
 
 def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTensor, ...]:
     """Return the weights that tensors store, each with its format and the bytes of all of its tensors.
 
-    `packed_bits` is the width of integer codes in words, if no tensor shows it.
+    `packed_bits` is the number of bits of integer codes that are packed in words, if no tensor shows it.
     """
     stems: dict[str, dict[str, RawTensor]] = {}
     for tensor in tensors:
@@ -86,7 +86,7 @@ def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTe
 
 
 def _keep(tensor: RawTensor) -> StoredTensor:
-    """Return a tensor as a separate weight; positions and masks count as no weights."""
+    """Return a tensor as a weight of its own; positions and masks have no elements."""
     shape = (0,) if tensor.dtype in INDICES else tensor.shape
     return StoredTensor(name=tensor.name, shape=shape, stored="", byte_count=tensor.byte_count)
 
@@ -96,7 +96,7 @@ def _find_format(codes: str, parts: Parts, packed_bits: int) -> tuple[tuple[int,
     tensor = parts[codes]
     try:
         if codes == ".qweight":
-            return _read_words(tensor, parts)
+            return _read_words(tensor, parts, packed_bits)
         if codes == ".weight_packed":
             return _read_packed(tensor, parts, packed_bits)
         if codes == "_blocks":
@@ -123,7 +123,10 @@ def _name(kind: str, group: int) -> str:
 
 
 def _divide(total: int, count: int) -> int:
-    """Return the extent of `count` groups: a power of two, unless they divide the total; 0 for a single group."""
+    """Return the size of each of `count` groups that cover `total` elements; 0 for a single group.
+
+    If the groups do not divide the total, the size is the next power of two.
+    """
     if count == 1:
         return 0
     if total % count == 0:
@@ -131,15 +134,13 @@ def _divide(total: int, count: int) -> int:
     return int(2 ** (total // count).bit_length())
 
 
-def _read_words(tensor: RawTensor, parts: Parts) -> tuple[tuple[int, ...], str]:
-    """Return shape and format of GPTQ, whose words pack weights along the inputs, or of AWQ, whose words pack them
-    along the outputs.
-    """
+def _read_words(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int, ...], str]:
+    """Return shape and format of weights in words: GPTQ packs them along the inputs, AWQ along the outputs."""
     scales, zeros = parts[".scales"], parts.get(".qzeros")
     groups, rows = scales.shape
     is_gptq = tensor.shape[1] == rows
     width = zeros.shape[1] if zeros is not None and is_gptq else tensor.shape[1]
-    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else 4
+    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else bits
     columns = tensor.shape[0] * WORD_BITS // bits if is_gptq else tensor.shape[0]
     kind = "gptq" if is_gptq else "awq" if zeros is not None else "int"
     return (rows, columns), _name(f"{kind}{bits}", _divide(columns, groups))
@@ -178,7 +179,7 @@ def _name_float4(columns: int, scale: RawTensor) -> str:
 
 
 def _name_float8(shape: Sequence[int], scale: RawTensor | None) -> str:
-    """Return the FP8 format whose scales cover a matrix, a row, a group of a row or a block."""
+    """Return the name of the FP8 format by the extent of a scale: a matrix, a row, a group of a row, or a block."""
     if len(shape) < 2 or scale is None or math.prod(scale.shape) <= math.prod(shape[:-2]):
         return "fp8_tensor"
     rows, columns = shape[-2:]

@@ -25,7 +25,7 @@ INDEX_SUFFIX: Final = ".safetensors.index.json"
 """Suffix of the file that lists the tensors of each part."""
 
 PLAIN: Final = "model.safetensors"
-"""Name of the weights of a model in one file."""
+"""File name of the weights of a model in one file."""
 
 POINTER: Final = b"version "
 """First bytes of the text that Git LFS leaves in place of a file that was not downloaded."""
@@ -43,7 +43,7 @@ ITEM_BITS: Final[Mapping[str, int]] = {
     "U16": 16, "I8": 8, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8,
     "F8_E5M2FNUZ": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
 }  # fmt: skip
-"""Type of elements -> bits of one. Source: safetensors 0.8, safetensors/src/tensor.rs."""
+"""Element type -> bits per element. Source: safetensors 0.8, safetensors/src/tensor.rs."""
 
 PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.safetensors")
 """Name of one part of a model in several files."""
@@ -85,7 +85,7 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path) -> dict[str, str]:
-    """Return the file of each tensor; ModelError unless the index names files of its own folder."""
+    """Return tensor name -> file name; ModelError unless the index names files of its own folder."""
     try:
         index = json.loads(read_text(path, MOST_INDEX_BYTES))
     except FileError as error:
@@ -189,13 +189,13 @@ def _is_entry(entry: Any) -> bool:
 
 
 def _read_counts(value: Any) -> tuple[int, ...] | None:
-    """Return a list of counts; None for anything else."""
+    """Return a list of counts as a tuple; None for any other value."""
     is_list = isinstance(value, list) and all(type(one) is int and 0 <= one < 2**63 for one in value)
     return tuple(value) if is_list else None
 
 
 def list_dtypes(tensors: Iterable[RawTensor]) -> dict[str, int]:
-    """Return the bytes of each type of elements, the largest first."""
+    """Return type of elements -> bytes of all tensors of this type, the largest first."""
     found: dict[str, int] = {}
     for tensor in tensors:
         found[tensor.dtype] = found.get(tensor.dtype, 0) + tensor.byte_count

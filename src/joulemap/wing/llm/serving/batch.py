@@ -27,7 +27,7 @@ NODES: Final = 3
 
 @frozen(kw_only=True)
 class Batch:
-    """Equal sequences that start together."""
+    """Equal sequences that start together, as one batch."""
 
     sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
     prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def together(self) -> float:
-        """Sequences of a wave."""
+        """Mean number of sequences in a wave."""
         return self.sequences / self.waves
 
     @property
@@ -71,8 +71,9 @@ class BatchCost:
     between_s: float
     """Mean time per output token of a sequence."""
     between_j: float
-    """Mean energy of the time between two tokens of each sequence. Requests of one token have no decode step; the first
-    step of a longer answer stands for it, as in `between_s`."""
+    """Mean energy of the whole batch from one token of each sequence to the next. Requests of one token have no decode
+    step; the first step of a longer answer stands for it, as in `between_s`.
+    """
     request_s: float
     """Time from the start to the last token of the last sequence."""
     prompt_j: float
@@ -129,7 +130,8 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
 def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
     """Return the prefill passes of sequences, and the number of times each runs.
 
-    A pass computes as many complete prompts as fit. A longer prompt runs in consecutive chunks.
+    `prefix_tokens` of each prompt are cached already. A pass computes as many complete prompts as fit. A longer prompt
+    runs in consecutive chunks.
     """
     fresh = max(0.0, prompt_tokens - prefix_tokens)
     if fresh <= step_tokens:
@@ -146,7 +148,7 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
     """Return the first, middle and last context of a growing answer, and the share of steps that each represents.
 
-    The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which sets the weight of both ends.
+    The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3. It sets the weight of both ends.
     """
     more = max(0.0, steps - 1.0)
     ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0
@@ -158,9 +160,9 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
 def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    `later` contains the rates of the second and later guesses, the last one repeated. The first rejected guess discards
-    the later ones, and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation
-    1.
+    `later` contains the rates of the second and later guesses, the last rate repeated. The first rejected guess
+    discards all later guesses, and the step always yields one further token. Source: Leviathan et al., arXiv
+    2211.17192, equation 1.
     """
     if later:
         rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]

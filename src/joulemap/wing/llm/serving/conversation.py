@@ -22,13 +22,15 @@ BLOCK_TOKENS: Final = 16
 """Tokens of a block. Source: default block size of vLLM's KV cache (documentation of engine arguments)."""
 
 MOST_BLOCKS: Final = 256
-"""Blocks of a generated conversation above which they are made coarser, which lowers hits by at most 0.4 %."""
+"""Maximum blocks of a generated conversation. Longer conversations get larger blocks, which lowers hits by at most 0.4
+%.
+"""
 
 LONGEST: Final = 1 << 40
-"""Maximum blocks of a conversation, so that no two conversations share a number."""
+"""Block numbers that each conversation reserves, so that no two conversations share a number."""
 
 COUNTED: Final = 1000
-"""Minimum turns that are counted, so that ten lie beyond the p99."""
+"""Minimum turns in the statistics, so that ten lie beyond the p99."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
@@ -37,7 +39,9 @@ GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 def share_blocks(
     conversations: Sequence[int], prompts: Sequence[int], outputs: Sequence[int], block_tokens: int = BLOCK_TOKENS
 ) -> Prefixes:
-    """Return the blocks of requests that each belong to a numbered conversation."""
+    """Return the blocks of requests, given the number of each request's conversation, its prompt tokens and output
+    tokens.
+    """
 
     def count(conversation: int, tokens: int) -> range:
         first = conversation * LONGEST

@@ -63,7 +63,7 @@ K_QUANT: Final = "_k"
 """Part of the names of llama.cpp's weight formats with nested scales, as in `q4_k_m`."""
 
 ANSWER: Final = "_answer"
-"""Suffix of the number kinds that describe attention of one token per sequence."""
+"""Suffix of an engine's names for numbers that apply to attention of one token per sequence."""
 
 LIBRARY_SHARES: Final = (
     "wide_share",
@@ -72,7 +72,7 @@ LIBRARY_SHARES: Final = (
     "gemm_efficiency.dot_bf16",
     "gemm_efficiency.dot_int8",
 )
-"""Coefficients of the share of the peak that GEMMs of a library reach; those of engines with own kernels are 1."""
+"""Coefficients for the share of the peak that library GEMMs reach; 1 for engines with their own kernels."""
 
 STREAM_NORM: Final = 4.0
 """Exponent of the norm that combines the rates of memory and of the units that stream from it.
@@ -91,7 +91,7 @@ Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a
 """
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
-"""Kernel that unpacks integer weights -> variant word of its GEMMs."""
+"""Kernel that unpacks integer weights -> word in the variants of its GEMMs."""
 
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
@@ -105,7 +105,7 @@ H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at
 """
 
 MOST_LINKS: Final = 0.5
-"""Maximum share of the power between static power and cap that links take; it binds only on caps below 150 W."""
+"""Maximum share that links take of the power between static power and cap; it binds only on caps below 150 W."""
 
 WIDE: Final = frozenset(("bf16", "fp16"))
 """16-bit precisions."""
@@ -114,19 +114,19 @@ UNLIMITED: Final = 1e6
 """Factor that makes memory capacity unlimited here; `Room` checks beforehand how many sequences fit."""
 
 Kernels = tuple[tuple[str, str], ...]
-"""Pairs of operation and the kernel family that runs it, as in operator variants."""
+"""(operation, kernel family that runs it) pairs, as in operator variants."""
 
 
 @define(eq=False)
 class Book:
-    """Passes of one model as workloads, described once for all hardware."""
+    """Workloads of one model's passes, built once for all hardware."""
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
     _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
     def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
-        """Return the workloads of passes with the given kernel families, with cached intermediate results."""
+        """Return the workloads of passes, with the given kernel families; intermediate results are cached."""
         key = kernels, tuple(asked)
         if key not in self._together:
             missing = [one for one in asked if one not in self._works]
@@ -193,11 +193,14 @@ class Deployment:
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
     totals: dict[Asked, Total] | None = None
-    """Pass -> its total, shared by deployments of one model, chip, precision and engine; None to keep none."""
+    """Pass -> its time and energy on one device, shared by deployments of one model, chip, precision and engine.
+
+    None to cache nothing.
+    """
 
     @property
     def decoder(self) -> Decoder:
-        """Decoder that is served."""
+        """Decoder that this deployment serves."""
         return self.book.decoder
 
     @property
@@ -206,7 +209,7 @@ class Deployment:
         return self.devices * self.data_devices * self.stages
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait for the host."""
         return self.world * self.hardware.waiting_w
 
@@ -223,15 +226,16 @@ class Deployment:
 
     @property
     def kinds(self) -> list[str]:
-        """Names under which an engine may have separate numbers, most specific first: the microarchitecture, each of
-        its words from the last to the first, and the class.
+        """Names under which an engine may have separate numbers, the most specific first.
+
+        They are the microarchitecture, its words from the last to the first, and the class.
         """
         words = self.hardware.microarchitecture.split()
         return ["".join(words), *words[::-1], self.hardware.architecture]
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
-        """Hardware at the rates that the engine's kernels reach, for few rows and for many.
+        """(hardware for few rows, hardware for many rows), each at the rates that the engine's kernels reach.
 
         Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate, also on chips
         whose only floating-point products are fp32. Gaming boards accumulate in 32 bits at half that rate. `Room`
@@ -307,7 +311,7 @@ class Deployment:
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
     def ask(self, passes: Passes) -> list[Asked]:
-        """Return the passes of one device, with whole sizes."""
+        """Return each pass as one device runs it, with sizes rounded to integers, and its number of sequences."""
         parts = np.maximum(self._cut(passes), 1.0)
         sizes = (
             passes.sequences / parts,
@@ -367,8 +371,9 @@ class Deployment:
 
     @cached_property
     def _gathering(self) -> Hardware:
-        """Hardware for few rows of several tokens, with the bandwidth share that experts reach after a gather of
-        tokens.
+        """Hardware for passes with several rows, but few.
+
+        Experts read their weights at another share of the bandwidth there, because their tokens are gathered first.
         """
         few, _ = self.chips
         share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0
@@ -380,7 +385,7 @@ class Deployment:
 
     @cached_property
     def _untiled(self) -> Hardware:
-        """Hardware on which GEMMs without tiles reach the rate of those with full tiles; experts wait for memory."""
+        """Hardware on which GEMMs without tiles are as fast as GEMMs with full tiles; experts wait for memory."""
         (_, many), chip = self.chips, self._gathering
         slots_hz = many.unit_count.value * many.clock.value * many.geometry["issue_slots_per_unit"].value
         slots = slots_hz * FLOPS_PER_MAC / many.peaks[self.precision].rate.value
@@ -400,7 +405,7 @@ class Deployment:
 
     @property
     def _packed(self) -> str:
-        """Word of the kernel that unpacks integer weights in the registers of a GEMM; empty if there is none."""
+        """Variant word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
         weights = read_weight_format(self.weight_precision)
@@ -410,7 +415,7 @@ class Deployment:
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
-        """Return the integer-sized pass nearest to the given sizes."""
+        """Return the pass nearest to the given sizes that has integer sizes."""
         is_verified = sequences > 0.0 and context > 0.0 and tokens <= VERIFIED
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
@@ -448,7 +453,7 @@ class Deployment:
 
     @property
     def _layer_s(self) -> float:
-        """Seconds of a pass in addition to its kernels, for all layers."""
+        """Seconds that all layers add to a pass, besides their kernels."""
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
@@ -477,7 +482,7 @@ class Deployment:
         return self.stack.each(self.decoder.recurrent_count, *self.kinds)
 
     def _launch(self, passes: Passes) -> Floats:
-        """Return the host's launch time for all layers of each pass."""
+        """Return the host's launch time in seconds for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
         routed = (f"experts_{kind.partition('_')[0]}",) if self.decoder.is_routed else ()

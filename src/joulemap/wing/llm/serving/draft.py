@@ -32,7 +32,7 @@ class Draft:
     later: tuple[float, ...] = ()
     """Acceptance of the second and later guesses; empty if it is `acceptance` for all."""
     deployment: Deployment | None = None
-    """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
+    """Deployment of the draft model; None if guesses cost nothing, such as guesses that are looked up in the prompt."""
 
     @property
     def accepted_tokens(self) -> float:
@@ -48,9 +48,9 @@ class Guessing:
     draft: Draft
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait within a pass."""
-        return self.surface.idle_w
+        return self.surface.waiting_w
 
     @property
     def resting_w(self) -> float:
@@ -69,10 +69,10 @@ class Guessing:
         again = guess.price(attrs.evolve(passes, chunk=np.zeros_like(passes.chunk)))
         more = np.maximum(guessed - 1.0, 0.0)
         seconds = once.seconds + more * again.seconds
-        waiting = (self.idle_w - guess.idle_w) * seconds
+        waiting = (self.waiting_w - guess.waiting_w) * seconds
         return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
 
 
 def guess(surface: Surface, draft: Draft | None) -> Surface:
-    """Return a surface with speculative decoding if there is a draft."""
+    """Return a surface with speculative decoding; `surface` itself without a draft."""
     return surface if draft is None else Guessing(surface=surface, draft=draft)

@@ -44,7 +44,7 @@ class ReusingPrompts(Prompts, ReusingServer):
     """Prefill server with a prefix cache of prompts."""
 
     def resume(self, number: int, now: float) -> None:
-        """Start the turn after a finished one, or else the next request."""
+        """Start the turn that follows request `number`, or else the next conversation."""
         following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
         if following < 0 or following not in self.accepted:
             self.follow(now)
@@ -52,7 +52,7 @@ class ReusingPrompts(Prompts, ReusingServer):
         self.arrive(following, now)
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause; the load is full until the last one has begun."""
+        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
         if not self.later:
             return
         if len(self.later) == 1:
@@ -60,7 +60,7 @@ class ReusingPrompts(Prompts, ReusingServer):
         self.arrive(self.later.popleft(), now)
 
     def arrive(self, number: int, now: float) -> None:
-        """Let a request arrive after its pause."""
+        """Schedule the arrival of a request after its pause."""
         arrival = now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
         self.log.arrival[number] = arrival
         insort(self.coming, (arrival + self.limits.request_s, number))
@@ -73,14 +73,17 @@ class Answers(Server):
     """Request -> its prefill server."""
 
     def leave(self, number: int) -> None:
-        """Finish a sequence that has its last token."""
+        """Finish a sequence that has its last token, and let its prefill server start the next turn."""
         self.log.finished[number] = self.now
         self.release(number)
         self.homes[number].resume(number, self.now)
 
 
 def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) -> list[list[int]]:
-    """Return the requests of each of `count` servers: conversations and lone requests go round-robin."""
+    """Return the requests of each of `count` servers.
+
+    Conversations and lone requests go round-robin; all turns of a conversation go to one server.
+    """
     homes: dict[int, int] = {}
     places: list[list[int]] = [[] for _ in range(count)]
     heads = 0

@@ -26,7 +26,7 @@ class Pass(Protocol):
     """Cost model of passes on all devices; arguments are arrays that are broadcast."""
 
     @property
-    def idle_w(self) -> float:
+    def resting_w(self) -> float:
         """Power of all devices in watts between requests."""
 
     def step(
@@ -61,10 +61,9 @@ class Grid:
         self.strides = (shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3])
 
     def find_step(self, sequences: int, context: float) -> tuple[float, float, float, float, float]:
-        """Return seconds and joules of a decode pass, their slopes per token of context, and the end of the linear
-        range.
+        """Return (seconds, joules, slope of the seconds, slope of the joules, end) of a decode pass.
 
-        The last of the five values is the context up to which both slopes hold.
+        The slopes are per token of context. Both hold up to the context `end`.
         """
         if sequences not in self.rows:
             self._ask(sequences)
@@ -123,7 +122,9 @@ def _knots(least: int, most: int, ratio: float) -> list[float]:
 
 
 def _places(knots: list[float], most: int) -> list[tuple[int, float]]:
-    """Return, for each integer up to `most`, the knot below it and its fraction of the way to the next knot."""
+    """Return, for each integer up to `most`, the index of the knot below it and its fraction of the way to the next
+    knot.
+    """
     numbers = np.arange(most + 1, dtype=float)
     if len(knots) == 1:
         return [(0, 0.0)] * len(numbers)

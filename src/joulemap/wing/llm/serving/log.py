@@ -8,9 +8,11 @@ from typing import Final
 from joulemap.system.record import define
 
 Spell = tuple[float, int, float, float, float, float, int, int, int, float, float, int]
-"""One spell: start; number of passes; seconds of the first pass and increase per further pass; joules likewise;
-sequences that get tokens; prompt tokens per pass; active sequences; tokens cached at the start; time since the last
-pass that gave tokens; sequences whose first token from a decode pass falls in the first pass."""
+"""One spell, a series of passes of the same sequences: start; number of passes; seconds of the first pass and increase
+per further pass; joules likewise; sequences that get tokens; prompt tokens per pass; active sequences; tokens cached at
+the start; time since the last pass that gave tokens; sequences whose first token from a decode pass falls in the first
+pass.
+"""
 
 FIELDS: Final = (
     "start", "passes", "seconds", "longer", "joules", "dearer",
@@ -21,20 +23,20 @@ FIELDS: Final = (
 
 @define(kw_only=True)
 class Log:
-    """Lists that grow while a server works; the per-request lists have one place for each request."""
+    """Lists that grow while a server works; the per-request lists have one element for each request."""
 
     gaps: list[float]
-    """Gaps between tokens that span several passes, of sequences that just joined or were recomputed."""
+    """Seconds between tokens that span several passes, of sequences that just joined or were recomputed."""
     gap_ends: list[float]
     """End time of each gap in `gaps`."""
     arrival: list[float | None]
     first_token: list[float | None]
     finished: list[float | None]
     token_at: list[float]
-    """Time of each request's last token before it joined or was preempted."""
+    """Time of each request's last token, recorded when the request joins decode or is preempted."""
     preemptions: list[int]
     full_from: float = 0.0
-    """Time at which a load of conversations is full."""
+    """Time from which the number of active conversations is steady; earlier turns are not counted."""
     full_until: float = math.inf
     """Time of the last new conversation, after which the load falls; infinite without conversations."""
 

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 ECC: Final = "ECC"
-"""Word of memory types with error correction, which takes a sixteenth of GDDR."""
+"""Word in memory types with error correction, which takes a sixteenth of GDDR."""
 
 MIDDLE: Final = 0.5
 """Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
 
 CONTEXT: Final = 5e8
-"""Device memory that a GPU process uses before any data: kernel code, stacks, driver state.
+"""Bytes of device memory that a GPU process uses before any data: kernel code, stacks, driver state.
 
 Source: recalled; nvidia-smi shows 0.4 to 0.6 GB for an empty PyTorch process.
 """
 
 EXCHANGE: Final = 5e8
-"""Additional device memory where devices exchange data: NCCL channels and all-reduce buffers.
+"""Bytes of additional device memory if devices exchange data: NCCL channels and all-reduce buffers.
 
 Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
 """

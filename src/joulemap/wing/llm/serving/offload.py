@@ -73,9 +73,9 @@ class Offload:
         return self.layers / self.device.decoder.layer_count
 
     @property
-    def idle_w(self) -> float:
-        """Idle power of device and host together, in watts."""
-        return self.device.idle_w + self.host.idle_w
+    def waiting_w(self) -> float:
+        """Power of device and host together while they wait within a pass, in watts."""
+        return self.device.waiting_w + self.host.waiting_w
 
     @property
     def resting_w(self) -> float:
@@ -102,8 +102,8 @@ class Offload:
         """Return the time of passes on the device, on the host and in copies, and their energy."""
         share, rest = self.share, 1.0 - self.share
         own, other = self.device.price(passes), self.host.price(passes)
-        own_j = own.joules - self.device.idle_w * own.seconds
-        other_j = other.joules - self.host.idle_w * other.seconds
+        own_j = own.joules - self.device.waiting_w * own.seconds
+        other_j = other.joules - self.host.waiting_w * other.seconds
         tokens = passes.sequences * passes.tokens + passes.chunk
         handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[carried_precision(self.device.precision)]
         crossings = 2.0 * (0.0 < share < 1.0)
@@ -117,9 +117,9 @@ class Offload:
         copy_s = np.where(is_sent, sent_s, crossings * (self.way.latency_s + handed * self.way.s_per_byte))
         work_j = np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
         seconds = device_s + host_s + copy_s
-        return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.idle_w * seconds)
+        return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.waiting_w * seconds)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return the seconds and joules of passes."""
+        """Return the seconds and joules of passes on device and host."""
         found = self.divide(passes)
         return Cost(seconds=found.device_s + found.host_s + found.copy_s, joules=found.joules)

@@ -44,7 +44,7 @@ Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switch
 
 @frozen(kw_only=True, eq=False)
 class Pool:
-    """Pool of identical servers."""
+    """Pool of identical servers, with their pass costs and limits."""
 
     surface: Pass
     limits: Limits
@@ -66,8 +66,8 @@ def simulate_pools(
 ) -> tuple[Served, tuple[Work, Work]]:
     """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
 
-    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. Each
-    prefill server keeps the load's requests in flight.
+    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. If
+    the load has a fixed number of requests in flight, each prefill server keeps that number.
     """
     prompts, answers = pools
     if load.is_steady:
@@ -222,7 +222,7 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 def count_prompts(
     deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft | None = None
 ) -> Throughput:
-    """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
+    """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
     cost = guess(deployment, draft).price(passes)

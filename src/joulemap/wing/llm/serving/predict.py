@@ -53,7 +53,7 @@ LOCALSCORE_TESTS: Final = (
     (64.0, 1024.0),
     (16.0, 1536.0),
 )
-"""Prompt and output tokens of LocalScore's nine tests, of which it states means.
+"""(prompt tokens, output tokens) of LocalScore's nine tests; its results are means over these tests.
 
 Source: recalled from LocalScore's documentation; times to the first token x prompt rates of its results give the same
 mean prompt of about 1,300 tokens.
@@ -181,7 +181,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
     """Return the weight format with the mean bits per weight that give a file of `byte_count` bytes.
 
-    If the format names one for experts, the mean is that of the other weights.
+    If `named` has a separate format for experts, the mean applies to all other weights.
     """
     book = _open(row.model)
     if named.others is None:
@@ -207,7 +207,7 @@ def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
 
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
-    """Return the prompt and output tokens of a row; an unstated output is the shortest with a decode step."""
+    """Return the prompt and output tokens of a row; if it states no output, the fewest tokens with a decode step."""
     assumed = SHORT_PROMPT if row.prompt_kind == "short" else PROMPT
     prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
@@ -216,9 +216,9 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
 def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return the number of sequences of a measured batch that fit at once, at least one.
 
-    The measured run did fit, so one sequence may exceed the engine's usual memory share, and engines that wait for a
-    full batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit
-    of concurrent sequences does not apply.
+    The measured run did fit, so one sequence may exceed the engine's usual memory share. Engines that wait for a full
+    batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit of
+    concurrent sequences does not apply.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output, grown)
@@ -266,7 +266,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
 def _predict_tests(deployment: Deployment) -> Prediction:
     """Return the means of LocalScore's tests of single sequences: times to the first token, and rates of later tokens.
 
-    Its time between tokens is the inverse of the mean rate.
+    The predicted time between tokens is the inverse of the mean rate.
     """
     prompt, output = max(LOCALSCORE_TESTS)
     room = _room(deployment, 1.0, prompt, output)

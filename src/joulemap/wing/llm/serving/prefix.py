@@ -28,9 +28,9 @@ class Shelf:
     tier: Tier
     blocks: OrderedDict[int, None]
     most: int
-    """Maximum blocks."""
+    """Maximum number of blocks."""
     found_tokens: int = 0
-    """Prompt tokens that were found here."""
+    """Prompt tokens that were found in this tier."""
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     free_s: float = 0.0
@@ -38,12 +38,12 @@ class Shelf:
 
     @property
     def joules(self) -> float:
-        """Energy of all moves."""
+        """Energy of all moves to and from this tier in joules."""
         return (self.read_bytes + self.written_bytes) * self.tier.j_per_byte
 
 
 class PrefixCache:
-    """Blocks on the device and in the tiers below it. Pinned blocks, which running requests read, are not evicted."""
+    """Cached blocks on the device and in lower tiers. Pinned blocks, which running requests read, are not evicted."""
 
     def __init__(self, block_tokens: int, token_bytes: float, tiers: Sequence[Tier]) -> None:
         """Start empty; `token_bytes` is the KV cache of a token on all devices together."""
@@ -52,7 +52,7 @@ class PrefixCache:
         self.pins: dict[int, int] = {}
         """Pinned block -> number of requests that read it."""
         self.free: OrderedDict[int, None] = OrderedDict()
-        """Other blocks on the device, least recently used first."""
+        """Unpinned blocks on the device, least recently used first."""
         self.shelves = [
             Shelf(tier=one, blocks=OrderedDict(), most=int(one.capacity_bytes / self.block_bytes)) for one in tiers
         ]
@@ -63,11 +63,13 @@ class PrefixCache:
 
     @property
     def pinned_tokens(self) -> int:
-        """Device memory of pinned blocks in tokens."""
+        """Device memory that pinned blocks take, in tokens."""
         return len(self.pins) * self.block_tokens
 
     def find(self, blocks: Sequence[int]) -> list[int]:
-        """Return the places of a prompt's blocks, as far as they are found: 0 for the device, else the tier."""
+        """Return the place of each block of a prompt, up to the first one that is missing: 0 for the device, n for tier
+        n.
+        """
         places = []
         for block in blocks:
             if block in self.pins or block in self.free:
@@ -94,7 +96,7 @@ class PrefixCache:
     def pin(self, blocks: Sequence[int], places: Sequence[int], now: float) -> float:
         """Pin found blocks and move them to the device; return the time at which all are there.
 
-        A tier moves one request's blocks after another's, at its bandwidth.
+        A tier moves the blocks of one request at a time, at its bandwidth.
         """
         moved = [0] * len(self.shelves)
         for block, place in zip(blocks, places, strict=False):
@@ -130,7 +132,7 @@ class PrefixCache:
                 self.free[block] = None
 
     def shrink(self, room_tokens: float) -> None:
-        """Evict blocks until those on the device fit; pinned ones stay."""
+        """Evict the least recently used blocks, except pinned ones, until the device holds at most `room_tokens`."""
         most = int(max(0.0, room_tokens - self.pinned_tokens) / self.block_tokens)
         while len(self.free) > most:
             block, _ = self.free.popitem(last=False)

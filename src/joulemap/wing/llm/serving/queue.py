@@ -44,7 +44,7 @@ def accept(requests: Requests, limits: Limits) -> list[int]:
 
 
 def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
-    """Return upper bounds of passes: concurrent sequences, prompt tokens, and cached tokens of one sequence."""
+    """Return the most concurrent sequences, prompt tokens, and cached tokens per sequence that a pass may have."""
     ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
     lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
     return (
@@ -65,14 +65,14 @@ class Server:
         self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
         self.spells: list[Spell] = []
         self.source = self
-        """Server at which requests arrive."""
+        """Server that starts the next request when one ends."""
         self.horizon = NEVER
         """Time up to which all arrivals are known."""
         self.now = 0.0
         self.passes = 0
         """Number of decode passes so far; ends of answers are counted in decode passes."""
         self.coming: deque[tuple[float, int]] = deque()
-        """Future arrivals: earliest start time and number."""
+        """(earliest start time, request number) of future arrivals."""
         self.waiting: deque[int] = deque()
         self.prompts: deque[int] = deque()
         """Active sequences with unfinished prompts."""
@@ -91,13 +91,13 @@ class Server:
         self.computed = 0
         """Cached tokens of unfinished prompts."""
         self.done = [0] * count
-        """Tokens of each sequence whose KV cache is computed during prefill."""
+        """Tokens of each sequence that are in the KV cache so far, during prefill."""
         self.target = list(requests.prompt_tokens)
-        """Tokens to be in each sequence's KV cache before its next token."""
+        """Tokens that each sequence needs in its KV cache before its next token."""
         self.left = list(requests.output_tokens)
-        """Output tokens of each sequence left at its last admission."""
+        """Output tokens that each sequence still had to generate at its last admission."""
         self.joined = [0] * count
-        """Decode pass after which each sequence gets tokens; -1 during prefill."""
+        """Number of decode passes before each sequence joined them; -1 during prefill."""
         self.fresh: list[int] = []
         """Sequences that have had no token from a decode pass since they joined."""
         self.last_pass = 0.0
@@ -105,7 +105,7 @@ class Server:
         self.growth = 0.0 if limits.reserves_output else limits.accepted_tokens
 
     def expect(self, accepted: list[int]) -> None:
-        """Queue these requests; only those initially in flight arrive at once."""
+        """Queue accepted requests. With a fixed number in flight, each further request waits until one ends."""
         first = accepted[: self.in_flight]
         self.later.extend(accepted[len(first) :])
         for number in first:
@@ -132,7 +132,7 @@ class Server:
         return bool(self.running or self.waiting or self.coming)
 
     def enqueue(self, number: int) -> None:
-        """Queue a request behind the waiting ones."""
+        """Append a request to the queue."""
         self.waiting.append(number)
 
     def make_room(self) -> None:
@@ -164,7 +164,7 @@ class Server:
         return self.limits.cache_tokens
 
     def drop(self, number: int) -> None:
-        """Free what a sequence that ends or is preempted holds in addition to its own tokens."""
+        """Free the memory that a sequence holds besides its own tokens, when it ends or is preempted."""
 
     def taken_by_answer(self, number: int) -> float:
         """Return the cached tokens of a sequence in decode."""
@@ -184,7 +184,7 @@ class Server:
         return room
 
     def fill(self) -> list[tuple[int, int]]:
-        """Return the sequences of the next prefill pass, with the tokens of each; admit those that fit."""
+        """Admit waiting requests that fit; return (sequence, tokens) for each prompt in the next prefill pass."""
         limits, pieces = self.limits, []
         budget = limits.step_tokens
         if limits.mixes:
@@ -207,7 +207,7 @@ class Server:
         return pieces
 
     def fits(self, number: int) -> bool:
-        """Return whether a waiting request fits in memory with the running ones."""
+        """Return whether a waiting request fits in memory beside the running requests."""
         return not self.running or self.held + self.needed(number) + self.growth * self.answering <= self.room()
 
     def admit(self, number: int) -> bool:
@@ -305,7 +305,7 @@ class Server:
     def pass_by(
         self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
     ) -> None:
-        """Run passes: the first takes `seconds` and `joules`, and each further one adds `longer` and `dearer`."""
+        """Run `count` passes: the first takes `seconds` and `joules`, each further one `longer` and `dearer` more."""
         start, stall = self.now, self.now - self.last_pass
         self.spells.append(
             (
@@ -338,13 +338,13 @@ class Server:
     def rest(self, until: float) -> None:
         """Stay idle until a time."""
         seconds = until - self.now
-        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.idle_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
+        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
         self.spells.append(idle)
         self.now = until
 
 
 def count_until(gap: float, seconds: float, longer: float) -> int:
-    """Return the number of passes that start within a gap; each takes `longer` more than the one before."""
+    """Return the number of passes that start within `gap` seconds; each takes `longer` more than its predecessor."""
     if seconds >= gap:
         return 1
     half = seconds - 0.5 * longer

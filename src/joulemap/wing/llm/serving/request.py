@@ -117,7 +117,7 @@ def read_requests(path: Path) -> Requests:
 
 
 def _share(spoken: list[str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Prefixes:
-    """Return the blocks of requests by the names of their conversations; a request without a name shares none."""
+    """Return the blocks of requests by the names of their conversations; a request without a name shares no blocks."""
     known: dict[str, int] = {}
     names = (name or f"\n{place}" for place, name in enumerate(spoken))
     return share_blocks([known.setdefault(name, len(known)) for name in names], prompts, outputs)

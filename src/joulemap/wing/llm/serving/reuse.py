@@ -29,7 +29,7 @@ def forget_prefixes(requests: Requests) -> Requests:
 
 
 class ReusingServer(Server):
-    """Server with a prefix cache; the tokens that it holds for a request exclude those of pinned blocks."""
+    """Server with a prefix cache; the tokens held for a request exclude its pinned blocks."""
 
     def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
         """Start idle with an empty prefix cache."""
@@ -42,12 +42,12 @@ class ReusingServer(Server):
         self.found: dict[int, int] = {}
         """Request in `read` -> prompt tokens that it reuses."""
         self.loaded: set[int] = set()
-        """Requests whose blocks are moved to the device, with memory reserved for the rest of their prompts."""
+        """Requests whose blocks are being moved to the device; memory is reserved for the rest of their prompts."""
         self.accepted: set[int] = set()
         log.full_from = self.prefixes.filled_s
 
     def expect(self, accepted: list[int]) -> None:
-        """Queue the first turns of conversations; further turns follow the ones before them."""
+        """Queue the first turns of conversations; each later turn is queued when the turn before it ends."""
         self.accepted = set(accepted)
         later = set(self.prefixes.next_turn)
         first = [number for number in accepted if number not in later]
@@ -61,7 +61,7 @@ class ReusingServer(Server):
         return self.cache.list_hits()
 
     def enqueue(self, number: int) -> None:
-        """Queue a request; one whose blocks have arrived starts first, since it holds memory."""
+        """Queue a request; a request whose blocks have arrived starts first, since it holds memory."""
         if number in self.loaded:
             self.waiting.appendleft(number)
         else:
@@ -85,7 +85,7 @@ class ReusingServer(Server):
         return len(self.read.get(number, ())) * self.cache.block_tokens
 
     def fits(self, number: int) -> bool:
-        """Return whether a request fits in memory with the running ones after eviction of all unpinned blocks."""
+        """Return whether a request fits in memory beside the running requests, if all unpinned blocks are evicted."""
         if number in self.loaded or not (self.running or self.loaded):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]
@@ -167,7 +167,7 @@ class ReusingServer(Server):
         insort(self.coming, (arrival + self.limits.request_s, number))
 
     def follow(self, now: float) -> None:
-        """Start the next conversation after a pause; the load is full until the last one has begun."""
+        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
         if self.later:
             if len(self.later) == 1:
                 self.log.full_until = now

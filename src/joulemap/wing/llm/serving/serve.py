@@ -26,7 +26,7 @@ def serve(
 ) -> Served:
     """Simulate a load on a deployment, with speculative decoding if a draft is given; energy covers all devices.
 
-    `tiers` are memory below the devices for a prefix cache. Raise UnsupportedError if no request fits.
+    `tiers` are the slower memories of a prefix cache. Raise UnsupportedError if no request fits.
     """
     limits = find_limits(deployment, load, draft)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
@@ -54,7 +54,7 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) 
 
 
 def measure_token(deployment: Deployment, load: Load) -> float:
-    """Return the mean KV cache bytes of a token in the sequences of a load, of which a tier holds one copy."""
+    """Return the mean KV cache bytes of a token in a load, over all devices; a tier holds one copy of them."""
     length = round(_mean_length(load))
     return deployment.decoder.cache_bytes(length, Room(deployment=deployment).item_bytes) / length
 

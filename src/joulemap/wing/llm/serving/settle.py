@@ -29,7 +29,7 @@ WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""
 
 MOST_COUNTED: Final = 4000
-"""Maximum requests after the first wave."""
+"""Maximum requests in the `WAVES` counted waves."""
 
 FILLED: Final = 2.0
 """Warm-up requests as a multiple of the requests in flight."""
@@ -43,20 +43,20 @@ ROUNDS: Final = 60
 
 @frozen(kw_only=True)
 class Site:
-    """Servers that generate answers, and whether they also compute prompts."""
+    """Servers that generate answers and, if `reads_prompts`, also compute prompts."""
 
     surface: Pass
     limits: Limits
     count: int = 1
     reads_prompts: bool = True
-    """True if they compute prompts too."""
+    """True if the servers compute prompts too."""
 
 
 def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
-    `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
-    simultaneous arrivals, are counted, because the start is part of the question.
+    `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
+    or with simultaneous arrivals, are counted, because the start is part of the question.
     """
     if load.turns > 1:
         return _settle_turns(load, site, seed)
@@ -69,7 +69,10 @@ def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
 
 
 def _settle_turns(load: Load, site: Site, seed: int) -> Load:
-    """Return a load of conversations; with a rate, those that begin before the first ones can end are not counted."""
+    """Return a load of conversations in its steady state.
+
+    With a rate, turns before the first conversations can end are not counted.
+    """
     from joulemap.wing.llm.serving.conversation import form_conversations
 
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
@@ -136,7 +139,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
 def count_in_work(load: Load, site: Site) -> float:
     """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
-    While a prompt is computed, answers wait: the share of time is the rate times the time of a prompt.
+    Answers wait while a prompt is computed. This share of time is the rate times the time of a prompt.
     """
     assert load.rate_per_s is not None
     prompt, output, limits = *_mean_lengths(load), site.limits

@@ -12,12 +12,12 @@ from joulemap.system.errors import UsageError
 from joulemap.system.number import read_real, read_whole
 
 ACCEPTANCES: Final = DATA / "model" / "acceptance.toml"
-"""Published acceptance of draft tokens by depth."""
+"""File with the published acceptance of draft tokens by depth."""
 
 
 @cache
 def load_methods() -> Mapping[str, Mapping[str, Any]]:
-    """Return the draft, its tokens and their acceptance for each method."""
+    """Return method -> its draft model, its number of draft tokens, and their acceptance by depth."""
     return tomllib.loads(ACCEPTANCES.read_text(encoding="utf-8"))
 
 

@@ -34,7 +34,7 @@ ROUNDS: Final = 8
 """Maximum iterations of the search for the requests in flight."""
 
 NEWTON: Final = 20
-"""Iterations of the search for the time that a context stays."""
+"""Iterations of the search for the time that a context stays in the prefix cache."""
 
 GRAIN: Final = 12.0
 """Steps per power of two to which requests in flight are rounded, so that evaluated passes can be reused."""
@@ -58,9 +58,9 @@ class Residence:
     reused_fraction: float = 1.0
     """Share of the tokens of a context that the next turn uses again, in the mean of a conversation's turns."""
     load_s: tuple[float, ...] = ()
-    """Time to move a context from each tier below the device."""
+    """Seconds to move a context to the device from each tier below it."""
     move_j: tuple[float, ...] = ()
-    """Energy to move a context to or from each tier."""
+    """Joules to move a context to or from each tier."""
 
     def find(self, request_s: float, pause_s: float) -> tuple[float, ...]:
         """Return the share of turns whose context is found on the device, and in each tier below."""
@@ -72,7 +72,10 @@ class Residence:
         return tuple(here - before for here, before in zip(found, [0.0, *found], strict=False))
 
     def _find_shorter(self, room: float) -> float:
-        """Return the share of pauses for which contexts stay; `room` is for contexts of users in a pause."""
+        """Return the share of pauses that end while the context is still cached.
+
+        `room` is the capacity for contexts of users in a pause, as a share of these contexts.
+        """
         if room <= 0.0:
             return 0.0
         rest = 1.0 - self.reused_fraction
@@ -86,7 +89,9 @@ class Residence:
         return -math.expm1(-stay)
 
     def sum_moves(self, hits: Sequence[float]) -> tuple[float, float]:
-        """Return the mean seconds and joules of a turn for moves; evicted blocks move to the next tier."""
+        """Return the mean seconds and joules that a turn spends on moves between tiers; evicted blocks move to the next
+        tier.
+        """
         seconds = sum(hit * one for hit, one in zip(hits[1:], self.load_s, strict=True))
         lost = [1.0 - sum(hits[: place + 1]) for place in range(len(self.move_j))]
         joules = sum(one * (gone + hit) for one, gone, hit in zip(self.move_j, lost, hits[1:], strict=True))
@@ -111,15 +116,15 @@ class Steady:
     cached_tokens: float = 0.0
     """Prompt tokens that a prefix cache supplies."""
     residence: Residence | None = None
-    """Prefix cache that decides how many prompt tokens are found; None for `cached_tokens`."""
+    """Prefix cache that decides how many prompt tokens are found; None to use `cached_tokens`."""
     pause_s: float = 0.0
-    """Time from a request's end to the next one of its user, who is not in flight meanwhile."""
+    """Seconds from the end of a request to the next request of the same user."""
     begin_s: float = 0.0
     """Initial guess of a request's time in the search for the requests in flight; 0 to start from `pause_s`."""
     speculated_tokens: int = 0
     """Draft tokens per sequence and pass, in addition to the token that every pass yields."""
     accepted_tokens: float = 1.0
-    """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
+    """Mean tokens gained per sequence and pass: one certain token and the accepted drafts."""
     rank_wait_steps: float = 0.0
     """Steps for which a prompt waits for prompts on other data-parallel ranks."""
 
@@ -130,13 +135,13 @@ class SteadyCost:
 
     first_token_s: float
     step_s: float
-    """Mean time per output token."""
+    """Mean time per output token in seconds."""
     median_step_s: float
     request_s: float
     output_tokens_per_s: float
     power_w: float
     hits: tuple[float, ...] = ()
-    """Share of turns whose context is found on the device and in each tier below; empty without a residence."""
+    """Share of turns whose context is found on the device and in each lower tier; empty without a prefix cache."""
     moved_j: float = 0.0
     """Energy of a request for moves between the tiers of a prefix cache, in addition to the power."""
 
@@ -207,7 +212,7 @@ class _Mix:
     steps: float
     """Decode steps of an answer."""
     pieces: float
-    """Passes that a prompt takes."""
+    """Number of passes in which a prompt is computed."""
     starts: float
     """Requests that start per decode step."""
     share: float
@@ -219,7 +224,7 @@ class _Mix:
 
     @classmethod
     def of(cls, load: Steady) -> Self:
-        """Return the mix of a load without pauses."""
+        """Return the mix of phases of a load without pauses."""
         working = min(load.in_flight, load.room)
         steps = max(1.0, load.output_tokens / load.accepted_tokens)
         fresh = max(1.0, load.prompt_tokens - load.cached_tokens)

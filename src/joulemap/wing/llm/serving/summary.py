@@ -114,7 +114,7 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
 
 
 def sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
-    """Return the part of `values` that falls between two times, spread evenly over each spell."""
+    """Return the sum of `values`, one per spell, between two times; each value is spread evenly over its spell."""
     ends = np.concatenate(([0.0], table["start"] + table["spent_s"]))
     sums = np.concatenate(([0.0], np.cumsum(values)))
     low, high = np.interp([start, end], ends, sums).tolist()
@@ -160,7 +160,7 @@ def _cut_start(spell: dict[str, Array], log: Log, start: float) -> tuple[dict[st
 
 
 def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:
-    """Return times between tokens and the number of sequences with each; tokens of one pass share its time.
+    """Return times between tokens and the number of sequences with each; several tokens of one pass divide its time.
 
     The first pass of a spell is separate. The others form at most `PARTS` equal parts, each at its mean.
     """
@@ -201,7 +201,7 @@ def _find_rates(
 def _find_moments(
     tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
 ) -> tuple[Moment, ...]:
-    """Return means over equal intervals, from cumulative sums over spells of unequal length."""
+    """Return the mean power, numbers of sequences and cached tokens in each of `MOMENTS` equal intervals."""
     edges = np.linspace(0.0, end, MOMENTS + 1)
     width = end / MOMENTS
     power, running, cached = np.zeros((3, MOMENTS))

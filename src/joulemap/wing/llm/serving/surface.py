@@ -34,7 +34,7 @@ class Passes:
     context: Floats
     """Tokens per sequence already in the KV cache."""
     chunk: Floats
-    """Tokens of an additional prompt chunk; 0 for none."""
+    """Tokens of an additional prompt chunk; 0 without a chunk."""
     chunk_context: Floats
     following: Floats
     """Consecutive prefill passes, including this one; pipeline stages work on several at once."""
@@ -79,7 +79,7 @@ class Surface(Protocol):
     """Cost model of passes, and the devices' idle power."""
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait within a pass."""
         ...
 
@@ -95,7 +95,7 @@ class Surface(Protocol):
 
 @frozen(kw_only=True, eq=False)
 class Grid:
-    """Costs at the knots of two sizes; linear in both sizes between the knots and beyond the last ones."""
+    """Costs at the knots of two sizes, linear in both sizes between the knots and beyond the last knot."""
 
     first: Floats
     second: Floats
@@ -103,7 +103,7 @@ class Grid:
     """Array of shape first x second x (seconds, joules)."""
 
     def read(self, first: Floats, second: Floats) -> Floats:
-        """Return interpolated seconds and joules, as the last dimension."""
+        """Return seconds and joules, interpolated at points of both sizes, as the last dimension."""
         row, along = _locate(self.first, first)
         column, across = _locate(self.second, second)
         low = self.values[row, column] * (1.0 - across) + self.values[row, column + 1] * across
@@ -125,13 +125,13 @@ class Table:
     Kernels run one after another, so the attention of a prompt adds to all other work.
     """
 
-    idle_w: float
+    resting_w: float
     decode: Grid
-    """Cost over decoding sequences and their context."""
+    """Cost of decode passes, by number of sequences and their context."""
     prompt: Grid
-    """Extra cost over decoding sequences and prompt tokens with an empty KV cache."""
+    """Extra cost of prompt tokens with an empty KV cache, by number of decoding sequences and prompt tokens."""
     attention: Grid
-    """Extra cost of cached context over prompt tokens and their context."""
+    """Extra cost of cached context, by number of prompt tokens and their context."""
 
     def step(
         self,
@@ -181,7 +181,7 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
     base = np.concatenate([np.zeros((1, 2)), alone])
     attending = attending.reshape(len(pieces), len(contexts), 2)
     return Table(
-        idle_w=surface.resting_w,
+        resting_w=surface.resting_w,
         decode=Grid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
         prompt=Grid(first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]),
         attention=Grid(first=pieces, second=contexts, values=attending - attending[:, :1]),
@@ -196,5 +196,5 @@ def _knots(least: float, most: float, ratio: float = KNOTS) -> Floats:
 
 
 def _cross(first: Floats, second: Floats) -> Floats:
-    """Return all pairs as two rows."""
+    """Return all pairs of two arrays' elements, as an array of two rows."""
     return np.stack([column.ravel() for column in np.meshgrid(first, second, indexing="ij")])

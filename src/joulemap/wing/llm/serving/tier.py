@@ -14,7 +14,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.units import parse_si
 
 ENERGIES: Final = DATA / "model" / "tier.toml"
-"""Energy per byte of each kind of tier."""
+"""File with the energy per byte of each kind of tier."""
 
 FORM: Final = re.compile(r"(?P<name>[a-z]+):(?P<capacity>[^@]*B)(?:@(?P<rate>.*B/s))?")
 """Form of a tier: its name, capacity and bandwidth."""
@@ -24,7 +24,7 @@ EXAMPLE: Final = "host:200GB@50GB/s"
 
 @cache
 def load_energies() -> Mapping[str, Mapping[str, Any]]:
-    """Return the constants of each kind of tier."""
+    """Return kind of tier -> its constants."""
     return tomllib.loads(ENERGIES.read_text(encoding="utf-8"))
 
 

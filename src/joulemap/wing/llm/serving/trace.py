@@ -21,7 +21,7 @@ BLOCK_TOKENS: Final = 512
 
 
 def read_trace(path: Path) -> Requests:
-    """Read a trace; UsageError, naming the line, for an invalid line or one out of order."""
+    """Read a trace; UsageError, naming the line, if a line is invalid or out of order."""
     try:
         lines = read_text(path).splitlines()
     except FileError as error:

@@ -1,4 +1,4 @@
-"""Answer of a placement: the best one, each device alone, and why a mixture of devices wins or loses."""
+"""Answer of a placement: the best placement, each device alone, and why a mixture of devices wins or loses."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
 
 LEAST_GAP: Final = 0.005
-"""Minimum possible improvement that the answer reports, as a fraction."""
+"""Smallest possible improvement that the answer mentions, as a fraction."""
 
 FAR: Final = 2.0
-"""Ratio to the best placement from which a difference is shown as a ratio."""
+"""Ratio of a placement to the best one from which their difference is shown as a ratio."""
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose GEMMs have one row per token."""
@@ -79,13 +79,13 @@ class PlaceAnswer(Answer):
     ledger: Table[PlacedLine]
     """Ledger of the best placement; empty if devices work side by side."""
     timeline: Table[EventRow]
-    """Events of the best placement, and of the best mixture if one device alone is best."""
+    """Events of the best placement; if one device alone is best, also those of the best mixture."""
     differences: Table[PlacementDifference]
-    """Energy of the best device alone (first) against the best mixture (second); empty without both."""
+    """Energy difference of the best device alone (first) and the best mixture (second); empty if either is missing."""
     files: Mapping[str, str] = attrs.field(factory=dict)
-    """Device from a hardware file -> that file, with its power mode."""
+    """Device -> its hardware file and power mode, for devices that a file describes."""
     chips: Mapping[str, str] = attrs.field(factory=dict)
-    """Device with another name than its chip -> that chip."""
+    """Device -> id of its chip, for devices that have another name."""
 
     @property
     def best(self) -> PlacementRow:
@@ -99,7 +99,7 @@ class PlaceAnswer(Answer):
 
     @property
     def simplest(self) -> PlacementRow:
-        """Best device alone if a mixture is best but statistically tied with it, else the best placement."""
+        """Best placement, or the best device alone if it is statistically tied with a best mixture."""
         rival = self.rival
         return self.best if self.is_alone or rival is None or not self._is_tied(rival) else rival
 
@@ -110,7 +110,7 @@ class PlaceAnswer(Answer):
 
     @property
     def why(self) -> str:
-        """Lead of the best placement, and the copies of the best mixture."""
+        """Explanation of the result: the lead of the best placement, and the copies of the best mixture."""
         return "; ".join(filter(None, (self._describe_lead(), self._describe_copies())))
 
     def find_checks(self) -> Checks:
@@ -181,7 +181,11 @@ class PlaceAnswer(Answer):
         return template(row, form=form, value=(value[self.goal], width)) + tied
 
     def _describe_lead(self) -> str:
-        """Return by how much the best placement leads the best one of the other kind."""
+        """Return the lead of the best placement, a device alone over the best mixture or a mixture over the best
+        device.
+
+        If there is no placement to compare with, the text says why.
+        """
         rival = self.rival
         if rival is None and self.is_alone:
             return text.ONLY_ALONE
@@ -199,9 +203,9 @@ class PlaceAnswer(Answer):
         return template[self.goal](rival, **values, sure=sure)
 
     def _describe_copies(self) -> str:
-        """Describe the copies of the best placement over several devices; empty if it uses one device.
+        """Describe the copies between devices in the best mixture; empty without a mixture.
 
-        Devices that each run whole batches copy nothing: then the text states their limit.
+        Devices side by side copy nothing, so the text states the limit of their throughput instead.
         """
         mixed = self.rival if self.is_alone else self.best
         if mixed is None:
@@ -209,7 +213,7 @@ class PlaceAnswer(Answer):
         return text.SIDE_BY_SIDE(mixed) if mixed.copy_s is None else text.COPIES(mixed)
 
     def _list_ties(self) -> list[str]:
-        """Return the placements that are statistically tied with the best."""
+        """Return the names of the placements that are statistically tied with the best."""
         return [f"{row.placement} ({row.form})" for row in self.rows if self._is_tied(row)]
 
     def _is_tied(self, row: PlacementRow) -> bool:
@@ -217,17 +221,19 @@ class PlaceAnswer(Answer):
         return row.worse_probability is not None and row.worse_probability < TOLD_APART
 
     def _is_named(self, ties: Sequence[str]) -> bool:
-        """Return whether the headline names the only placement that is tied with the best."""
+        """Return whether the headline names the only placement that is tied with the best one."""
         return len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)
 
     def _describe_odds(self) -> str:
-        """Return the placements that are statistically tied with the best; empty if the headline names them."""
+        """Return a sentence on the placements that are statistically tied with the best; empty if the headline names
+        them.
+        """
         ties = self._list_ties()
         is_open = bool(ties) and not self._is_named(ties)
         return text.TIED(self.best, best=self.best.placement, placements=ties) if is_open else ""
 
     def _describe_gap(self) -> str:
-        """Return how much better an unexamined placement could be; empty below `LEAST_GAP`."""
+        """Return a sentence on how much better a placement that was not examined could be; empty below `LEAST_GAP`."""
         if self.best.limit == BUDGET:
             return text.BUDGET
         gaps = [
@@ -378,7 +384,7 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
 
 
 def _read_stored(source: Source, found: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Return the ledger of the best placement and the energy differences of the best mixture, by field."""
+    """Return two fields of the answer: the ledger of the best placement and the best mixture's energy differences."""
     run = [one for one in found if one.run is not None]
     alone, mixed = (
         next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)

@@ -42,7 +42,7 @@ def draw(
 
 
 def _add_times(events: Sequence[EventRow]) -> str:
-    """Return the total time of each device and of copies in a batch."""
+    """Return a text with the total time of each device and of the copies in one batch."""
     taken: dict[str, float] = {}
     for row in events:
         name = row.device if row.kind == "subgraph" else "copies"

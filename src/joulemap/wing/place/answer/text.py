@@ -19,7 +19,7 @@ SIMPLEST: Final = {
     "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
     "energy": Template("{placement} alone uses {value:interval J} per batch"),
 }
-"""Goal -> the best device alone, if the best mixture is statistically tied with it."""
+"""Goal -> sentence on the best device alone, used if the best mixture is statistically tied with it."""
 FORM: Final = Template("({form})")
 TIES: Final = Template("statistically tied with {count:n other placement}")
 SAVES: Final = {
@@ -37,19 +37,19 @@ FAR_AHEAD_OF_MIXTURE: Final = {
     "throughput": AHEAD_OF_MIXTURE["throughput"],
     "energy": Template("the best mixture, {placement} ({form}), uses {ratio:x} the energy[ ({sure})]"),
 }
-"""Goal -> lead of at least `FAR` over the best mixture."""
+"""Goal -> sentence on the lead of a device alone over the best mixture, if the lead is a factor of at least `FAR`."""
 AHEAD_OF_ALONE: Final = {
     "latency": Template("it takes {share:%} less time than {placement} alone[ ({sure})]"),
     "throughput": Template("it has {ratio:x} the throughput of {placement} alone[ ({sure})]"),
     "energy": Template("it uses {share:%} less energy than {placement} alone[ ({sure})]"),
 }
-"""Goal -> lead of the best placement over the best one of the other kind."""
+"""Goal -> sentence on the lead of a mixture over the best device alone."""
 CONFIDENCE: Final = Template("{chance:chance} confidence")
 TIED_WITH_IT: Final = "statistically tied"
 ONLY_ALONE: Final = "no mixture of devices is possible"
 ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
 TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}
-"""Goal -> quantity that is larger for a worse placement."""
+"""Goal -> name of the quantity that the goal minimizes."""
 
 COLUMNS: Final = Template(
     "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
@@ -61,7 +61,7 @@ GOALS: Final = {
     "throughput": ("throughput_per_s", "throughput_half_width"),
     "energy": ("energy_per_inference_j", "energy_half_width"),
 }
-"""Goal -> field of the table and of its half-width."""
+"""Goal -> (column of a placement with the goal's quantity, column with its half-width)."""
 
 COPIES: Final = Template(
     "on {placement}, copying {copied_bytes:B} between devices ({copy_count:n copy|copies}) takes {copy_s:s} of the "
@@ -91,7 +91,7 @@ SUBGRAPH_COLUMNS: Final = {
     "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
     "energy there other_j",
 }
-"""Goal -> columns of the table of subgraphs."""
+"""Goal -> columns of the table of subgraphs, by which they are laid out."""
 DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
 DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
 DIFFERENCE: Final = Template("{difference_j:+J}")

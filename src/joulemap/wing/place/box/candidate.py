@@ -31,10 +31,10 @@ from joulemap.wing.place.box.score import add_up, fit_weights, score
 from joulemap.wing.place.box.solve import has_solver
 
 ROUNDS: Final = 4
-"""Maximum rounds of choosing and running a split."""
+"""Maximum rounds in which a split is chosen and run."""
 
 SETTLED: Final = 5e-3
-"""Gap below which no solver is used."""
+"""Relative gap to the bound below which a split is accepted without a solver's search."""
 
 MOST_SETS: Final = 32
 """Maximum sets of devices that are tried."""
@@ -52,25 +52,28 @@ class Candidate:
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
-    """Run of the placement; None if refused, and for devices side by side."""
+    """Run of the placement; None if it is refused, and for devices side by side."""
     latency_s: float = 0.0
-    """Latency of a batch; of the slowest device for devices side by side."""
+    """Latency of a batch in seconds; for devices side by side, that of the slowest device."""
     interval_s: float = 0.0
-    """Interval between batches of the box."""
+    """Interval in seconds between two batches of the whole box."""
     energy_j: float = 0.0
-    """Energy of a batch; of the mean batch for devices side by side."""
+    """Energy of a batch in joules; for devices side by side, that of the mean batch."""
     limit: str = ""
-    """Limit of the interval between batches."""
+    """Reason why the interval is no shorter: a device, link or memory, the power budget, or sequential execution."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
     """Device -> its share of the batches, for devices side by side."""
     runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)
     """Device -> its run, for devices side by side."""
     gap: float = 0.0
-    """Maximum share that an unexamined placement could save, by the search's costs."""
+    """Upper bound on the share of the value that a placement not examined could save, at the costs of the search."""
 
     @property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Ledger lines; for devices side by side the lines of a mean batch, without the power of waiting devices."""
+        """Ledger lines of a batch.
+
+        For devices side by side they are those of the mean batch, without the power of idle devices.
+        """
         if self.run is not None:
             return self.run.lines
         return tuple(
@@ -81,14 +84,14 @@ class Candidate:
         )
 
     def value(self, goal: Goal) -> float:
-        """Return the quantity that a goal minimizes; infinite if refused."""
+        """Return the quantity that a goal minimizes; infinite if the candidate is refused."""
         if self.refusal:
             return float("inf")
         return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
 
 
 def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
-    """Return the candidates tried for a goal, each device alone first."""
+    """Return the placements tried for a goal; the first ones use each device alone."""
     kinds = tuple(members[0] for members in problem.kinds.values())
     found = [_run_alone(problem, box, number, goal) for number in kinds]
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
@@ -156,9 +159,9 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
 def _run_split(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
 ) -> list[Candidate]:
-    """Return the best split that was run; empty if the choice is one device.
+    """Return the best split found in several rounds of choosing and running; empty if no split beats a device alone.
 
-    A solver searches further on the largest set of devices.
+    If the set of allowed devices is the largest, a solver searches further.
     """
     best: tuple[Candidate, Choice, Problem] | None = None
     adjusted, seen = problem, set[bytes]()
@@ -181,7 +184,7 @@ def _run_split(
 def _look_further(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
 ) -> Candidate:
-    """Return the best split after a solver's search: with a smaller gap, or a better placement."""
+    """Return the best split after a solver's search, which may find a better split or a smaller gap."""
     if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
         return best
     further = improve(adjusted, goal, allowed, choice)
@@ -208,7 +211,7 @@ def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
 
 
 def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
-    """Return the assumed extra time of a device for values that leave or enter it."""
+    """Return the extra seconds that the problem assumes for values that leave or enter a device in a run."""
     home = run.devices[problem.maker]
     total = 0.0
     for value, readers in enumerate(problem.readers):
@@ -221,7 +224,10 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
 
 
 def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the mixture closest to the best device alone; empty if none exists."""
+    """Return the mixture that differs least from the best device alone; empty if no mixture is possible.
+
+    One subgraph moves to another device, or all subgraphs before or after a point.
+    """
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
         return []
@@ -238,7 +244,10 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
 
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
-    """Return candidates with whole batches on each set of capable devices, identical devices all or none."""
+    """Return a candidate with whole batches side by side for each set of devices that run the model.
+
+    Identical devices are all in a set or all out of it.
+    """
     alone: dict[str, PlacedRun] = {}
     free = attrs.evolve(box, power=None)  # each device's own limit; the box's applies to their sum
     for name, members in problem.kinds.items():
@@ -256,9 +265,9 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
 
 
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
-    """Return a placement with other numbers in its problem, from the runs of its parts.
+    """Return a known placement at changed costs; `parts` is device -> new run of its part.
 
-    Identical devices side by side share one run. Raises UnsupportedError if the parts do not fit together.
+    Raises UnsupportedError if the parts together exceed a memory.
     """
     if placed.run is not None:
         run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
@@ -272,7 +281,10 @@ def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int,
 
 
 def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
-    """Return devices side by side with whole batches, slowed alike by a shared memory or the power budget."""
+    """Return the candidate in which these devices each run whole batches side by side.
+
+    All devices slow down alike where a shared memory or the power budget is exceeded.
+    """
     rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
     parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
     own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}

@@ -30,11 +30,11 @@ from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
 from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
 
 ROUNDS: Final = 16
-"""Maximum iterations over the weights of stages."""
+"""Maximum rounds in which stage weights are adjusted."""
 
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256
-"""Device and value counts above which a single round is run; each round is slow there."""
+"""Number of values above which only one round over the stage weights runs, because a round is slow."""
 
 GAIN: Final = 0.01
 """Minimum relative growth of the bound that justifies another round."""
@@ -46,10 +46,10 @@ LINK_WEIGHT: Final = 0.1
 """Initial weight of a link, relative to a device."""
 
 MOVES: Final = 24
-"""Maximum rounds of single-subgraph moves."""
+"""Maximum rounds in which single subgraphs move to other devices."""
 
 RAISES: Final = 16
-"""Maximum steps by which a full memory's penalty is raised in the search."""
+"""Maximum searches at different penalties per byte of a full memory."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
@@ -61,20 +61,21 @@ class Choice:
 
     devices: Integers
     value: float
-    """Seconds or joules, by the goal."""
+    """Value of the placement, in seconds or joules by the goal."""
     bound: float
-    """Lower bound of the value of any placement."""
+    """Lower bound of the value that any placement can have."""
 
     @property
     def gap(self) -> float:
-        """Maximum share of the value that a better placement could save."""
+        """Upper bound on the share of the value that a better placement could save."""
         return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the allowed devices; None if they cannot run the model together.
+    """Return the best placement on the allowed devices; None if these cannot run the model together.
 
-    For latency, devices identical to the allowed ones may run parallel branches; used in sequence they gain nothing.
+    For latency, further devices identical to the allowed devices may run parallel branches. In sequence they would gain
+    nothing.
     """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)
@@ -106,12 +107,12 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
 
 
 def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
-    """Return the allowed devices and those identical to them."""
+    """Return the allowed devices, and all devices identical to one of them."""
     return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
 
 
 def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return a mask of the nodes that cannot run, as node x device."""
+    """Return a mask [node, device] of nodes that must not run on a device."""
     open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, open_to] = ~problem.can_run[:, open_to]
@@ -119,7 +120,10 @@ def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
 
 
 def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
-    """Return the value of placements, one per row, for a goal; `power` is watts of static power, used for energy."""
+    """Return the goal's value of placements, one per row: seconds or joules.
+
+    `power` is the static power of the box in watts; only the goal `energy` uses it.
+    """
     if goal == "throughput":
         return score(problem, devices).interval_s
     seconds = find_makespan(problem, devices)
@@ -129,7 +133,7 @@ def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floa
 def improve(
     problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
 ) -> Choice:
-    """Return a choice refined by a solver, whose placement is at least as good and whose bound is at least as high."""
+    """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
     is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
     solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
@@ -141,17 +145,17 @@ def improve(
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:
-    """Return the power in watts without work: static for devices in use, idle for the others."""
+    """Return the power of a box in watts, without dynamic power: static power of used devices, idle power of others."""
     mine = set(used)
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
-    """Return the cheapest placement found whose weights fit, with the bound of the relaxed problem.
+    """Return the cheapest placement found whose weights fit into the memories, and the penalty per byte of each memory.
 
-    The second result is the penalty per byte of each memory at that bound; 0 if the weights fit anyway. Identical
-    layers see the same price and move together, which leaves memory unused. Crossing a placement that does not fit with
-    one that does, at every node, fills the remainder.
+    The penalties are those of the best lower bound; 0 if the weights fit without a penalty. Identical layers see the
+    same penalty and move together, which leaves memory unused. So a placement that does not fit is also combined with
+    one that fits, at every node.
     """
 
     def find(price: Floats) -> Found | None:
@@ -192,14 +196,16 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
-    """Return placements that switch from one placement to another at each node, in both orders."""
+    """Return all placements that follow one placement up to a node and the other one after it, in both orders."""
     count = len(first)
     begins = np.arange(count)[None] < np.arange(1, count)[:, None]
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
 
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
-    """Return a placement with a short interval, and the best bound of the weights tried."""
+    """Return a placement with a short interval between batches, with the highest lower bound found; None if none is
+    possible.
+    """
     seeds = list(cut_stretches(problem, is_out, allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
     weights, bound, since = _begin(problem, allowed), 0.0, 0
@@ -229,7 +235,10 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
 
 
 def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
-    """Return initial stage weights, in the order of `Scores.stages`: low for links, zero for devices not allowed."""
+    """Return initial stage weights that add up to 1, in the order of `Scores.stages`.
+
+    Links get a low weight, devices that are not allowed get zero.
+    """
     count = len(problem.members)
     is_mine = np.isin(np.arange(count), list(allowed))
     links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
@@ -239,7 +248,7 @@ def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
 
 
 def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
-    """Return the costs whose sum is the weighted sum of the stages: a lower bound of the longest stage."""
+    """Return costs that add up to the weighted sum of the stages, a lower bound of the longest stage."""
     count = len(problem.members)
     device, link = weights[:count], weights[count:].reshape(count, count)
     others = ~np.eye(count, dtype=bool)
@@ -253,7 +262,10 @@ def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
 def _take_best(
     problem: Problem, trials: Integers, best: tuple[Integers, float] | None
 ) -> tuple[Integers, float] | None:
-    """Return the placement with the shortest interval and that interval, among those whose weights fit."""
+    """Return (placement, interval) with the shortest interval among placements that fit into the memories.
+
+    `best` is the best known placement, which is returned if no trial is better.
+    """
     scores: Scores = score(problem, trials)
     fits = (scores.weight_bytes <= room(problem)).all(axis=1)
     interval = np.where(fits, scores.interval_s, np.inf)
@@ -264,7 +276,7 @@ def _take_best(
 
 
 def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
-    """Return the placements that differ in one subgraph."""
+    """Return all placements that differ from `devices` in one node."""
     nodes, targets = np.nonzero(~is_out)
     is_other = targets != devices[nodes]
     nodes, targets = nodes[is_other], targets[is_other]

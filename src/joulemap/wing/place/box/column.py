@@ -47,12 +47,12 @@ LIMITS: Final = {
     "power budget": POWER_CAP,
     "devices": DEVICES,
 }
-"""Limit of a placement's interval -> limit of a run; any other limit names a pipeline stage."""
+"""Limit of a placement -> limit of a run's throughput; other limits name a device, link or memory, a pipeline stage."""
 
 
 @frozen(kw_only=True, eq=False)
 class _Share:
-    """Share of a device in the mean batch."""
+    """Run of one device's part, weighted by the device's share of the batches."""
 
     run: RunColumns
     kind: str
@@ -61,7 +61,7 @@ class _Share:
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:
-    """Return the run of the best placement; its hardware names the form and the devices.
+    """Return the run of a workload on a box at its best placement; `hardware.placement` of the run describes it.
 
     Raises UnsupportedError without a possible placement, UsageError for a missing link.
     """
@@ -76,7 +76,10 @@ def build_box_problem(work: WorkloadColumns, hardware: BoxHardware, configuratio
 
 
 def place(problem: Problem, hardware: BoxHardware) -> Candidate:
-    """Return the best placement for the goal of a box's mode, repeated without a pause; raises like `evaluate_box`."""
+    """Return the best placement for the goal of a box's mode, with batches that follow each other without a pause.
+
+    Raises like `evaluate_box`.
+    """
     box = hardware.capped
     found = list_candidates(problem, box, hardware.goal)
     best = min(found, key=lambda one: one.value(hardware.goal))
@@ -157,7 +160,10 @@ def _mix_batches(problem: Problem, hardware: BoxHardware, configuration: Configu
 def _gather_operators(
     hardware: BoxHardware, shares: list[_Share], busy: dict[str, int]
 ) -> dict[str, Integers | Floats]:
-    """Return the rows of all operators, in order; separate energies include the static power of the whole box."""
+    """Return the columns of all operators of the parts, in the order of the model.
+
+    The energy of an operator that runs separately includes the static power of the whole box.
+    """
     prices_fj, leaks = hardware.reference.prices_fj, _list_leaks(hardware, busy)
     places = {key: hardware.reference.position(key) for key in leaks}
     all_fj = sum(prices_fj[at] * leaks[key] for key, at in places.items() if at is not None)
@@ -171,7 +177,7 @@ def _gather_operators(
 
 
 def _gather(parts: Sequence[OperatorColumns | SubgraphColumns], by: str) -> dict[str, Integers | Floats]:
-    """Return the rows of all parts, sorted by a column."""
+    """Return the concatenated columns of several parts, with rows sorted by the column `by`."""
     names = [field.name for field in attrs.fields(type(parts[0]))]
     columns = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
     order = np.argsort(columns[by], kind="stable")
@@ -184,7 +190,7 @@ def _gather_subgraphs(shares: list[_Share]) -> dict[str, Integers | Floats]:
 
 
 def _add_copy(problem: Problem, lines: Lines, operator: int, copy: Copy) -> None:
-    """Add the lines of a copy: its links, and the reads and writes of its conversion."""
+    """Add the ledger lines of a copy: the links that it crosses, and the reads and writes of its conversion."""
     sender, receiver = problem.members[copy.start], problem.members[copy.end]
     at = np.array([operator])
     for hop in problem.ways.hops[copy.start, copy.end]:
@@ -211,9 +217,10 @@ def _close(
     limit: str,
     busy: dict[str, int],
 ) -> RunColumns:
-    """Return the run with its time divided among operators and with the energy of its lines.
+    """Return the run of the box from the columns and ledger lines of its parts.
 
-    `busy` is device name -> number of devices with a part.
+    Latency and interval are divided among operators by their times, and static power is added. `busy` is device name ->
+    number of devices with a part.
     """
     weights = operators["latency_fs"].astype(np.float64)
     whole = np.zeros(len(weights), dtype=np.int64)
@@ -252,13 +259,13 @@ def _close(
 
 
 def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
-    """Return the peak of all devices, each at its own precision."""
+    """Return the sum of the devices' peaks, each at the precision that the device uses."""
     members = hardware.list_members(configuration)
     return sum(one.hardware.peaks[one.configuration.precision].rate.value for one in members)
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
-    """Add the dynamic energy of the devices' parts, under their names."""
+    """Add the ledger lines of dynamic energy of the devices' parts, under the names of the devices."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
         kept = is_dynamic(one.run)
@@ -268,7 +275,10 @@ def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> Non
 
 
 def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, int]:
-    """Return static-power action -> number of devices that draw it: busy devices, idle ones, and a host."""
+    """Return static-power or idle-power action -> number of devices that draw it; a host counts as one.
+
+    `busy` is device name -> number of devices with a part.
+    """
     component, static = STATIC_ACTION
     found = {HOST_ACTION: 1}
     for device in hardware.box.devices:
@@ -279,7 +289,7 @@ def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, 
 
 
 def _find_factors(shares: list[_Share]) -> dict[str, float]:
-    """Return device name -> ratio of actual to listed on-chip energy, the energy-weighted mean over its parts."""
+    """Return device name -> factor by which voltage scales its on-chip energy, averaged over its parts by energy."""
     found: dict[str, tuple[float, float]] = {}
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger

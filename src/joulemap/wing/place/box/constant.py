@@ -28,11 +28,11 @@ LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
 MEMORY_FIELDS: Final = ("capacity", "bandwidth", "latency")
 
 WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
-"""Constants of all devices together."""
+"""Constants that belong to the whole box."""
 
 
 def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
-    """Return name of a device -> its chip; the first one of several identical devices."""
+    """Return device name -> chip; several identical devices share one name."""
     found: dict[str, Hardware] = {}
     for (_, device), chip in zip(hardware.box, hardware.devices, strict=True):
         found.setdefault(device.name, chip)
@@ -46,7 +46,7 @@ def name_link(box: Box, link: BoxLink) -> str:
 
 
 def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
-    """Return name -> constant of a box as it is evaluated."""
+    """Return name -> constant of an evaluated box."""
     constants = [
         attrs.evolve(one, address=one.address._replace(device=kind))
         for kind, chip in list_kinds(hardware).items()
@@ -58,7 +58,7 @@ def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
 
 
 def _list_joins(hardware: BoxHardware) -> Iterator[tuple[Address, Quantity]]:
-    """Yield the quantities of links, memories and the whole box."""
+    """Yield (address, quantity) of the links, the memories and the whole box."""
     for link in hardware.box.links:
         for field in LINK_FIELDS:
             yield Address("link", name_link(hardware.box, link), field), getattr(link, field)
@@ -71,7 +71,10 @@ def _list_joins(hardware: BoxHardware) -> Iterator[tuple[Address, Quantity]]:
 
 
 def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
-    """Return a box with other numbers for its devices, links and memories; sums over devices are unchanged."""
+    """Return a box with changed numbers of devices, links and memories.
+
+    Its sums over devices are not updated; `change_box` does that.
+    """
     chips = {
         kind: change_hardware(chip, [_drop_device(one) for one in changes if one.address.device == kind])
         for kind, chip in list_kinds(hardware).items()
@@ -88,7 +91,10 @@ def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
 
 
 def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "") -> BoxHardware:
-    """Return an evaluated box with some numbers replaced; as `change_hardware` for a chip."""
+    """Return an evaluated box with some numbers replaced, and with sums over devices updated.
+
+    The digest and the name change too, as for a changed chip.
+    """
     if not changes and not name:
         return hardware
     varied, value = vary_box(hardware, changes), _list_fields(changes, "quantity", "")
@@ -104,11 +110,13 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
 
 
 def _drop_device(change: Change) -> Change:
-    """Return the change of a box's device as a change of the device's chip."""
+    """Return a change of a box's device as a change of that chip: its address without the device's name."""
     return attrs.evolve(change, address=change.address._replace(device=""))
 
 
 def _list_fields(changes: Sequence[Change], kind: str, name: str) -> dict[str, float]:
-    """Return field -> value of the changes of a link or memory, or quantity -> value of the whole box."""
+    """Return field -> new value for the link or memory `name`; for the kind `quantity`, name -> new value of the whole
+    box.
+    """
     mine = [(one.address, one.value) for one in changes if one.address.kind == kind and not one.address.device]
     return {one.field or one.name: value for one, value in mine if name in ("", one.name)}

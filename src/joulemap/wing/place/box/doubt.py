@@ -26,7 +26,7 @@ from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
 
 LEAST_WIDTH: Final = 1e-9
-"""Half-width of a difference below which two placements share all their uncertainty."""
+"""Half-width of a difference at or below which the better placement is certain to be better."""
 
 Errors = Mapping[tuple[str, ...], float]
 """Random factor -> its contribution to the half-width of a logarithm; contributions add in quadrature."""
@@ -34,20 +34,21 @@ Errors = Mapping[tuple[str, ...], float]
 
 @frozen(kw_only=True)
 class DeviceDoubt:
-    """Half-widths of a device's predictions, on the natural logarithm."""
+    """Half-widths of a device's predictions, on the scale of natural logarithms."""
 
     latency: float
     left_out_energy: float | None
-    """Half-width of the energy with measurements held out of the calibration; None without a calibration."""
+    """Half-width of energies that were held out of the device's calibration; None without a calibration."""
     power: float
-    """Half-width of the power in the finest measurement group that contains the device."""
+    """Half-width of measured power in the smallest group of hardware that includes the device."""
     group_count: int | None
-    """Measurements in the group of `power`; None if the group is of other classes, because it says nothing about the
-    energies per action of this device.
+    """Number of measurements behind `power`; None if they are of other hardware classes.
+
+    Other classes say nothing about the energies per action of this device.
     """
 
     def price(self, square: float) -> float:
-        """Return the half-width of a power, given the variance from uncertain energies per action."""
+        """Return the half-width of power; `square` is the squared half-width due to uncertain energies per action."""
         if self.left_out_energy is not None:
             return math.sqrt(max(self.left_out_energy**2 - self.latency**2, 0.0))
         if self.group_count is None:
@@ -70,12 +71,12 @@ class PlacedDoubt:
 
 
 def half_width(errors: Errors) -> float:
-    """Return the half-width of the 80 % interval of a logarithm."""
+    """Return the half-width of the 80 % interval of a logarithm with these errors."""
     return math.hypot(*errors.values())
 
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
-    """Return the probability that the best placement beats another; `doubts` has the uncertainties in this order."""
+    """Return the probability that `best` beats `other`; `doubts` has their uncertainties in this order."""
     first, second = (one.errors(goal) for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)
@@ -85,7 +86,7 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
 def doubt_placement(
     problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
 ) -> PlacedDoubt:
-    """Return the uncertainty of a placement that runs."""
+    """Return the uncertainty of a placement's predictions."""
     run = candidate.run
     whole = run is None or len(run.parts) == 1
     owner = "" if whole else f"{candidate.label} {candidate.form}"
@@ -93,7 +94,7 @@ def doubt_placement(
     widths = {one.number_basis: one.number_half_width for one in known.spreads}
 
     def join(quantity: DoubtQuantity, parts: Mapping[int, float], copies: Mapping[str, float]) -> Errors:
-        """Merge parts (device -> share x half-width) and copies (link -> share x half-width)."""
+        """Return errors by factor, of parts (device -> share x half-width) and copies (link -> share x half-width)."""
         found: dict[tuple[str, ...], float] = defaultdict(float)
         for number, width in parts.items():
             for factor, key in _name_factors(problem, number, owner).items():
@@ -131,7 +132,7 @@ def doubt_placement(
 
 
 def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[str, ...]]:
-    """Return factor -> key of the random draw for a device's part."""
+    """Return factor -> key of its random error; parts with equal keys share the error."""
     member = problem.members[number]
     board, architecture = member.configuration.hardware, member.hardware.architecture
     return {

@@ -12,9 +12,10 @@ from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, Workl
 
 
 def find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, Integers, Floats, Floats]:
-    """Return the values between subgraphs: maker of each, (value, reader) pairs, traced bytes, bytes per item.
+    """Return the values that one subgraph makes and another reads.
 
-    A value is the content that one operator leaves in one buffer.
+    The arrays are the maker of each value, (value, reading subgraph) pairs, bytes at the traced precision, and bytes
+    per item. A value is the content that one operator leaves in one buffer.
     """
     writer = find_writers(work)
     owner = work.subgraph_index
@@ -38,7 +39,10 @@ def find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, In
 def share_ends(
     more: Floats, value_bytes: Floats, maker: Integers, readers: Sequence[Sequence[int]]
 ) -> tuple[Floats, Floats]:
-    """Return each value's share of its nodes' extra cost, on leaving its maker and on entering a reader."""
+    """Divide each node's extra cost among the values that enter or leave it, in proportion to bytes.
+
+    Return value x device arrays: the cost on leaving the maker, and the mean cost on entering a reader.
+    """
     crossing = np.zeros(len(more))
     np.add.at(crossing, maker, value_bytes)
     for value, nodes in enumerate(readers):
@@ -49,7 +53,7 @@ def share_ends(
 
 
 def sort_nodes(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
-    """Return subgraphs in topological order, ties in the model's order."""
+    """Return subgraphs in topological order; where the data flow leaves a choice, the model's order counts."""
     waits = dict.fromkeys(nodes.tolist(), 0)
     follow: dict[int, list[int]] = {node: [] for node in waits}
     for before, after in sorted({(int(maker[value]), int(reader)) for value, reader in pairs.T}):

@@ -32,19 +32,19 @@ DEFAULT_GOAL: Final[Goal] = "latency"
 """Goal of placements at a box's default mode."""
 
 IDLE: Final = "idle_power"
-"""Action of a device without a part."""
+"""Action for the energy of a device while it runs no part of the model."""
 
 CONVERSIONS: Final = {"read": "convert_read", "write": "convert_write"}
-"""Action of a memory -> the same action in a conversion of a value from another device."""
+"""DRAM action -> name of the same action where it converts a value from another device."""
 
 
 @frozen(kw_only=True)
 class BoxHardware(Hardware):
-    """Box with its devices, as described or as evaluated."""
+    """Box with its devices, before or after calibrations and power modes are applied."""
 
     box: Box
     devices: tuple[Hardware, ...] = attrs.field(repr=False)
-    """Devices one by one, in the order of the box."""
+    """Hardware of each device, in the order of the box."""
     device_modes: tuple[str, ...]
     """Power mode of each device."""
     placement: str = ""
@@ -52,12 +52,12 @@ class BoxHardware(Hardware):
 
     @property
     def goal(self) -> Goal:
-        """Goal of placements: the box's power mode if it names one, else the default goal."""
+        """Goal of placements: the one that the power mode names, else the default goal."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
     def capped(self) -> Box:
-        """Box with the power cap of its mode."""
+        """Box with the power cap that its mode states, if any."""
         point = read_point(self.power_mode)
         if point is None:
             return self.box
@@ -65,7 +65,10 @@ class BoxHardware(Hardware):
         return attrs.evolve(self.box, power=cap)
 
     def in_mode(self, name: str) -> Self:
-        """Return this box at a goal or power cap; UnknownNameError for a locked clock or a part of its units."""
+        """Return this box at a goal or a power cap.
+
+        Raises UnknownNameError for modes that only chips have: a locked clock, or a part of the units.
+        """
         point = read_point(name)
         if point is not None and point.unit != "W":
             raise UnknownNameError("power mode", name, (), f"{self.id} is a box: {', '.join(GOALS)} or a cap, as 300W")
@@ -86,9 +89,9 @@ class BoxHardware(Hardware):
 
 
 def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest: str = "") -> BoxHardware:
-    """Return the hardware of a box from its devices and their power modes, one by one.
+    """Return the hardware of a box; `devices` and `modes` have one entry per device.
 
-    `digest` is that of evaluated devices; empty for a box as described.
+    `digest` is empty for a box as described, else it identifies the evaluated devices.
     """
     kinds = [device for _, device in box]
     chips = [_settle(device, one) for device, one in zip(kinds, devices, strict=True)]
@@ -148,7 +151,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
 
 
 def _settle(device: BoxDevice, hardware: Hardware) -> Hardware:
-    """Return a device with the static power that its box states."""
+    """Return the hardware of a device with the static power that its box states, if any."""
     static = device.static_power
     if static is None:
         return hardware
@@ -183,19 +186,21 @@ def _list_memories(box: Box, kinds: Sequence[BoxDevice], chips: Sequence[Hardwar
 
 
 def _add_peaks(chips: Sequence[Hardware], precision: str, clock_hz: float) -> Peak:
-    """Return the peak of all devices at a requested precision, each at the precision that it uses instead."""
+    """Return the sum of the devices' peaks; a device without `precision` counts with the precision that it uses
+    instead.
+    """
     rate = _add([one.peaks[choose_precision(one, precision, "")[0]].rate for one in chips], "of its devices")
     each = rate.value / clock_hz / len(chips)
     return Peak(rate=rate, operations_per_clock=each, unit_count=len(chips), clock_hz=clock_hz)
 
 
 def device_key(device: str, key: ActionKey) -> ActionKey:
-    """Return the name of a device's action in the reference table of its box."""
+    """Return the key of a device's action in the reference table of its box."""
     return f"{device}_{key[0]}", key[1]
 
 
 def link_key(name: str) -> ActionKey:
-    """Return the action of a byte over a link of a box."""
+    """Return the reference-table key of moving one byte over a link."""
     return f"link_{name.replace(' ', '_')}", "transfer"
 
 
@@ -234,10 +239,10 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 
 
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
-    """Return the box with the energies of one placement: voltages per kind, and devices per static action.
+    """Return the box with the energies per action of one placement.
 
-    `factors` is device name -> ratio of actual to listed on-chip energy; `leaks` is static-power action -> device
-    count.
+    `factors` is device name -> factor of on-chip energy due to voltage; `leaks` is static-power action -> number of
+    devices that draw it.
     """
     scales: dict[ActionKey, tuple[float, str]] = {
         key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1

@@ -32,17 +32,17 @@ class Copy:
     subgraph: int
     """Subgraph that produces the value."""
     value: int
-    """Value's number in the problem."""
+    """Index of the value in the problem."""
     byte_count: float
-    """Bytes as sent, at the sender's precision."""
+    """Bytes that are sent, at the sender's precision."""
     latency_fs: int
     start_fs: int = 0
-    """Start within a batch that runs alone."""
+    """Start of the copy after the start of a batch, if no other batch runs."""
 
 
 @define
 class Lines:
-    """Ledger lines under construction: operator, row of the reference table, count."""
+    """Builder of a box's ledger; each line has an operator, a row of the reference table, and a count."""
 
     hardware: BoxHardware
     operator: list[Integers] = attrs.field(factory=list)
@@ -50,20 +50,20 @@ class Lines:
     count: list[Floats] = attrs.field(factory=list)
 
     def add(self, operator: Integers, action: Integers, count: Floats) -> None:
-        """Add lines whose count is above zero."""
+        """Add ledger lines; lines with a count of zero are skipped."""
         some = count > 0.0
         self.operator.append(operator[some])
         self.action.append(action[some])
         self.count.append(count[some])
 
     def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Add one line of an action per operator; nothing if the box has no energy for the action."""
+        """Add one line per operator for an action; do nothing if the box has no energy for the action."""
         position = self.hardware.reference.position(key)
         if position is not None:
             self.add(operator, np.full(len(operator), position), count)
 
     def close(self, hardware: BoxHardware) -> LedgerColumns:
-        """Return the ledger at the energies per action of a box, with lines of equal operator and action merged."""
+        """Return the ledger at a box's energies per action; lines with equal operator and action are merged."""
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
         distinct, place = np.unique(key, return_inverse=True)
@@ -95,7 +95,7 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 def _line(
     device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
 ) -> PlacementLine:
-    """Return the line of a number of actions, at the energy of another action."""
+    """Return a ledger line; energy per action, basis and source come from `price`, which may be another action."""
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,
@@ -111,7 +111,7 @@ def _line(
 
 
 def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
-    """Return one line per link that a copy crosses, and two for the reads and writes of its conversion."""
+    """Return one ledger line per link that a copy crosses, and two lines for a conversion."""
     found = []
     for copy in copies:
         sender, receiver = problem.members[copy.start], problem.members[copy.end]
@@ -138,7 +138,7 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
 
 
 def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
-    """Return the bytes of a copied value at the receiver's precision."""
+    """Return the bytes that a copied value takes at the receiver's precision."""
     widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
     return copy.byte_count * widths[0] / widths[1]
 
@@ -156,7 +156,7 @@ def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Placemen
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return lines of the power that each device draws for the rest of the period."""
+    """Return ledger lines of static or idle power, for the part of the period in which a device does not work."""
     found = []
     for number, member in enumerate(problem.members):
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S

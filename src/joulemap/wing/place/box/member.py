@@ -22,12 +22,12 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TYPICAL_BYTES: Final = 2.0**20
-"""Size of copy at which routes between two devices are compared."""
+"""Bytes of a copy for which the fastest route between two devices is found."""
 
 
 @frozen(kw_only=True)
 class Member:
-    """Device of a box as it is evaluated."""
+    """Device of a box as it is evaluated for one question."""
 
     name: str
     device: BoxDevice
@@ -36,17 +36,17 @@ class Member:
     configuration: Configuration
     calibration_digest: str = ""
     memory: str = ""
-    """Name of the memory that it shares with other devices; empty for its own."""
+    """Name of the memory that the device shares with other devices; empty for a separate memory."""
 
     @property
     def static_w(self) -> float:
-        """Static power in watts while the box runs a model of which this device has a part."""
+        """Static power in watts, which the device draws while it has a part of the model."""
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
 
     @property
     def idle_w(self) -> float:
-        """Power in watts while the box works without this device: its idle power if known, else its static power."""
+        """Power in watts of a device without a part of the model: its idle power if known, else its static power."""
         idle = self.hardware.idle_power
         return self.static_w if idle is None else min(idle.value, self.static_w)
 

@@ -21,10 +21,10 @@ from joulemap.wing.place.box.score import fit_weights
 from joulemap.wing.place.box.search import Costs, search
 
 ROUNDS: Final = 6
-"""Maximum rounds of moves."""
+"""Maximum rounds in which parts of the graph move."""
 
 MOST_MOVES: Final = 384
-"""Maximum moves per round whose makespan is computed; those with the least total work come first."""
+"""Maximum moves per round for which a makespan is computed; moves with the least total work come first."""
 
 WEIGHINGS: Final = 40
 """Maximum rounds in which device weights are adjusted for the lower bound."""
@@ -33,13 +33,16 @@ ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
 
 MOST_KINDS: Final = 4
-"""Maximum kinds of device in a pipeline of consecutive stretches."""
+"""Maximum kinds of device in a placement that gives each device one consecutive stretch of the model."""
 
 
 def overlap(
     problem: Problem, devices: Integers, is_out: Booleans, price: Callable[[Integers], Floats], bound: float
 ) -> tuple[Integers, float]:
-    """Return a placement at least as good as `devices`, and its cost; `price` takes placements in rows."""
+    """Return the best placement found by moving parts of the graph from `devices`, and its cost; never a worse one.
+
+    `price` computes the costs of placements in rows. The search stops near the lower bound `bound`.
+    """
     best, value = devices, float(price(devices[None])[0])
     regions = list(_list_regions(problem)) if value > bound * (1.0 + ENOUGH) else []
     for _ in range(ROUNDS):
@@ -70,10 +73,10 @@ def _list_moves(regions: Sequence[Booleans], devices: Integers, is_out: Booleans
 
 
 def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> float:
-    """Return a lower bound of any placement, in the unit of its arguments.
+    """Return a lower bound of the cost of any placement, in the unit of the arguments.
 
-    `base` is node x device: the cost of a node on the longest path, its time included; `copy` is the same for values.
-    `rest` is the cost of a node off the path, whose time may cost nothing.
+    `base` (node x device) and `copy` are costs on the longest path, with their time. `rest` (node x device) is the cost
+    of a node off the path, whose time may be hidden.
     """
     least = base.min(axis=1)
     longest, back = least.copy(), np.full(len(least), -1)
@@ -114,9 +117,8 @@ def bound_work(seconds: Floats) -> float:
 
 
 def _list_regions(problem: Problem) -> Iterator[Booleans]:
-    """Yield masks of nodes to move together: a node with all nodes that lead only to it, or that it dominates.
-
-    Sets of nodes are integers with one bit per node.
+    """Yield masks of nodes that move together: single nodes, all nodes that lead only to one node, and all that follow
+    from one.
     """
     count = problem.node_count
     before, after = [set[int]() for _ in range(count)], [set[int]() for _ in range(count)]
@@ -142,7 +144,9 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
 
 
 def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with a subgraph moved to another device, alone or with all later or earlier ones."""
+    """Yield placements in which one subgraph runs on another device, alone or together with all later or all earlier
+    subgraphs.
+    """
     count = problem.node_count
     for other in range(len(problem.members)):
         able = problem.can_run[:, other]
@@ -155,7 +159,10 @@ def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
 
 
 def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
-    """Yield placements of one balanced stretch per device; in all orders of kinds, with all devices of a kind."""
+    """Yield placements with one consecutive stretch of nodes per device, balanced in time.
+
+    Every order of the kinds of device is tried; all devices of a kind are used.
+    """
     seconds = np.where(is_out, np.inf, problem.paced_s)
     kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
     for size in range(1, min(len(kinds), MOST_KINDS) + 1):

@@ -42,63 +42,63 @@ from joulemap.wing.place.box.member import Member, Ways, time_way
 from joulemap.wing.place.box.search import group_values
 
 ENOUGH: Final = 1e18
-"""Memory capacity in bytes that fits any model."""
+"""Memory capacity in bytes that stands for unlimited memory."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class Problem:
-    """Subgraphs, values and devices. Times in seconds, energies in joules without static power."""
+    """Subgraphs, values and devices of a placement; times are in seconds, energies in joules without static power."""
 
     work: WorkloadColumns
     members: tuple[Member, ...]
     ways: Ways
     subgraph: Integers
-    """Subgraph of each node in the workload."""
+    """Index of each node's subgraph in the workload."""
     seconds: Floats
     """Time of a node: node x device; infinite if the device cannot run it."""
     paced_s: Floats
-    """Time of a node of one batch in a pipeline of batches: node x device."""
+    """Time of a node where batches follow each other in a pipeline: node x device."""
     joules: Floats
     """Energy of a node without static power: node x device."""
     dram_bytes: Floats
-    """DRAM traffic: node x device."""
+    """Bytes of DRAM traffic of a node: node x device."""
     weight_bytes: Floats
     """Bytes of weights that a node is the first to read: node x device."""
     activation_bytes: Floats
-    """Peak activations of each device."""
+    """Peak bytes of activations on each device."""
     maker: Integers
-    """Node that makes each value."""
+    """Index of the node that makes each value."""
     readers: tuple[tuple[int, ...], ...]
-    """Nodes that read each value."""
+    """Indices of the nodes that read each value."""
     value_bytes: Floats
-    """Size of a value at a device's precision: value x device."""
+    """Bytes of a value at the precision of a device: value x device."""
     leave_s: Floats
-    """Extra time of a device where the value leaves it: value x device."""
+    """Extra time of the sending device for a value that leaves its chip: value x device."""
     leave_j: Floats
     enter_s: Floats
-    """Extra time of a device where the value enters it: value x device."""
+    """Extra time of the receiving device for a value that enters its chip: value x device."""
     enter_j: Floats
     refusals: tuple[str, ...]
-    """Reason why a device runs nothing; empty if it runs something."""
+    """Reason why a device can run no subgraph, by device; empty if it can run some."""
 
     @property
     def node_count(self) -> int:
-        """Number of subgraphs that compute."""
+        """Number of nodes: subgraphs of the workload that compute."""
         return len(self.subgraph)
 
     @cached_property
     def reads(self) -> list[list[int]]:
-        """Values that each node reads."""
+        """Indices of the values that each node reads."""
         return group_values(self.readers, self.node_count)
 
     @cached_property
     def makes(self) -> list[list[int]]:
-        """Values that each node produces."""
+        """Indices of the values that each node makes."""
         return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property
     def kinds(self) -> dict[str, list[int]]:
-        """Name of a device -> its members; identical devices share a name."""
+        """Device name -> indices of the members with that name; identical devices share a name."""
         found: dict[str, list[int]] = {}
         for number, member in enumerate(self.members):
             found.setdefault(member.device.name, []).append(number)
@@ -114,7 +114,7 @@ class Problem:
     def way_s(self) -> Floats:
         """Seconds of links, commands and conversions: value x sender x receiver.
 
-        Zero within a device, infinite without a way.
+        Zero within a device, infinite without a route.
         """
         return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
 
@@ -153,7 +153,10 @@ class Problem:
 
 
 def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return the time of copies until the receiver can use them; a route must exist."""
+    """Return the seconds to copy each value of `sent` bytes between two devices, until the receiver can use it.
+
+    The problem must have a route between them.
+    """
     way, receiver = problem.ways.hops[start, end], problem.members[end]
     fixed = time_way(way, 0.0)
     seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
@@ -170,13 +173,13 @@ def converts(first: Member, second: Member) -> bool:
 
 
 def memory_rate(member: Member) -> float:
-    """Return the bytes per second that a device streams through its memory."""
+    """Return the bytes per second at which a device streams data through its memory."""
     efficiency = member.hardware.coefficients.get("dram_efficiency")
     return member.hardware.memory_bandwidth.value * (efficiency.value if efficiency else 1.0)
 
 
 def conversion_fj(member: Member) -> tuple[float, float]:
-    """Return the femtojoules per byte read and per byte written in a conversion."""
+    """Return femtojoules per byte read and per byte written when a device converts a value."""
     reference = member.hardware.reference
     places = [reference.position(("dram", action)) for action in ("read", "write")]
     read, write = (0.0 if at is None else reference.prices_fj[at] for at in places)
@@ -257,7 +260,10 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
 
 
 def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
-    """Return the run of all operators outside `left` on one device, with unlimited memory. Raises like `evaluate`."""
+    """Return the run on one device of all operators that `left` does not exclude, with unlimited memory.
+
+    Raises like `evaluate`.
+    """
     roomy = attrs.evolve(member.hardware.memory_capacity, value=ENOUGH)
     hardware = attrs.evolve(member.hardware, compiler=None, memory_capacity=roomy)
     evaluator = Evaluator(*split_work(work, left)[0]) if left.any() else Evaluator(work)
@@ -289,7 +295,7 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
 
 
 def _check(problem: Problem, lacking: Sequence[str]) -> None:
-    """Raise UnsupportedError if a subgraph has no device."""
+    """Raise UnsupportedError if a subgraph can run on no device."""
     if all(problem.refusals):
         reasons = "; ".join(
             f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True)

@@ -34,18 +34,18 @@ from joulemap.wing.place.box.score import share_memory
 
 @frozen(kw_only=True, eq=False)
 class PlacedRun:
-    """Model that runs on devices of a box."""
+    """Run of a model on one or more devices of a box."""
 
     devices: Integers
-    """Device of each node of the problem."""
+    """Index of the device of each node."""
     parts: dict[int, RunColumns]
     """Device -> run of its part."""
     copies: tuple[Copy, ...]
     start_fs: Integers
-    """Start of each node after the start of a batch that runs alone."""
+    """Start of each node after the start of a batch, if no other batch runs."""
     latency_fs: int
     interval_fs: int
-    """Interval between batches in a pipeline."""
+    """Interval between batches in a pipeline, in femtoseconds."""
     period_fs: int
     """Time per batch over which the box draws static power: the latency, or the interval of a pipeline."""
     limit: str
@@ -59,17 +59,17 @@ class PlacedRun:
 
     @cached_property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Ledger: lines of the parts, by subgraph and action, then copies and waits."""
+        """Ledger lines: those of the parts, by subgraph and action, then those of copies and waiting devices."""
         return (*(line for at, run in self.parts.items() for line in list_lines(self.names[at], run)), *self.between)
 
     @property
     def energy_fj(self) -> int:
-        """Exact energy of a batch."""
+        """Exact energy of a batch in femtojoules."""
         return sum(run.ledger.total_fj for run in self.parts.values()) + sum(line.energy_fj for line in self.between)
 
     @property
     def copy_fs(self) -> int:
-        """Time of all copies of a batch."""
+        """Time of all copies in a batch, in femtoseconds."""
         return sum(copy.latency_fs for copy in self.copies)
 
 
@@ -113,7 +113,7 @@ def run_placement(
 
 
 def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
-    """Return device -> evaluator of its part of a placement."""
+    """Return device -> evaluator of the operators that a placement gives it."""
     work = problem.work
     of_subgraph = np.full(work.subgraph_count, devices[0])
     of_subgraph[problem.subgraph] = devices
@@ -171,7 +171,9 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
 def _follow(
     problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
 ) -> tuple[Followed[Integers], int]:
-    """Return the start of each node and copy, and the time of subgraphs outside the problem, in femtoseconds."""
+    """Return the start of each node and copy, and the time of subgraphs that are no nodes of the problem, in
+    femtoseconds.
+    """
     shape = problem.node_count, 1
     place = np.full(problem.work.subgraph_count, -1)
     place[problem.subgraph] = np.arange(problem.node_count)
@@ -191,7 +193,7 @@ def _follow(
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:
-    """Return the time of the longest stage, and its name."""
+    """Return the time of the slowest pipeline stage in femtoseconds, and its name."""
     stages = {problem.members[number].name: run.interval_fs for number, run in parts.items()}
     for copy in copies:
         first, second = sorted((copy.start, copy.end))
@@ -206,7 +208,7 @@ def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple
 
 
 def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
-    """Return the shortest period at which a batch keeps the box within its power budget."""
+    """Return the shortest period per batch, in femtoseconds, that keeps the box within its power budget."""
     if box.power is None:
         return 0
     left_w = box.power.value - power_w

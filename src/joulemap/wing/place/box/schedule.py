@@ -24,18 +24,21 @@ Times = TypeVar("Times", Floats, Integers)
 
 @frozen(kw_only=True, eq=False)
 class Followed(Generic[Times]):
-    """Start times of placements, from the start of a batch; the placement axis is last, contiguous in memory."""
+    """Start times in a batch, for many placements at once.
+
+    The placement axis is last, so that it is contiguous in memory.
+    """
 
     begin: Times
-    """Node x placement."""
+    """Start of each node: node x placement."""
     sent: Times
     """Start of a value's copy to a device: value x device x placement; 0 if there is no copy."""
     makespan: Times
-    """Makespan of each placement."""
+    """Time from the start of the batch to its last end, for each placement."""
 
 
 def find_makespan(problem: Problem, devices: Integers) -> Floats:
-    """Return the makespan of each placement in seconds, one per row, at the problem's times."""
+    """Return the makespan in seconds of each placement, one per row, at the times in the problem."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_find_makespan(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     return np.concatenate([*parts, np.zeros(0)])
@@ -54,7 +57,7 @@ def _find_makespan(problem: Problem, devices: Integers) -> Floats:
 
 
 def share_rate(problem: Problem) -> Floats:
-    """Return the seconds per byte of the memory that a device shares; 0 for a device with its own memory."""
+    """Return for each device the seconds per byte of the memory that it shares; 0 without a shared memory."""
     rates = np.zeros(len(problem.members))
     for rate, mine in share_groups(problem):
         rates[mine] = rate if len(mine) > 1 else 0.0
@@ -72,9 +75,9 @@ def follow(
 ) -> Followed[Times]:
     """Return the start times of each placement, in the unit of its inputs.
 
-    `where`, `takes` and `moves` are node x placement: device, time on the device, and time of its traffic in a shared
-    memory. `copies` is value x receiving device x placement. `enters` is value x device: the extra time before the
-    receiver can begin. `needs` is the result of `find_copies`, if the caller has it.
+    `where`, `takes` and `moves` are node x placement: the node's device, its time there, and the time of its traffic in
+    a shared memory. `copies` is the time of a copy: value x receiving device x placement. `enters` is value x device:
+    the extra time before the receiver can begin. `needs` is the result of `find_copies`, if the caller has it.
     """
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs

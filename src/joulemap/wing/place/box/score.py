@@ -12,7 +12,7 @@ from joulemap.system.record import frozen
 from joulemap.wing.place.box.problem import Problem
 
 TOGETHER: Final = 500_000
-"""Maximum copies per batch of placements; larger batches spill the CPU cache."""
+"""Maximum values x devices x placements that are scored at once; larger arrays spill the CPU cache."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -20,9 +20,9 @@ class Scores:
     """Costs of placements, one row each."""
 
     latency_s: Floats
-    """Latency of a single batch, devices in turn."""
+    """Latency of a single batch whose devices work one after the other."""
     busy_s: Floats
-    """Busy time of a batch: placement x device."""
+    """Busy time of each device in a batch: placement x device."""
     link_s: Floats
     """Copy time of a batch: placement x sender x receiver."""
     interval_s: Floats
@@ -43,7 +43,7 @@ class Scores:
 
 
 def score(problem: Problem, devices: Integers) -> Scores:
-    """Return the costs of placements, one per row, with the device of each node."""
+    """Return the costs of placements; each row of `devices` has the device of each node."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     names = [one.name for one in attrs.fields(Scores)]
@@ -81,16 +81,20 @@ def _score(problem: Problem, devices: Integers) -> Scores:
 
 
 def sum_by_device(column: Floats, devices: Integers) -> Floats:
-    """Return the per-device sums of a node x device column for placements in rows."""
+    """Return the sum of a quantity on each device: placement x device.
+
+    `column` is the quantity as node x device; `devices` has one placement per row.
+    """
     nodes, count = column.shape
     own = column[np.arange(nodes), devices]
     return np.stack([np.where(devices == one, own, 0.0).sum(axis=1) for one in range(count)], axis=1)
 
 
 def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, needs: Booleans | None = None) -> Floats:
-    """Return the cost of placements in rows, from node x device and value x sender x receiver costs.
+    """Return the total cost of each placement; `devices` has one placement per row.
 
-    `needs` is the result of `find_copies`, if the caller has it.
+    `node` is node x device, `copy` is value x sender x receiver. `needs` is the result of `find_copies`, if the caller
+    has it.
     """
     total: Floats = node[np.arange(problem.node_count), devices].sum(axis=1)
     needs = find_copies(problem, devices) if needs is None else needs
@@ -101,7 +105,7 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, need
 
 
 def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
-    """Return the shortest interval that the bandwidth of shared memories allows for each placement."""
+    """Return for each placement the shortest interval that the bandwidth of shared memories allows."""
     found = np.zeros(len(dram_bytes))
     for rate, mine in share_groups(problem):
         found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) * rate)
@@ -109,7 +113,7 @@ def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
 
 
 def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
-    """Return the seconds per byte of each shared memory, with its devices."""
+    """Return (seconds per byte, devices) of each shared memory."""
     found = []
     for name in sorted({member.memory for member in problem.members if member.memory}):
         mine = [number for number, member in enumerate(problem.members) if member.memory == name]
@@ -118,19 +122,19 @@ def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
 
 
 def room(problem: Problem) -> Floats:
-    """Return the memory of each device available for weights, after activations."""
+    """Return the bytes of each device's memory that activations leave for weights."""
     capacity = np.array([member.hardware.memory_capacity.value for member in problem.members])
     return np.maximum(capacity - problem.activation_bytes, 0.0)
 
 
 def fit_weights(problem: Problem, devices: Integers) -> Booleans:
-    """Return True for each placement whose weights fit."""
+    """Return a mask of the placements whose weights fit into the memories."""
     mask: Booleans = np.all(sum_by_device(problem.weight_bytes, devices) <= room(problem), axis=1)
     return mask
 
 
 def find_copies(problem: Problem, devices: Integers) -> Booleans:
-    """Return True for each value sent to a device: value x device x placement."""
+    """Return a mask of the copies that placements need: value x receiving device x placement."""
     count, value_count = len(problem.members), len(problem.maker)
     found = np.zeros((value_count, count, len(devices)), dtype=bool)
     value = np.repeat(np.arange(value_count), [len(one) for one in problem.readers])

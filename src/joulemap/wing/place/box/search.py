@@ -20,48 +20,48 @@ from joulemap.model.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 
 MOST_STATES: Final = 512
-"""Maximum states kept per node, after dominated ones are dropped."""
+"""Maximum states kept per node, after dominated states are dropped."""
 
 FEW_STATES: Final = 64
-"""Number of states up to which dominance is not checked; the check costs more than it saves."""
+"""Number of states up to which dominated states are kept, because a test would take longer than it saves."""
 
 MOST_ENTRIES: Final = 8192
-"""Maximum values over all states; a graph with hundreds of live values keeps fewer states."""
+"""Maximum live values summed over all states; it lowers the number of states where many values are live."""
 
 LEAST_STATES: Final = 16
 
 JUDGES: Final = 24
-"""Number of cheapest states that are tested for dominance over the others."""
+"""Number of cheapest states against which all other states are tested for dominance."""
 
 State = tuple[int, ...]
-"""Entry per live value: its maker x 2^devices + one bit per device that holds it."""
+"""One number per live value: its maker x 2^devices + one bit for each device that holds the value."""
 
 
 @frozen(kw_only=True)
 class Found:
-    """Placement and its cost."""
+    """Cheapest placement that the search found."""
 
     devices: Integers
     """Device of each node."""
     cost: float
     bound: float
-    """Lower bound of any placement; equals the cost if no state was dropped."""
+    """Lower bound of the cost of any placement; equal to the cost if no state was dropped."""
 
 
 @define(eq=False)
 class Costs:
-    """Costs of a problem in one unit."""
+    """Costs of nodes and copies, in one unit."""
 
     node: Floats
-    """Node x device; infinite if a node cannot run."""
+    """Cost of a node on a device: node x device; infinite if the device cannot run it."""
     copy: Floats
-    """Value x sender x receiver."""
+    """Cost of sending a value: value x sender x receiver."""
     maker: Integers
     readers: Sequence[Sequence[int]]
 
 
 def search(costs: Costs, most: int = 0) -> Found | None:
-    """Return the cheapest placement; None if no placement connects all nodes.
+    """Return the cheapest placement; None if no placement can run all nodes.
 
     `most` is the maximum number of states; 0 means `MOST_STATES`.
     """
@@ -112,7 +112,7 @@ def search(costs: Costs, most: int = 0) -> Found | None:
 
 
 def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Return the values of each node, from the nodes of each value."""
+    """Return the values of each of `count` nodes, given the nodes of each value."""
     found: list[list[int]] = [[] for _ in range(count)]
     for value, some in enumerate(nodes):
         for one in some:
@@ -123,7 +123,11 @@ def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
 def _thin(
     states: dict[State, tuple[float, int, State]], copy: Floats, device_count: int, most: int
 ) -> tuple[dict[State, tuple[float, int, State]], float]:
-    """Return the states that no other dominates, cheapest first, and the cost of the cheapest state cut."""
+    """Return at most `most` states that no other state dominates, cheapest first, and the cost of the cheapest dropped
+    state.
+
+    That cost is infinite if no state was dropped for lack of room.
+    """
     keys = sorted(states, key=lambda key: states[key][0])
     held = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
     cost = np.array([states[key][0] for key in keys])

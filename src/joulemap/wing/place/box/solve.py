@@ -34,7 +34,7 @@ from joulemap.wing.place.box.score import room, share_groups
 TIME_LIMIT_S: Final = 5.0
 
 MOST_COLUMNS: Final = 150_000
-"""Maximum columns of a program; above it not even the relaxation ends within the time limit."""
+"""Maximum columns of a program; beyond, even its relaxation is not solved within the time limit."""
 
 ENOUGH: Final = 1e-3
 """Relative gap at which the solver stops."""
@@ -70,7 +70,7 @@ class _Program:
     high: list[float]
 
     def add_column(self, cost: float = 0.0, upper: float = math.inf, *, is_integral: bool = False) -> int:
-        """Add a column between 0 and an upper bound; return its number."""
+        """Add a variable between 0 and an upper bound; return its column number."""
         self.cost.append(cost)
         self.upper.append(upper)
         self.integral.append(is_integral)
@@ -88,9 +88,10 @@ class _Program:
 def settle(
     problem: Problem, goal: Goal, is_out: Booleans, power: float, known: Integers, time_limit_s: float = TIME_LIMIT_S
 ) -> Solved:
-    """Return the best placement that a solver finds from a known one, and its bound.
+    """Return the solver's best placement, which starts from a known one, and its lower bound.
 
-    `is_out` is True if a node cannot run, as node x device; `power` is watts of static power, for energy.
+    `is_out` is node x device: True if the device cannot run the node. `power` is the static power in watts, which only
+    the goal `energy` uses.
     """
     scale = 1.0 / max(float(np.where(is_out, 0.0, problem.seconds).max(axis=1).sum()), 1e-30)
     program, nodes = _write(problem, goal, is_out, power, scale)
@@ -110,7 +111,10 @@ def settle(
 def _write(
     problem: Problem, goal: Goal, is_out: Booleans, power: float, scale: float
 ) -> tuple[_Program, dict[tuple[int, int], int]]:
-    """Return the program, with times and joules scaled, and the column of each node and device."""
+    """Return the mixed-integer program, and (node, device) -> column that is 1 if the node runs there.
+
+    All times and joules are multiplied by `scale`.
+    """
     program = _Program([], [], [], [], [], [], [], [])
     takes = problem.paced_s if goal == "throughput" else problem.seconds
     joules, copy_j = (
@@ -176,7 +180,9 @@ def _write_edge(
     own: Sequence[Mapping[int, float]],
     scale: float,
 ) -> None:
-    """Write the constraints of one reader: its flow, the flow's sums, and its end time."""
+    """Write the constraints on a value and one of its readers: the flow between devices, its sums, and the reader's end
+    time.
+    """
     flow = {
         (start, end): program.add_column(upper=1.0)
         for start in able[maker]
@@ -200,7 +206,7 @@ def _write_edge(
 
 
 def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -> tuple[Any, float]:
-    """Return the values of the columns, None if none were found, and the bound."""
+    """Return the values of the columns, or None if no solution was found, and the lower bound of the objective."""
     import highspy
 
     with silencing():  # its constructor prints a banner before any option can be set

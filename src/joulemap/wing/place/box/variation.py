@@ -33,32 +33,35 @@ from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import form_parts
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
-"""Constants of a device that affect its part although the part does not read them."""
+"""Constants of a busy device that always count as read, because they affect time or power indirectly."""
 
 FREE: Final = 0.98
-"""Share of a power limit below which the limit does not slow a device."""
+"""Fraction of a power limit up to which a device is not slowed."""
 
 LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 
 IDLE: Final = ("idle_power", STATIC)
-"""Constants of the power of a device without a part; the first that it has applies."""
+"""Constants that may state the power of a device without a part; the first that the device states counts."""
 
 
 @define(eq=False)
 class VariedBox:
-    """Workload at one configuration on a box, placed at its first evaluation."""
+    """Workload at one configuration on variations of a box; its placement is that of the first evaluation."""
 
     work: WorkloadColumns
     configuration: Configuration
     _problem: Problem | None = attrs.field(default=None, init=False)
     _placed: Candidate | None = attrs.field(default=None, init=False)
     _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
-    """Device -> its part; of identical devices side by side, only the first."""
+    """Device -> its part of the model; identical devices side by side have one entry, the first."""
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
-    """(device, digest of its chip) -> run of its part, reused while other devices vary."""
+    """(device, digest of its chip) -> run of its part, which is reused while only other devices vary."""
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the workload's totals on a box, with the parts of the first evaluation; raises as a run does."""
+        """Return the workload's totals on a variation of the box, at the placement of the first evaluation.
+
+        Raises the errors of a run.
+        """
         assert isinstance(hardware, BoxHardware)
         if self._problem is None or self._placed is None:
             self._prepare(hardware)
@@ -85,7 +88,10 @@ class VariedBox:
         )
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return `evaluate` of each box, with all chips of a device run together; None if it raises."""
+        """Return the result of `evaluate` for each box; None where it raises an error.
+
+        All variations of a device are evaluated together, which is faster.
+        """
         boxes = [one.list_members(self.configuration) for one in hardware if isinstance(one, BoxHardware)]
         for number, part in self._parts.items():
             chips = {one[number].hardware.digest: one[number] for one in boxes}
@@ -115,7 +121,7 @@ class VariedBox:
             self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
 
     def _run(self, number: int, member: Member) -> RunColumns:
-        """Return the run of a device's part; raises like `Varied.run`."""
+        """Return the run of a device's part of the model; raises like `Varied.run`."""
         key = number, member.hardware.digest
         if key not in self._runs:
             chip = attrs.evolve(member.hardware, compiler=None)
@@ -123,7 +129,7 @@ class VariedBox:
         return self._runs[key]
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
-        """Return the constants that the run of a box reads, of busy devices, idle devices and links."""
+        """Return the names of the constants on which the result depends, of busy devices, idle devices and links."""
         assert isinstance(hardware, BoxHardware)
         assert self._placed is not None
         assert self._problem is not None
@@ -151,7 +157,10 @@ class VariedBox:
 
 
 def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
-    """Yield each energy per action of a device with the joules in proportion to it, its regulator losses included."""
+    """Yield (device and action, joules): for each energy per action, the energy of a batch that scales with it.
+
+    The losses of voltage regulators are included.
+    """
     shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
     found: dict[str, float] = {}
     for number, share in shares.items():
@@ -174,9 +183,9 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
 
 
 def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:
-    """Yield the power margin of each part and of the whole box to its limit, in watts.
+    """Yield the margins in watts between drawn power and limit, of each part and of the whole box.
 
-    The margin is negative, so that everything is evaluated, for unlike devices side by side and close to a limit.
+    For unlike devices side by side, or close to a limit, the margin is negative, which enforces a full evaluation.
     """
     budget = hardware.capped.power
     if budget is not None:

@@ -41,7 +41,7 @@ TRAINING: Final = Training()
 """Default training: one device, AdamW."""
 
 HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
-"""Hardware if none is requested."""
+"""Default hardware of a training question."""
 
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
@@ -49,18 +49,18 @@ SHOWN: Final = 20
 J_PER_KWH: Final = 3.6e6
 
 ANY_OVERHEAD: Final = 1.001
-"""Ratio of the whole energy to that of the devices above which cooling is named."""
+"""Smallest ratio of billed energy to device energy at which the answer mentions cooling."""
 
 TESTED: Final = BASES[BASES.index(OTHER_WORK) + 1 :]
-"""Bases of intervals that rest on measured training."""
+"""Bases of an interval for which training steps were measured."""
 
 LEAST_SHARE: Final = 0.0005
-"""Minimum share of a step's time above which the answer names a phase; it shows as 0.1 %."""
+"""Smallest share of a step's time at which the answer names a phase; it rounds to 0.1 %."""
 
 
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
-    """Training step of a model on several chips, device counts, precisions and batches."""
+    """Answer with the training step of a model on several chips, device counts, precisions and batches."""
 
     about = ("model", "training", "pay", "probability_best")
 
@@ -71,11 +71,11 @@ class TrainAnswer(RunAnswer):
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
     pay: str
-    """Way of paying for chips."""
+    """Way of paying for the chips, such as `rented`."""
 
     @property
     def trained(self) -> tuple[TrainingRow, ...]:
-        """Rows that fit, by descending samples per second."""
+        """Rows that fit into memory, by descending samples per second."""
         return _rank(self.rows)
 
     def title(self) -> str:
@@ -133,7 +133,7 @@ class TrainAnswer(RunAnswer):
         )
 
     def _describe_best(self) -> str:
-        """Return the fastest configuration, with its lead over the next."""
+        """Return a sentence on the fastest configuration and its lead over the next one."""
         row, *others = self.trained
         values = {
             "name": self.scope.mark(row.label),
@@ -195,7 +195,7 @@ class TrainAnswer(RunAnswer):
         return [text.TOTAL(amount=amount, name=self.scope.mark(row.label), parts=parts)]
 
     def _describe_uncertainty(self) -> str:
-        """Return the meaning of the intervals, and the evidence behind them."""
+        """Return a note that explains the intervals and the measurements behind them."""
         untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
         has_brackets = any(row.latency_half_width or row.energy_half_width for row in self.trained)
         return "; ".join((
@@ -209,14 +209,14 @@ class TrainAnswer(RunAnswer):
         return self.rows.with_rows((*self.trained, *refused)[:limit])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return a command that analyzes the energy of the fastest step."""
+        """Return the next command to run, which analyzes the energy of the fastest step, as a list of its words."""
         row = self.trained[0]
         assert row.run_id is not None
         values = {"step": self.step_names[row.run_id], "spelled": self.scope.spell(row.hardware)}
         return self._fill_steps((text.ANALYZE,), row, repeated, **values)
 
     step_names: Mapping[int, str]
-    """Run -> name of its step as a workload."""
+    """Run id -> name of the training step as a workload."""
     probability_best: float | None = None
     """Probability that the fastest configuration is faster than the next; None if their errors are not compared."""
 
@@ -233,10 +233,10 @@ def train(
     """Return time, energy, memory and sample cost of a model's training step on each chip.
 
     The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
-    answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
-    of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
-    UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
-    nothing trains it.
+    answer are of all devices. A configuration that does not fit is a row with options that would fit. A box stands for
+    all of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+    UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError if no
+    hardware trains it.
     """
     settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
     select_hardware(attrs.evolve(settings, boundary=BOARD)).check_alike("train")
@@ -280,12 +280,12 @@ def train(
 
 
 def _rank(rows: Iterable[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """Return rows that fit, by descending samples per second."""
+    """Return the rows that fit into memory, by descending samples per second."""
     return tuple(sorted((row for row in rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0.0)))
 
 
 def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float | None:
-    """Return the probability that the first row is faster than the second, by the errors of their runs.
+    """Return the probability that the first configuration is faster than the second, given the errors of their runs.
 
     Return None for a single row, and for runs of different steps, whose errors are not compared.
     """
@@ -301,7 +301,7 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float
 
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:
-    """Return why each chip does not train the model, and the options with which it would."""
+    """Return the reasons why chips do not train the model, and options with which they would."""
     first: dict[str, TrainingRow] = {}
     for row in rows:
         first.setdefault(row.label, row)

@@ -30,7 +30,7 @@ TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
 at 1498424b (mixed precision with 8 bits)."""
 
 WIDE: Final = ("tf32", "fp32", "fp64")
-"""Precisions whose weights the optimizer updates directly, without a wider copy."""
+"""Precisions wide enough for the optimizer to update weights directly, without a master copy."""
 
 TOKENS: Final = 2048
 """Default tokens per sequence."""
@@ -50,29 +50,30 @@ WAYS: Final[tuple[Mapping[str, object], ...]] = (
 
 @frozen(kw_only=True)
 class Step:
-    """Model trained on one number of devices at one precision, at each batch."""
+    """Training step of a model on one number of devices at one precision, with all its batches."""
 
     recipe: Recipe
     model: str
-    """Model's name as the step spells it."""
+    """Name of the model inside the step's name, with its own arguments."""
     devices: int
     """Number of all devices, tensor-parallel and pipeline devices included."""
     precision: str
     batches: Mapping[int, int]
-    """Samples per micro-batch of one device -> samples per step of all devices."""
+    """Samples per micro-batch on one device -> samples per step on all devices."""
     accumulate: int
     """Micro-batches per step."""
     stages: int
     plans: Mapping[str, Plan]
     """Name -> plan of runs on one device.
 
-    `last` is the step itself. `alone`, for several devices, has no overlap. `before`, for several micro-batches, is a
-    micro-batch before the last. `inner` and `inner_before` are the same for a pipeline stage before the last.
+    `last` is the last micro-batch, with the optimizer. `alone`, for several devices, is the same without overlap.
+    `before`, for several micro-batches, is a micro-batch before the last. `inner` and `inner_before` are the same for a
+    pipeline stage before the last.
     """
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
-    """Yield every requested configuration; UsageError for an impossible one."""
+    """Yield a step for each requested number of devices and precision; UsageError for an impossible one."""
     if training.optimizer not in OPTIMIZERS:
         near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -136,7 +137,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
-    """Return a model's name within a step, with its tokens, and whether it is a language model."""
+    """Return the name of the model inside a step's name, with its tokens, and whether it is a language model."""
     from joulemap.wing.llm.decoder.name import find_decoder, is_pass, split_pass
 
     if not is_pass(model):
@@ -165,7 +166,10 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
 
 
 def _divide(devices: int, training: Training) -> int:
-    """Return the number of data-parallel replicas; UsageError if groups do not divide the devices."""
+    """Return the number of data-parallel replicas.
+
+    Raise UsageError if the devices cannot be divided into tensor-parallel and pipeline groups.
+    """
     together = training.tensor_devices * training.pipeline_devices
     if devices % together:
         option = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
@@ -174,7 +178,10 @@ def _divide(devices: int, training: Training) -> int:
 
 
 def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dict[int, int]:
-    """Return samples per micro-batch of a device -> samples per step; UsageError for a batch that does not divide."""
+    """Return samples per micro-batch of a device -> samples per step.
+
+    Raise UsageError for a batch that replicas and micro-batches do not divide.
+    """
     parts = replicas * accumulate
     groups = f"{replicas} devices" + (f" in {accumulate} micro-batches" if accumulate > 1 else "")
     for batch in batches:
@@ -186,7 +193,7 @@ def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dic
 
 
 def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
-    """Return options that would make a step fit: other settings at its batch, or fewer samples; empty if none."""
+    """Return options that reduce a step's memory to `capacity` bytes, or a smaller batch; empty if nothing fits."""
     from joulemap.model.workload import columns_of
     from joulemap.plan.workload import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training

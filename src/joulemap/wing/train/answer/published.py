@@ -1,11 +1,11 @@
-"""Published training rates beside their predictions.
+"""Published training rates compared with predictions.
 
 Rates of GPT are published in operations per second of a device. The paper counts the operations of a step, with
 recomputation, for a batch B of s tokens, l layers of width h and a vocabulary V:
 
     96 B s l h^2 (1 + s / (6 h) + V / (16 l h))
 
-Models that are published only by their number of parameters have the layers and width with that number.
+A model that is published only by its number of parameters gets layers and a width with that number.
 
 Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section
 5.1 (operations per step).
@@ -32,15 +32,15 @@ from joulemap.wing.train.answer.answer import train
 ROWS: Final = DATA / "training" / "published.csv"
 
 TOKENS: Final = 2048
-"""Tokens per sequence of models given by layers and width."""
+"""Tokens per sequence of a model that is given by layers and width."""
 
 VOCABULARIES: Final = {"gpt": 51_200, "mpt": 50_368}
-"""Model given by layers and width -> its vocabulary."""
+"""Vocabulary of each family of models that are given by layers and width."""
 
 
 @frozen(kw_only=True)
 class PublishedRate:
-    """Published training rate and its prediction."""
+    """Published training rate next to its prediction."""
 
     source: str = described("publication or repository")
     model: str = described("name of the model, or its layers and width")
@@ -103,12 +103,12 @@ def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterat
 
 
 def read_sizes(model: str) -> dict[str, int]:
-    """Return the sizes of a model given by layers and width; empty for a model given by name."""
+    """Return name -> number for the sizes of a model given by layers and width; empty for a model given by name."""
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", model)}
 
 
 def _write_config(model: str, sizes: Mapping[str, int], tokens: int, folder: Path) -> str:
-    """Write the configuration of a GPT or MPT and return its path."""
+    """Write a Hugging Face configuration of a GPT or MPT into a folder and return its path."""
     config = {
         "model_type": "gpt2",
         "n_layer": sizes["layers"],

@@ -38,11 +38,11 @@ Steps = Mapping[object, TrainedStep]
 """Key of a run in its plan -> results of the run."""
 
 Memories = Mapping[tuple[int, str], Memory]
-"""(samples of a device, runtime) -> memory of the device."""
+"""(samples per device, runtime) -> memory of the device."""
 
 
 def fetch_other_runs(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
-    """Return the runs of a step's plans other than `last`, by the plan's name, and the memory of an inner stage."""
+    """Return name -> results of all plans of a step but `last`, and the memory of a pipeline stage before the last."""
     memories: Memories = {}
     found = {}
     for name, plan in step.plans.items():
@@ -61,7 +61,7 @@ def fetch_steps(runs: StoredRuns, given: Mapping[str, Any]) -> Steps:
 
 
 def _pair(plan: Plan) -> tuple[tuple[int, Model], ...]:
-    """Return (batch, model) pairs of a plan; only the settings state the batch of a module."""
+    """Return the (batch, model) pairs of a plan; a module's name does not state its batch."""
     return tuple(zip(plan.settings.batch or (), plan.models, strict=True))
 
 
@@ -89,7 +89,7 @@ def form_rows(
     inner: Memories,
     training: Training,
 ) -> list[TrainingRow]:
-    """Return the rows of a step, batch by batch; `inner` is the memory of a stage before the last."""
+    """Return the rows of a step, batch by batch; `inner` is the memory of a pipeline stage before the last."""
     made = []
     is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
@@ -120,7 +120,7 @@ def form_rows(
 
 
 def _describe_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
-    """Return the reason why a step does not run: no link for its groups of devices, or no support for the precision."""
+    """Return why a step does not run on a chip: no link between its devices, or no support for the precision."""
     try:
         if training.tensor_devices > 1:
             find_path(target, training.tensor_devices)
@@ -132,7 +132,7 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
 
 
 def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
-    """Return the results of a step; None if one of its runs was refused."""
+    """Return the time and energy of a whole step, from the runs with the key `own`; None if one of them was refused."""
     parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None

@@ -21,7 +21,7 @@ SETTINGS: Final[Mapping[str, Template]] = {
     "pipeline_devices": Template("{pipeline_devices} stages"),
     "accumulate": Template("{accumulate} micro-batches"),
 }
-"""Setting of training -> its words in a title; only the optimizer is named at its default."""
+"""Setting of training -> its text in a title; of settings with default values, only the optimizer is named."""
 QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
@@ -67,9 +67,9 @@ NAMES: Final[Mapping[str, str]] = {
     "optimizer_s": "optimizer",
     "bubble_s": "pipeline bubble",
 }
-"""Field of a phase -> its name."""
+"""Column of a phase's time -> name of the phase."""
 ATTENTION_AGAIN: Final = "recomputed attention scores"
-"""Name of recomputation without --recompute."""
+"""Name of the recomputation phase without --recompute, when only attention recomputes its scores."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
 
 EVIDENCE: Final = "intervals of step time come from errors against published training rates"
@@ -107,7 +107,7 @@ SEVERAL: Final = (
     "pipeline bubble is the time in which it fills and drains. Memory refers to the first stage, the fullest, with "
     "activations of one micro-batch per stage",
 )
-"""Notes of steps on several devices."""
+"""Notes that an answer shows if a step runs on several devices."""
 ADAPTERS: Final = (
     "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each GEMM dequantizes a quantized "
     "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "

@@ -46,12 +46,12 @@ SHOWN: Final = 12
 """Maximum layer names in an error."""
 
 HEAD: Final = "lm_head"
-"""Module of the logits, which `all` omits as PEFT does."""
+"""Module that computes the logits; `all` leaves it out, as PEFT does."""
 
 
 @attrs.frozen
 class _Layer:
-    """A linear layer of the forward pass: its call, its module and its weight."""
+    """Linear layer of the forward pass: its call, its module and its weight."""
 
     place: int
     module: str
@@ -61,8 +61,8 @@ class _Layer:
 def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
     """Freeze the weights of a forward pass and add an adapter to each target layer, in place.
 
-    `devices` is the number of devices that divide each GEMM. Raises UsageError for a target that no linear layer
-    has or a rank above a layer's smaller side, ModelError for a model without linear layers.
+    `devices` is the number of devices that share each GEMM. Raises UsageError for a target that no linear layer has or
+    a rank above a layer's smaller side, ModelError for a model without linear layers.
     """
     layers = _find_layers(forward)
     if not layers:
@@ -86,7 +86,7 @@ def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
 
 
 def _find_weight(forward: Forward, call: Call) -> int | None:
-    """Return the weight matrix of a call; None if it has none."""
+    """Return the index of a call's weight matrix; None if it has none."""
     return next(
         (
             value
@@ -128,7 +128,7 @@ def _is_target(module: str, target: str) -> bool:
 
 
 def _choose(layers: Sequence[_Layer], targets: Sequence[str], model: str) -> list[_Layer]:
-    """Return the layers that targets name; the query and value projections if none are given."""
+    """Return the layers that the targets name; without targets, the query and value projections."""
     if tuple(targets) == (ALL_LINEAR,):
         return [one for one in layers if not _is_target(one.module, HEAD)]
 
@@ -171,7 +171,7 @@ def _check_rank(operator: Operator, module: str, rank: int, devices: int) -> Non
 def _store(forward: Forward, call: Call, quantize: str) -> Call:
     """Return a call whose weight is stored in a narrow format and dequantized on use.
 
-    The operator's mark lists the format for every precision of a run, because a step's name does not state a precision.
+    The operator lists the format for every precision of a run, because a step's name states no precision.
     """
     operator = call.operator
     is_product = (operator.kind == "linear" or operator.operation in ROUTED) and operator.mac_count
@@ -188,7 +188,7 @@ def _store(forward: Forward, call: Call, quantize: str) -> Call:
 def _add_adapter(
     forward: Forward, call: Call, layer: _Layer, rank: int, adapters: dict[tuple[str, int], tuple[int, int]]
 ) -> Iterable[Call]:
-    """Yield a frozen layer, the two GEMMs of its adapter, and the scaled sum.
+    """Yield the calls of a frozen layer with its adapter: the layer, two GEMMs, and the scaled sum.
 
     A module that is called twice has one adapter.
     """

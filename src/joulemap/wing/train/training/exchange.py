@@ -22,41 +22,41 @@ from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe
 from joulemap.wing.train.training.tape import Tape, Use, Value
 
 LIBRARY: Final = "nccl"
-"""Collective library whose ring algorithms training frameworks use."""
+"""Library of collectives that training frameworks use; its ring algorithms are assumed."""
 
 
 @attrs.define
 class Unit:
-    """Bucket: weights whose gradients are exchanged together."""
+    """Bucket of weights whose gradients are exchanged together."""
 
     index: int
     weights: list[int] = attrs.field(factory=list)
     waiting: set[int] = attrs.field(factory=set)
-    """Weights whose gradient is still incomplete."""
+    """Weights whose gradients are not complete yet."""
     elements: int = 0
     gradients: dict[int, int] = attrs.field(factory=dict)
-    """Weight -> its gradient on the tape."""
+    """Weight -> index of its gradient's tensor."""
     shard: int = -1
-    """Shard of the weights on the tape, if they are sharded; -1 for none."""
+    """Index of the tensor with this device's shard of the weights; -1 if weights are not sharded."""
 
 
 @attrs.define
 class Exchange:
-    """Step under construction: the weights and the communication of their gradients."""
+    """Builder of a step's communication and optimizer."""
 
     forward: Forward
     recipe: Recipe
     stride: int = 1
-    """Distance in devices between two that exchange gradients: the number of model-parallel devices."""
+    """Distance between device numbers that exchange gradients: the number of model-parallel devices."""
     tape: Tape = attrs.field(factory=Tape)
     kept: dict[int, int] = attrs.field(factory=dict)
-    """Value -> its tensor of the forward pass."""
+    """Value of the forward pass -> its tensor in the step."""
     units: list[Unit] = attrs.field(factory=list)
     gathered: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict)
     names: set[str] = attrs.field(factory=set)
 
     def name(self, name: str) -> str:
-        """Return a unique operator name."""
+        """Return a unique operator name, with a number added to `name` if that is taken."""
         found, number = name, 1
         while found in self.names:
             number += 1
@@ -65,7 +65,7 @@ class Exchange:
         return found
 
     def add_up(self, gradient: int, name: str, module_path: str) -> None:
-        """Write the addition of a gradient to the gradient of earlier micro-batches."""
+        """Write an operator that adds a gradient to the gradients accumulated over earlier micro-batches."""
         new = self.tape.tensors[gradient]
         item_bytes = self.tape.item_bytes[gradient]
         value = Value(shape=new.shape, dtype=new.dtype, byte_count=new.byte_count, item_bytes=item_bytes, name=name)
@@ -79,7 +79,7 @@ class Exchange:
         )
 
     def share(self, byte_count: int) -> int:
-        """Return the size of a device's shard in bytes."""
+        """Return the bytes of one device's shard of `byte_count` bytes."""
         return -(-byte_count // self.recipe.devices)
 
     def _collective(
@@ -98,7 +98,7 @@ class Exchange:
         self.tape.call(operator, reads, writes)
 
     def exchange(self, unit: Unit) -> None:
-        """Write the exchange of a bucket of gradients."""
+        """Write the collective that exchanges the gradients of a bucket between devices."""
         if self.recipe.devices == 1 or (self.recipe.adds and self.recipe.zero < 2):
             return
         used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
@@ -123,7 +123,7 @@ class Exchange:
             self.add_up(made, f"exchange.{unit.index}.gradient", "exchange")
 
     def gather(self, unit: Unit, phase: str) -> dict[int, int]:
-        """Return the weights of a bucket on the tape, gathered from all devices for a phase."""
+        """Write the all-gather of a bucket's weights for a phase, unless it exists; return weight -> full tensor."""
         key = ("forward" if phase == "forward" else "backward"), unit.index
         if key in self.gathered:
             return self.gathered[key]
@@ -155,7 +155,7 @@ class Exchange:
         return unit.shard
 
     def optimize(self, unit: Unit) -> None:
-        """Write the optimizer's update of a bucket of weights, or of a device's shard of it."""
+        """Write the optimizer's update of a bucket of weights; with ZeRO, of the device's shard."""
         if not unit.gradients:
             return
         recipe, values = self.recipe, self.forward.values

@@ -15,20 +15,19 @@ from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.tape import Call, Use, Value
 
 FIXED: Final = 4
-"""Bytes per element of values always kept in single precision: statistics, losses."""
+"""Bytes per element of values that are always in single precision, such as statistics and losses."""
 
 SENT_BYTES: Final = 2
-"""Bytes per element sent between devices of a pass, at any precision."""
+"""Bytes per element sent between devices in the forward pass, at any precision."""
 
 INDEX_BYTES: Final = 8
 """Bytes per index into a pooling window, as PyTorch keeps it."""
 
 STATISTICS: Final = ("running_mean", "running_var", "num_batches_tracked")
-"""Last part of the names of module buffers that are not trained."""
+"""Suffixes of the names of module buffers that are not trained."""
 
 NOT_TRAINED: Final = frozenset({"nms", "roi_align"})
-"""Operations of models whose training uses another pass, such as a detector's, whose loss does not read its
-predictions."""
+"""Operations of models that train with another forward pass, such as detectors, whose loss reads no predictions."""
 
 LOSS: Final = "loss"
 
@@ -51,7 +50,7 @@ SAVES_OUTPUT: Final = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqr
 
 @attrs.define
 class Forward:
-    """Calls in order and the values between them."""
+    """Forward pass of a step: its calls in order, and the values that they read and write."""
 
     values: list[Value]
     calls: list[Call] = attrs.field(factory=list)
@@ -63,7 +62,7 @@ class Forward:
         return len(self.values) - 1
 
     def count(self, use: Use) -> int:
-        """Return the number of elements in a part of a value."""
+        """Return the number of elements in part of a value, given as (value, bytes)."""
         value = self.values[use[0]]
         return value.element_count * use[1] // max(value.byte_count, 1)
 
@@ -101,7 +100,7 @@ def read_forward(workload: Workload) -> Forward:
 
 
 def _read_values(workload: Workload) -> list[Value]:
-    """Return the tensors of a pass as values."""
+    """Return the tensors of a workload as values of a forward pass."""
     items = [0] * len(workload.tensors)
     for access in workload.accesses:
         items[access.tensor_index] = max(items[access.tensor_index], access.item_bytes)
@@ -124,14 +123,14 @@ def _read_values(workload: Workload) -> list[Value]:
 
 
 def _measure(made: Forward, access: Access) -> int:
-    """Return the bytes that an access reads, in the item size of its value; sent values are traced at 16 bits."""
+    """Return the bytes of an access at its value's item size; values sent to other devices are traced at 16 bits."""
     item_bytes = made.values[access.tensor_index].item_bytes
     is_sent = item_bytes and not access.item_bytes
     return access.byte_count * item_bytes // SENT_BYTES if is_sent else access.byte_count
 
 
 def _group(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
-    """Return accesses and needed tensors, by operator."""
+    """Return for each operator its accesses, and the tensors on which it depends."""
     accesses: list[list[Access]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         accesses[access.operator_index].append(access)
@@ -142,7 +141,7 @@ def _group(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
 
 
 def is_trained(value: Value) -> bool:
-    """Return True for a weight that an optimizer changes: neither a statistic nor frozen."""
+    """Return True for a weight that the optimizer updates: not frozen and not a statistic."""
     return is_weight(value) and not value.name.endswith(FROZEN)
 
 
@@ -153,7 +152,7 @@ def is_weight(value: Value) -> bool:
 
 
 def _train(made: Forward, call: Call) -> Iterator[Call]:
-    """Yield the calls of an operator in training."""
+    """Yield the calls that replace an operator of the inference pass in training."""
     operator = call.operator
     if not call.writes:
         yield call
@@ -184,7 +183,7 @@ def _hold_fixed(shape: tuple[int, ...]) -> Value:
 
 
 def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
-    """Yield the call of a batch's statistics, then that of the normalization.
+    """Yield two calls of a batch normalization: the batch statistics, then the normalization.
 
     All statistics exist before the first element is normalized. So a kernel reads the input twice, and the kernel that
     makes the input cannot normalize it in its epilogue.

@@ -29,7 +29,7 @@ from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, S
 from joulemap.wing.train.training.tape import Call, Use
 
 ADDING: Final = frozenset({"add", "sub", "rsub", "neg", "masked_fill", "copy"})
-"""Elementwise functions that pass a gradient on unchanged."""
+"""Elementwise functions whose gradient equals the incoming gradient."""
 
 MIRRORED: Final[Mapping[str, str]] = {
     "all_reduce": "all_reduce",
@@ -38,27 +38,29 @@ MIRRORED: Final[Mapping[str, str]] = {
     "all_to_all": "all_to_all",
     "send": "send",
 }
-"""Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
+"""Collective of the forward pass -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
-"""Convolution -> kind of GEMM of its weight gradient. That GEMM has few outputs, each a sum over all
-positions, which libraries split over units like any such GEMM."""
+"""Kind of a convolution -> kind of the GEMM that computes its weight gradient.
+
+That GEMM has few outputs, each a sum over all positions, which libraries split over units like any such GEMM.
+"""
 
 PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 
 
 @frozen(kw_only=True)
 class Gradient:
-    """Part of an operator's gradient."""
+    """Operator that computes part of another operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients this part computes, with the bytes of each."""
+    """Values of the forward pass whose gradients are computed, each with its bytes."""
     what: str = ""
-    """Suffix of the operator's name."""
+    """Suffix of the operator's name, after `backward`."""
     operator: Operator | None = None
-    """Operator of the part; None if dy is passed on unchanged."""
+    """Operator that computes the gradient; None if dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
-    """Stored tensors of the forward pass."""
+    """Tensors of the forward pass that the operator reads."""
     takes: int | None = None
     """Bytes of dy that the operator reads; None for all."""
     is_first: bool = False
@@ -67,7 +69,7 @@ class Gradient:
 
 @frozen
 class Backward:
-    """Operator under differentiation: its call, its index, and the values with a gradient."""
+    """Operator of the forward pass whose gradient is derived, and the values that need one."""
 
     forward: Forward
     place: int
@@ -75,7 +77,7 @@ class Backward:
 
     @property
     def call(self) -> Call:
-        """Call of the operator."""
+        """Call of the operator in the forward pass."""
         return self.forward.calls[self.place]
 
     @property
@@ -84,15 +86,18 @@ class Backward:
         return self.call.writes[0]
 
     def wanted(self) -> tuple[Use, ...]:
-        """Return the reads that have a gradient."""
+        """Return the operator's reads that need a gradient."""
         return tuple(use for use in self.call.reads if use[0] in self.needs)
 
     def count(self, use: Use) -> int:
-        """Return the number of elements in a part of a value."""
+        """Return the number of elements in part of a value, given as (value, bytes)."""
         return self.forward.count(use)
 
     def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
-        """Return a part of the gradient, computed by an operator like the call's with other counts."""
+        """Return the gradient of `results` as an operator like that of the forward pass.
+
+        Its counts are 0 except for those given in `counts`.
+        """
         operator = self.call.operator
         count = sum(map(self.count, results))
         value = self.forward.values[results[0][0]]
@@ -110,7 +115,7 @@ class Backward:
         )
 
     def sum_up(self, use: Use, what: str = "") -> Gradient:
-        """Return the sum of dy over an operand's broadcast dimensions."""
+        """Return the gradient that sums dy over the broadcast dimensions of an operand."""
         count, upstream = self.count(use), self.count(self.result)
         return self.part(
             (use,), what, kind="reduction", operation="reduce", aten="aten.sum.dim_IntList",
@@ -122,7 +127,7 @@ Rule = Callable[[Backward], Iterator[Gradient]]
 
 
 def differentiate(one: Backward) -> Iterator[Gradient]:
-    """Yield the parts of an operator's gradient."""
+    """Yield the operators that compute an operator's gradient."""
     operator = one.call.operator
     if operator.module_path == LOSS and operator.operation == "log_softmax":
         yield from _lose(one)
@@ -147,7 +152,7 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 
 
 def _multiply(one: Backward) -> Iterator[Gradient]:
-    """Yield a GEMM for each operand, of equal MACs, and the sum of a bias."""
+    """Yield the gradients of a GEMM: a GEMM for each operand, with equal MACs, and the sum for a bias."""
     operator, reads, values = one.call.operator, one.call.reads, one.forward.values
     place = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
@@ -213,7 +218,7 @@ def _normalize(one: Backward) -> Iterator[Gradient]:
 
 
 def _compute(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of each operand of an elementwise function, or of an operation without a rule."""
+    """Yield the gradient of each operand of an elementwise function; also used for operations without a rule."""
     operator = one.call.operator
     upstream = one.count(one.result)
     for use in dict.fromkeys(one.wanted()):
@@ -254,7 +259,7 @@ def _normalize_rows(one: Backward) -> Iterator[Gradient]:
 
 
 def _move(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a data movement: passed on for a join, moved back, or added at gathered rows."""
+    """Yield the gradient of a data movement: dy itself for a join, a move back, or an addition at the gathered rows."""
     operator = one.call.operator
     for use in one.wanted():
         if operator.operation in JOINING and operator.operation != "repeat":

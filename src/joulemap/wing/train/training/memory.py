@@ -16,21 +16,22 @@ class Memory:
     weights: float
     gradients: float
     states: float
-    """Optimizer state, single-precision master weights included."""
+    """Optimizer state, including single-precision master weights."""
     activations: float
-    """Everything else: values kept for the backward pass, gathered weights, inputs."""
+    """All other memory: values kept for the backward pass, gathered weights, inputs."""
 
     @property
     def total(self) -> float:
-        """Total bytes."""
+        """Total bytes on the device."""
         return self.weights + self.gradients + self.states + self.activations
 
 
 def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
-    """Return the memory of a training step; buffers alive from first to last operator are gradients and states.
+    """Return the memory of a training step.
 
-    Where only GEMMs are narrow, weights are stored at 16 bits, with a narrow copy for GEMMs. Source: Transformer
-    Engine, performance_considerations.rst at 0bd7f52c (memory usage, weights in BF16).
+    Buffers that live from the first to the last operator are gradients and states. Where only GEMMs are narrow, weights
+    are stored at 16 bits, with a narrow copy for GEMMs. Source: Transformer Engine, performance_considerations.rst at
+    0bd7f52c (memory usage, weights in BF16).
     """
     carried = carried_precision(precision)
     weights = work.weight_bytes_at(carried)

@@ -17,14 +17,14 @@ from joulemap.system.record import frozen
 
 @frozen
 class Optimizer:
-    """Optimizer's cost per weight."""
+    """Operations and state of an optimizer per weight."""
 
     states: tuple[str, ...]
-    """Names of the optimizer's states per weight, in single precision."""
+    """Names of the values that the optimizer stores per weight, in single precision."""
     elementwise_count: int
     """Elementwise operations per weight."""
     special_count: int = 0
-    """Square roots and divisions per weight."""
+    """Number of square roots and divisions per weight."""
 
 
 OPTIMIZERS: Final[Mapping[str, Optimizer]] = {
@@ -33,7 +33,7 @@ OPTIMIZERS: Final[Mapping[str, Optimizer]] = {
     "adam": Optimizer(("exp_avg", "exp_avg_sq"), 12, 2),
     "adamw": Optimizer(("exp_avg", "exp_avg_sq"), 14, 2),
 }
-"""Optimizer by name. Source: update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019) as one fused pass."""
+"""Name -> optimizer. Source: update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019) as one fused pass."""
 
 MOST_DEVICES: Final = 65_536
 
@@ -44,25 +44,30 @@ ALL_LINEAR: Final = "all"
 """Target for every linear layer except the logits."""
 
 JOINED: Final = "+"
-"""Separator of target layers in a step's name, in which a comma ends an argument."""
+"""Separator of target layers in a step's name; a comma would end the argument."""
 
 BASE_FORMATS: Final[Mapping[str, str]] = {"nf4": "nf4_double"}
-"""Name of a base's format -> weight format. Source: QLoRA (Dettmers et al. 2023), NF4 with double quantization."""
+"""Value of `quantize` -> weight format; other values name the format. Source: QLoRA (Dettmers et al. 2023), NF4 with
+double quantization.
+"""
 
 _TARGET: Final = re.compile(r"[A-Za-z0-9_.*?\[\]!-]{1,200}")
 
 
 @attrs.frozen
 class Targets(Argument):
-    """Argument of names or patterns of layers, joined by `+`; upper and lower case differ."""
+    """Argument with names or patterns of layers, joined by `+`; case matters."""
 
     def read(self, kind: str, text: str) -> Value:
-        """Return the text; UsageError for one that names no layer."""
+        """Return the text unchanged; UsageError if it is no name or pattern of a layer."""
         return check_targets(f"{kind}: {self.name}", text)
 
 
 def check_targets(asked: str, text: str) -> str:
-    """Return names or patterns of layers unchanged; UsageError, whose message begins with `asked`, for other text."""
+    """Return names or patterns of layers unchanged; UsageError for any other text.
+
+    `asked` is the beginning of the error message.
+    """
     for one in text.split(JOINED):
         if not _TARGET.fullmatch(one):
             raise UsageError(f"{asked} {one!r:.60}: expected a layer's name or pattern, such as q_proj")
@@ -82,12 +87,12 @@ ARGUMENTS: Final = (
     Targets("lora_targets", default=""),
     Argument("quantize", default=""),
 )
-"""Arguments of a training step, in the order of its name."""
+"""Arguments in a training step's name, in their order there."""
 
 
 @frozen(kw_only=True)
 class Recipe:
-    """Recipe of a training step."""
+    """Settings of a training step: optimizer, devices, sharding, recomputation and adapters."""
 
     optimizer: str = "adamw"
     devices: int = 1
@@ -103,7 +108,7 @@ class Recipe:
     overlap: bool = True
     """True to exchange a bucket while the next gradients are computed."""
     adds: bool = False
-    """True for a micro-batch before the last: gradients are accumulated, and no weight changes."""
+    """True for a micro-batch before the last, which accumulates gradients and updates no weight."""
     lora: int = 0
     """Rank of the adapters; 0 trains all weights."""
     lora_targets: str = ""
@@ -119,7 +124,7 @@ class Recipe:
         return found
 
     def check(self) -> None:
-        """Raise UsageError for an invalid combination of arguments."""
+        """Raise UsageError for arguments that exclude each other."""
         if self.zero > 3:
             raise UsageError(f"zero is {self.zero}, expected a stage from 0 to 3")
         if self.zero and self.devices == 1:
@@ -146,7 +151,7 @@ class Recipe:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Arguments that differ from their default, as a name spells them."""
+        """Arguments that differ from their defaults, as a step's name spells them."""
         values = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={str(value).lower() if isinstance(value, bool) else value}"
@@ -155,5 +160,5 @@ class Recipe:
         )
 
     def spell(self, model: str) -> str:
-        """Return the canonical name of a step for a model of this name."""
+        """Return the canonical name of a training step of `model`."""
         return f"train({','.join((model, *self.arguments))})"

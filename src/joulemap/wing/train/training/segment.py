@@ -14,7 +14,7 @@ from typing import Final
 from joulemap.wing.train.training.forward import Forward
 
 TRIED: Final = 24
-"""Number of segment sizes that are tried."""
+"""Number of segment sizes among which the cuts with the least memory are chosen."""
 
 
 def find_segments(forward: Forward) -> list[int]:
@@ -43,7 +43,7 @@ def find_segments(forward: Forward) -> list[int]:
 
 
 def _choose(made: Sequence[int], carried: Sequence[int], cuts: Sequence[int]) -> list[int]:
-    """Return the segment number of each call, for the cuts that need the least memory."""
+    """Return the segment number of each call, with the cuts that need the least memory."""
     total = [0]
     for one in made:
         total.append(total[-1] + one)

@@ -55,22 +55,22 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
 @attrs.define
 class _Step(Exchange):
     again: dict[int, int] = attrs.field(factory=dict)
-    """Value -> tensor of its recomputation."""
+    """Value of the forward pass -> its recomputed tensor."""
     gradients: dict[int, list[Use]] = attrs.field(factory=dict)
     unit_of: dict[int, Unit] = attrs.field(factory=dict)
     needs: frozenset[int] = frozenset()
     segments: list[int] = attrs.field(factory=list)
     crossing: set[int] = attrs.field(factory=set)
-    """Values that are read after the segment that makes them."""
+    """Values that are read in another segment than the one that makes them."""
     starts: list[int] = attrs.field(factory=list)
-    """Index of the first operator of the ATen call to which each recorded call belongs."""
+    """Index of the first call of each call's ATen operator, by call."""
     places: list[int] = attrs.field(factory=list)
-    """Index on the tape of each operator of the forward pass."""
+    """Index in the step of each operator of the forward pass."""
     made_at: dict[int, int] = attrs.field(factory=dict)
     memories: dict[tuple[str, int], int] = attrs.field(factory=dict)
 
     def run(self) -> None:
-        """Write the step to the tape."""
+        """Write all operators of the step."""
         calls = self.forward.calls
         self._look()
         for place in range(len(calls)):
@@ -89,7 +89,7 @@ class _Step(Exchange):
             self.optimize(unit)
 
     def _look(self) -> None:
-        """Find values with a gradient, buckets of weights and, for recomputation, segments."""
+        """Find the values that need a gradient, the buckets of weights and, for recomputation, the segments."""
         values, calls = self.forward.values, self.forward.calls
         needs, limit = set[int](), self.recipe.bucket * 1_000_000 // BUCKET_ITEM
         for place, call in enumerate(calls):
@@ -119,7 +119,9 @@ class _Step(Exchange):
         }
 
     def _read(self, value: int, phase: str) -> int:
-        """Return the tensor of a value in a phase, recomputed or gathered if it is no longer in memory."""
+        """Return the tensor to read for a value in a phase; write its recomputation or gathering if it is not in
+        memory.
+        """
         traced = self.forward.values[value]
         if traced.role == "activation":
             if phase == "forward" or self._is_kept(value):
@@ -132,7 +134,7 @@ class _Step(Exchange):
         return self._enter(value, traced)
 
     def _enter(self, value: int, traced: Value) -> int:
-        """Return the tensor of an input, weight or constant."""
+        """Return the tensor of an input, weight or constant; add it at its first use."""
         if value not in self.kept:
             memory = None
             if traced.memory is not None:
@@ -141,7 +143,7 @@ class _Step(Exchange):
         return self.kept[value]
 
     def _memory(self, scope: str, traced: Value) -> int:
-        """Return the storage of a value in a scope; values of one memory share it."""
+        """Return the storage of a value, shared by all values with the same memory in a scope."""
         assert traced.memory is not None
         key = scope, traced.memory
         if key not in self.memories:
@@ -151,7 +153,9 @@ class _Step(Exchange):
         return self.memories[key]
 
     def _is_kept(self, value: int) -> bool:
-        """Return True if the forward pass's tensor of a value remains for the backward pass; gathered values do not."""
+        """Return True if a value's tensor of the forward pass stays in memory for the backward pass; gathered ones do
+        not.
+        """
         if value in self.made_at and self.forward.calls[self.made_at[value]].operator.operation == "all_gather":
             return False
         if not self.recipe.recompute or value not in self.made_at:
@@ -160,7 +164,7 @@ class _Step(Exchange):
         return piece == self.segments[-1] or value in self.crossing
 
     def _hold_as_called(self) -> None:
-        """Keep, in a runtime that launches call by call, values of the forward pass in memory as long as in
+        """Set how long values of the forward pass stay in memory where a runtime launches call by call, as in
         inference.
         """
         ends: dict[int, int] = {}
@@ -173,7 +177,7 @@ class _Step(Exchange):
                 self.tape.memories[memory].release = ends.get(self.forward.values[value].release, last)
 
     def _copy_call(self, place: int, phase: str, made: dict[int, int], suffix: str) -> None:
-        """Write an operator of the forward pass and the rest of its ATen call, in the pass or for recomputation."""
+        """Write the operators of an ATen call of the forward pass, or recompute them in another phase."""
         calls, first = self.forward.calls, self.starts[place]
         if phase == "forward" and first != place:
             return
@@ -210,7 +214,7 @@ class _Step(Exchange):
         return self.tape.call(operator, reads, writes, waits)
 
     def _reverse(self, place: int) -> None:
-        """Write the gradient of a call."""
+        """Write the operators that compute the gradient of a call."""
         call = self.forward.calls[place]
         one = Backward(self.forward, place, self.needs)
         if not call.writes or not any(value in self.needs for value, _ in call.reads):
@@ -236,7 +240,7 @@ class _Step(Exchange):
     def _add_gradient(
         self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()
     ) -> int:
-        """Write an operator that computes gradients, and return the first of them."""
+        """Write an operator that computes the gradients of `results`; return the first of them."""
         writes = []
         for value, byte_count in results:
             traced = self.forward.values[value]
@@ -251,7 +255,10 @@ class _Step(Exchange):
         return writes[0][0]
 
     def _collect(self, value: int, of: Operator) -> Use | None:
-        """Return the gradient of a value: the sum over its readers, with slices concatenated."""
+        """Return the gradient of a value as (tensor, bytes); None if it has none.
+
+        Gradients from several readers are added, and gradients of slices concatenated.
+        """
         found = self.gradients.pop(value, [])
         if not found:
             return None
@@ -278,7 +285,8 @@ class _Step(Exchange):
         return made
 
     def _attend(self, part: Gradient, place: int, upstream: Use) -> None:
-        """Write the gradient of an attention: recomputed scores and softmax with dv; ds with dq; dk.
+        """Write the gradient of an attention in three operators: recomputed scores and softmax with dv, ds with dq, and
+        dk.
 
         Scores and their gradients never leave the chip.
         """
@@ -323,7 +331,7 @@ class _Step(Exchange):
         give(dk, "key", (query,), "k")
 
     def _finish(self, weight: int) -> None:
-        """Complete the gradient of a weight; exchange its bucket if it is the bucket's last gradient."""
+        """Complete the gradient of a weight; if it is the last one of its bucket, exchange the bucket."""
         unit = self.unit_of[weight]
         place = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
         use = self._collect(weight, place)

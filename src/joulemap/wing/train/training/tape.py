@@ -1,4 +1,4 @@
-"""Builder of a training step's workload, call by call: reads, writes and dependencies."""
+"""Builder of a training step's workload: operators in order, with reads, writes and dependencies."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, T
 from joulemap.system.record import frozen
 
 Use = tuple[int, int]
-"""(tensor, its number of bytes)."""
+"""(index of a tensor, bytes of it that are used)."""
 
 
 @frozen(kw_only=True)
 class Value:
-    """Tensor without storage yet."""
+    """Tensor that is not stored yet."""
 
     shape: tuple[int, ...]
     dtype: str
     byte_count: int
     item_bytes: int
-    """Bytes per element that scales with precision; 0 for other elements."""
+    """Bytes per element if they follow the precision of a run, else 0."""
     role: str = "activation"
     name: str = ""
     memory: int | None = None
@@ -38,13 +38,13 @@ class Value:
 
 @frozen(kw_only=True)
 class Call:
-    """Operator of the forward pass with its reads and writes; tensors are indices into its values."""
+    """Operator of the forward pass with its reads and writes, as indices of values."""
 
     operator: Operator
     reads: tuple[Use, ...]
     writes: tuple[Use, ...]
     waits: tuple[int, ...] = ()
-    """Tensors needed only through views."""
+    """Tensors on which the operator depends only through views."""
     origin: int = 0
     """Index of the call in the inference pass."""
     extras: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class Call:
 
 @attrs.define
 class Memory:
-    """Storage of the step."""
+    """Storage of tensors in a step."""
 
     byte_count: int
     item_bytes: int
@@ -64,7 +64,7 @@ class Memory:
 
 @attrs.define
 class Tape:
-    """Operators in order and the tensors between them; a tensor is identified by its index."""
+    """Workload of a step under construction; a tensor is identified by its index."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)
@@ -73,7 +73,7 @@ class Tape:
     accesses: list[Access] = attrs.field(factory=list)
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
     weights: set[int] = attrs.field(factory=set)
-    """Tensors that are read as weights."""
+    """Indices of the tensors that are read as weights."""
 
     def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
         """Add a storage and return its index."""
@@ -81,7 +81,7 @@ class Tape:
         return len(self.memories) - 1
 
     def put(self, value: Value, memory: int | None = None, *, is_kept: bool = False) -> int:
-        """Add a tensor of a value and return its index.
+        """Add a tensor for a value and return its index.
 
         A parameter or constant has no storage; any other value without `memory` gets new storage.
         """
@@ -112,9 +112,9 @@ class Tape:
         *,
         is_apart: bool = False,
     ) -> int:
-        """Add an operator and return its index; it becomes the producer of tensors that it is the first to write.
+        """Add an operator and return its index; it becomes the producer of tensors that it writes first.
 
-        An operator that is apart depends on everything before it, so that no kernel fuses it with the producers of its
+        With `is_apart` the operator depends on all earlier ones, so that no kernel fuses it with the producers of its
         inputs.
         """
         index = len(self.operators)
@@ -136,7 +136,9 @@ class Tape:
         return index
 
     def _access(self, index: int, tensor: int, role: str, byte_count: int, *, is_outside: bool) -> None:
-        """Add an access; a tensor both read and written by an operator crosses the chip's boundary."""
+        """Record a read or write of a tensor, as crossing the chip's boundary if `is_outside` or if the tensor is an
+        input.
+        """
         if byte_count:
             self.accesses.append(
                 Access(
@@ -150,13 +152,13 @@ class Tape:
             )
 
     def keep(self, tensor: int) -> None:
-        """Keep a tensor's storage until the end."""
+        """Keep a tensor's storage until the end of the step."""
         memory = self.tensors[tensor].buffer_index
         assert memory is not None
         self.memories[memory].is_kept = True
 
     def form(self, key: WorkloadKey, model: str, batch: int, parameter_count: int, notes: tuple[str, ...]) -> Workload:
-        """Return the workload, each operator in a separate subgraph."""
+        """Return the finished workload, with each operator in a separate subgraph."""
         last = len(self.operators) - 1
         births, deaths = [last] * len(self.memories), [0] * len(self.memories)
         uses = [(access.operator_index, access.tensor_index) for access in self.accesses]

@@ -34,27 +34,29 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
 
 UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
-"""Ending of a quantity's name -> its unit."""
+"""Suffix of a quantity's name -> its unit."""
 
 QUICK: Final = 12
-"""Maximum measurements of a chip that are fitted without a request, to show the effect of a calibration."""
+"""Maximum measurements of a chip that are fitted unasked, to show what a calibration would change."""
 
 PAIR: Final = 2
 
 OTHER_CHIP: Final = "--hardware "
-"""First word of the note that a file names another chip."""
+"""Beginning of the note that a file names another chip than the user."""
 
 CLOSE_DIGITS: Final = 4
-"""Significant digits of a measured value and of an interval whose end is near it."""
+"""Significant digits of a measured value that is near an end of its interval, and of the interval."""
 
 FAR: Final = 10.0
-"""Ratio, in either direction, above which no configuration can be the cause, because something else was measured.
-Source: assumed."""
+"""Ratio of measured and predicted value, in either direction, from which no cause is listed.
+
+The measurement is then of something else. Source: assumed.
+"""
 
 
 @frozen(kw_only=True)
 class VerifiedRow:
-    """Measured quantity of one configuration next to its prediction."""
+    """Measured quantity of a configuration next to its prediction."""
 
     file: str = described("file with the measurement")
     format: str = described("format of the file")
@@ -75,22 +77,24 @@ class VerifiedRow:
 
 @frozen(kw_only=True)
 class VerifyAnswer(Answer):
-    """Measurements from files next to their predictions."""
+    """Answer with measurements from files next to their predictions."""
 
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
     calibration: str
-    """Effect of a calibration, or the reason for none; empty if neither applies."""
+    """Sentence on the effect of a calibration, or on why none was fitted; empty if neither applies."""
     kept: str
-    """Sentence on the number of stored rows; empty if none were to be stored."""
+    """Sentence on the number of stored measurements; empty if `keep` was not requested."""
     left_out: tuple[str, ...]
-    """Counts and reasons of unreadable runs."""
+    """Sentences on runs that could not be read, with their number and the reason."""
     notes: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    """Facts of the files that a reader needs to judge the comparison."""
     other_chip: str = ""
-    """Note that the file names another chip than the option; empty if it does not."""
+    """Note that the file names another chip than the user; empty if it does not."""
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return the document with at most `limit` rows; the csv export has all."""
+        """Return the document with at most `limit` rows; the csv export has all rows."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
         starts = {row.case_index: row.quantity for row in reversed(self.rows.rows)}
         cells: dict[str, Any] = {
@@ -107,7 +111,9 @@ class VerifyAnswer(Answer):
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
-            insights=tuple(filter(None, (*(() if self.other_chip else map(_describe_effect, best)), self.calibration))),
+            insights=tuple(
+                filter(None, (*self.facts, *(() if self.other_chip else map(_describe_effect, best)), self.calibration))
+            ),
             details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
@@ -117,22 +123,25 @@ class VerifyAnswer(Answer):
                 "kept": self.kept,
                 "left_out": self.left_out,
                 "notes": self.notes,
+                "facts": self.facts,
             },
             table=self.rows,
         )
 
     @property
     def judged(self) -> tuple[VerifiedRow, ...]:
-        """Rows whose prediction has an interval."""
+        """Measurements whose prediction has an interval."""
         return tuple(row for row in self.rows if row.is_inside is not None)
 
     @property
     def outside(self) -> tuple[VerifiedRow, ...]:
-        """Rows measured outside the interval of their prediction."""
+        """Measurements outside the interval of their prediction."""
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return the number of measurements inside their intervals, the unscored ones, and causes of the rest."""
+        """Return the headline: measurements inside their intervals, measurements without a score, and causes of the
+        rest.
+        """
         parts = [self._count_inside()] if self.judged else []
         if unusable := [row.reason for row in self.rows if row.measured is None]:
             parts.append(text.UNSCORED(count=len(unusable), reasons="; ".join(dict.fromkeys(unusable))))
@@ -155,7 +164,7 @@ class VerifyAnswer(Answer):
         return f"{'; '.join(parts)}."
 
     def _count_inside(self) -> str:
-        """Return how many of the scored measurements are inside their intervals."""
+        """Return a sentence on how many measurements are inside their intervals."""
         judged, outside = len(self.judged), len(self.outside)
         if judged == 1:
             return text.ONE_JUDGED[not outside]
@@ -167,7 +176,7 @@ class VerifyAnswer(Answer):
 
 
 def _find_factor(row: VerifiedRow) -> float:
-    """Return the factor between measured and predicted value, at least 1."""
+    """Return the ratio of the larger to the smaller of the measured and the predicted value."""
     return math.exp(abs(math.log(row.ratio or 1.0)))
 
 
@@ -181,13 +190,13 @@ def _name_case(row: VerifiedRow) -> str:
 
 
 def _show(value: float | None, quantity: str, high: float | None = None) -> str:
-    """Return a value of a quantity, with its interval if its higher end is given."""
+    """Return a value with its unit as text, with its interval if the upper end `high` is given."""
     unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
     return show_interval(value, unit, math.log(high / value) if value and high else None)
 
 
 def _is_close(row: VerifiedRow | CauseRow) -> bool:
-    """Return whether the measured value equals an end of the interval at two digits, so that more must be shown."""
+    """Return whether a measured value and an end of its interval look equal at two digits, so that more are shown."""
     return row.measured is not None and f"{row.measured:.1e}" in {
         f"{end:.1e}" for end in (row.low, row.high) if end is not None
     }
@@ -206,7 +215,7 @@ def _show_predicted(row: VerifiedRow | CauseRow) -> str:
 
 
 def _show_close(value: float | None, quantity: str) -> str:
-    """Return a value with one more digit than usual, where a comparison depends on it."""
+    """Return a value with `CLOSE_DIGITS` digits as text, for a comparison that depends on them."""
     unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
     if value is None or not unit.isalpha():
         return _show(value, quantity)
@@ -221,7 +230,7 @@ CELLS: Final[Mapping[str, Any]] = {
     "standing": lambda row: text.STANDINGS[row.standing],
     "inside_count": text.EXPLAINED,
 }
-"""Cells of measured quantities and of causes."""
+"""Column -> function that formats its cell, in tables of measurements and of causes."""
 
 
 def _describe_effect(row: CauseRow) -> str:
@@ -259,7 +268,7 @@ def verify(
     Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
     of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
     share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
-    `calibrate` fits the hardware, or an engine's passes there, to these and all stored measurements, and writes the
+    `calibrate` fits the hardware, or a serving engine on it, to these and all stored measurements, and writes the
     result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
     for a value that is missing or unknown.
     """
@@ -309,6 +318,7 @@ def verify(
         kept=kept,
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
+        facts=tuple(dict.fromkeys(fact for one in readings for fact in one.insights)),
         other_chip=next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
     )
 
@@ -363,9 +373,9 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
 def _calibrate(
     source: Source, singles: Sequence[Measurement], count: int, *, write: bool
 ) -> tuple[list[Forecast], str]:
-    """Return predictions after a calibration to the rows, and its description; empty if none was fitted.
+    """Return predictions after a calibration to the measurements, and a sentence on it; empty if none was fitted.
 
-    All `count` rows must be single runs of one chip.
+    Without `write`, nothing is fitted unless all `count` measurements are single runs of one chip.
     """
     names = list(dict.fromkeys(HardwareRef.read(row.hardware).label for row in singles))
     if write and len(names) > 1:

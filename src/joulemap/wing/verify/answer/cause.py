@@ -1,4 +1,4 @@
-"""Causes of a difference from the prediction: each is the same prediction for another configuration.
+"""Causes of a difference from the prediction; each cause is a prediction for another configuration.
 
     misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 SHARES: Final = (0.85, 0.7, 0.5)
-"""Fractions of the highest clock and of the power limit that are tried."""
+"""Fractions of the highest clock and of the power limit that are tried as causes."""
 
 STORED: Final = ("bf16", "fp8", "int8", "awq")
-"""Weight formats that are tried."""
+"""Weight formats that are tried as causes."""
 
 ENGINES: Final = ("vllm", "sglang", "tensorrt_llm", "llamacpp", "transformers")
-"""Engines that are tried."""
+"""Inference engines that are tried as causes."""
 
 MOST: Final = 3
-"""Maximum measurements outside their intervals whose causes are evaluated, furthest off first."""
+"""Maximum measurements outside their intervals for which causes are sought; those furthest outside come first."""
 
 BETTER: Final = 0.95
-"""Relative misfit below which a cause is listed."""
+"""Ratio of the misfit with a cause to the misfit without it, below which the cause is listed."""
 
 VARIED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "weight_precision": ("precision", {"file_bytes": None}),
@@ -57,7 +57,7 @@ VARIED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "precision": ("precision", {}),
     "runtime": ("runtime", {}),
 }
-"""Varied column -> cause, and columns that no longer apply."""
+"""Column that a cause changes -> the cause, and other columns to reset because they no longer apply."""
 
 STATED: Final = {
     "precision": {"precision", "weight_precision"},
@@ -65,21 +65,21 @@ STATED: Final = {
     "engine": {"engine"},
     "devices": {"device_count"},
 }
-"""Cause -> columns that a file may state; no file states the settings of other causes."""
+"""Cause -> columns by which a file may state its setting; no file states the settings of other causes."""
 
 STANDINGS: Final = ("assumed", "open", "told")
-"""Standings of a cause, most likely first: its setting was assumed, stated in no file, or stated differently."""
+"""Standing of a cause, most likely first: its setting was assumed, no file states it, or a file states another."""
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
-"""Row outside its interval, its prediction, and its assumed columns."""
+"""Measurement outside its interval, its prediction, and the columns that were assumed."""
 
 Supposed = tuple[str, str, Case]
-"""Cause, its description, and the configuration that it supposes."""
+"""Name of a cause, description of the change, and the changed configuration."""
 
 
 @frozen(kw_only=True)
 class CauseRow:
-    """Cause that improves the fit of outside measurements, with its prediction for the one furthest off."""
+    """Cause that brings measurements closer to their predictions, with details for the measurement furthest off."""
 
     rank: int = described("rank; 1 explains best")
     standing: str = described("standing of the setting: assumed, open (in no file) or told (the file states another)")
@@ -98,7 +98,7 @@ class CauseRow:
 
 
 def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:
-    """Return causes that bring outside rows closer to their intervals, best first."""
+    """Return causes that bring measurements closer to their intervals, best first."""
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
     tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
@@ -119,7 +119,10 @@ def find_causes(source: Source, outside: Sequence[Outside], calibration: str | C
 
 
 def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
-    """Return a cause with its fit over the rows that it was evaluated for."""
+    """Return a cause with its misfit over all measurements for which it was predicted.
+
+    `group` has the index of each measurement in `chosen`, and its prediction with the cause.
+    """
     fits = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = fits[0]
     columns, assumed = STATED.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
@@ -169,7 +172,7 @@ def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> 
 
 
 def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping[str, Iterable[Any]]:
-    """Return the values to try for each column; empty for a column that is known."""
+    """Return column -> values to try; no values for a column that is certain."""
     if not isinstance(row, ServingRow):  # an engine's own log proves that the engine ran
         return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
     return {
@@ -181,7 +184,7 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 
 
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
-    """Yield (cause, change, hardware) for other clocks, power caps and named modes."""
+    """Yield (cause, description, hardware) for other clocks, power caps and power modes of the chip."""
     if mode := HardwareRef.read(row.hardware).mode:
         yield "power mode", text.DEFAULT_MODE(mode=mode), entry.id
         return
@@ -198,7 +201,7 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
-    """Yield other numbers of devices, and a half-cached prompt."""
+    """Yield configurations with other numbers of devices, and one in which half of the prompt was cached."""
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
@@ -210,7 +213,7 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield a copy of the inputs from the host before each run, if a link to the host exists."""
+    """Yield a configuration that copies the inputs from the host before each run, if the chip has a link to a host."""
     links = [one for one in read_known([entry.digest])[entry.digest].links if one.connects == "host"]
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if links and not isinstance(work, str):
@@ -221,7 +224,10 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield the supposition that weights and inputs stay in the last on-chip memory between calls, if it is faster."""
+    """Yield a configuration whose weights and inputs stay in the last-level on-chip memory between calls.
+
+    Yield nothing if that memory is no faster than the main memory.
+    """
     hardware = read_known([entry.digest])[entry.digest]
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:

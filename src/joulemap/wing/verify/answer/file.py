@@ -1,4 +1,4 @@
-"""Read files and options into records of measurements; errors name a missing value and its option."""
+"""Reading of measurement files and options into records; errors name a missing value and its option."""
 
 from __future__ import annotations
 
@@ -49,40 +49,42 @@ TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     "runtime": ("single runs", {"single", "window"}),
     "passes": ("windows and traces", {"window"}),
 }
-"""Option -> plural noun of its runs, and the kinds of formats that accept it."""
+"""Option -> noun for the runs that accept it, and the kinds of file formats that contain such runs."""
 
 LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
-"""Exceptions of a run that does not match its format."""
+"""Exceptions that show that a run does not match its file format."""
 
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
 )
-"""Pattern of the weight format in the name of a checkpoint."""
+"""Pattern of the weight format at the end of a checkpoint's name or between its parts."""
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
-"""Other tools' names of weight precisions -> name here; empty for the checkpoint's."""
+"""Weight precision as other tools name it -> name here; empty for the precision of the checkpoint."""
 
 PARAMETER_STEP: Final = 1e-4
-"""Relative tolerance of a count of parameters that a file states exactly; a GGUF file adds tables of angles."""
+"""Relative tolerance of a parameter count in a file, because GGUF files count tables of angles too."""
 
 SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
-"""Columns of a served row that cover all replicas together."""
+"""Columns of a served model that sum over all replicas."""
 
 
 @frozen(kw_only=True)
 class Reading:
-    """Configuration in a file, as a record of a measurement."""
+    """Measured configuration in a file, with the values that were assumed or could not be used."""
 
     file: Path
     form: Format
     row: Measurement | ServingRow
     notes: tuple[str, ...]
+    insights: tuple[str, ...]
+    """Facts of the file that a reader needs to judge the comparison."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
     unscored: Mapping[str, str] = attrs.field(factory=dict)
-    """Quantity that the file names without a usable number -> reason."""
+    """Quantity without a usable number in the file -> reason."""
     left_out: tuple[str, ...] = ()
-    """Counts and reasons of other runs of the file that could not be read; only on the first reading."""
+    """Sentences on other runs of the file that could not be read, with number and reason; only in the first reading."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
@@ -116,9 +118,19 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
+            insights = tuple(cells.pop("insights", ()))
             row = make(cells, notes, assumed, path, stated)
-            reading = Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
-            found.append(attrs.evolve(reading, unscored=_name_unscored(row, faults, form.kind)))
+            found.append(
+                Reading(
+                    file=path,
+                    form=form,
+                    row=row,
+                    notes=tuple(notes),
+                    insights=insights,
+                    assumed=frozenset(assumed),
+                    unscored=_name_unscored(row, faults, form.kind),
+                )
+            )
         except LACKING as error:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
@@ -132,7 +144,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
 
 
 def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kind: str) -> dict[str, str]:
-    """Return the faults by the quantity that the row would have had."""
+    """Return quantity -> fault, for quantities that a row lacks because of a fault in the file."""
     is_served = kind == "served"
     is_prompt_alone = is_served and getattr(row, "output_tokens", None) == 1.0
     unscored: dict[str, str] = {}
@@ -145,7 +157,7 @@ def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kin
 
 
 def _explain(error: Exception, form: Format) -> str:
-    """Return the fault of a run as text."""
+    """Return the error of a run as text, in terms of its file format."""
     if isinstance(error, KeyError):
         paths = " or ".join(form.columns.get(str(error.args[0]), ()))
         return f"no number for {error.args[0]!r}" + (f" ({paths})" if paths else "")
@@ -153,7 +165,7 @@ def _explain(error: Exception, form: Format) -> str:
 
 
 def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
-    """Override values of a file with the user's, and yield a note for each difference."""
+    """Replace values of a file by those of the user, and yield a note for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         own, found = stated[key], cells.get(column)
@@ -169,7 +181,7 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
 
 
 def _is_same_chip(own: str, found: str) -> bool:
-    """Return whether two names are of one chip; False if the file's name is unknown."""
+    """Return whether two names mean the same chip; False if the file's name is unknown."""
     try:
         return _name_hardware(own, Path()) == _name_hardware(found, Path())
     except JoulemapError:
@@ -210,7 +222,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
-    """Name a model by its number of parameters if its file name is unknown.
+    """Name a model after a built-in one with as many parameters, if the name in the file is unknown.
 
     llama-bench derives names such as `llama 13B` from the number of layers.
     """
@@ -224,7 +236,7 @@ def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
 
 
 def _check_layers(cells: Cells) -> None:
-    """Raise ValueError for a model that is divided between a GPU and the processor."""
+    """Raise ValueError for a model of which only some layers run on the GPU."""
     layers = cells.pop("gpu_layers", 0.0)
     found = find_decoder(cells["model"]) if layers > 0.0 else None
     if found is not None and layers < found.layer_count:
@@ -255,7 +267,10 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _name_hardware(given: str, path: Path) -> str:
-    """Return the id of a chip with its power mode; UsageError or UnknownNameError if it is unclear."""
+    """Return the id of the chip that a file names, with its power mode.
+
+    Raise UsageError or UnknownNameError if the name is missing, ambiguous or unknown.
+    """
     if not given:
         raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
     ref = HardwareRef.read(given)
@@ -314,7 +329,7 @@ def _name_weights(given: str, path: Path) -> str:
 
 
 def _name_engine(given: str, date: str) -> dict[str, str]:
-    """Return the engine and the date of its release; a name such as `vllm@2024` states the date."""
+    """Return the columns of an engine and its release date; a name such as `vllm@2024` states the date."""
     if "@" in given:
         found = find_engine(given)
         return {"engine": found.name, "date": found.date}
@@ -326,7 +341,7 @@ def _name_engine(given: str, date: str) -> dict[str, str]:
 
 
 def _find_model(given: str, path: Path) -> str:
-    """Return the longest model name of the catalogue in a text, or else in the file's path."""
+    """Return the longest name of a catalogue model in a text, or else in the path of the file."""
     found = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
     if not found:
         fault = f"states {given[:60]!r}, which names no model" if given else "does not state the model"

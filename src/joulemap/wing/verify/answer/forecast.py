@@ -1,4 +1,4 @@
-"""Predictions for measured configurations with their intervals, as in `compare` and for served models."""
+"""Predictions with intervals for measured configurations, as `compare` and `llm` make them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ FIGURES: Final = {
     "power_w": ("average_power_w", ""),
     "peak_memory_bytes": ("peak_memory_bytes", ""),
 }
-"""Quantity of a single run -> columns of a comparison: the value and its half-width."""
+"""Quantity of a single run -> columns of a comparison with the value and its half-width."""
 
 WIDTH: Final = 0.3
-"""Half-width of a quantity without an interval, on the logarithm; it weighs misfits and gives no verdict.
+"""Half-width of the logarithm for a quantity without an interval; it only weighs the misfits of causes.
 
 Source: assumed; latency of unscored boards (docs/accuracy.md), rounded.
 """
@@ -46,69 +46,69 @@ Source: assumed; latency of unscored boards (docs/accuracy.md), rounded.
 
 @frozen(kw_only=True)
 class Case:
-    """Configuration to predict."""
+    """Configuration to predict, with changes to the measured one."""
 
     row: Measurement | ServingRow
     changes: tuple[tuple[str, float], ...] = ()
-    """Constants set on the hardware of the case."""
+    """(name, value) of constants of the hardware that are changed."""
     added_s: float = 0.0
-    """Extra time per batch."""
+    """Seconds added to the time of each batch."""
 
 
 @frozen(kw_only=True)
 class Figure:
-    """Predicted number with the half-width of its logarithm's 80 % interval; None for no interval."""
+    """Predicted number, and the half-width of the 80 % interval of its logarithm; None without an interval."""
 
     value: float
     half_width: float | None
 
     @property
     def low(self) -> float | None:
-        """Lower end of the interval."""
+        """Lower end of the interval; None without an interval."""
         return None if self.half_width is None else self.value * math.exp(-self.half_width)
 
     @property
     def high(self) -> float | None:
-        """Upper end of the interval."""
+        """Upper end of the interval; None without an interval."""
         return None if self.half_width is None else self.value * math.exp(self.half_width)
 
     def miss(self, measured: float) -> float:
-        """Return the distance of a measured number in half-widths."""
+        """Return the distance between a measured number and the prediction, in half-widths of the interval."""
         return abs(math.log(measured / self.value)) / (self.half_width or WIDTH)
 
     def holds(self, measured: float) -> bool | None:
-        """Return True if a measured number is inside; None without an interval."""
+        """Return True if a measured number is inside the interval; None without an interval."""
         return None if self.half_width is None else self.miss(measured) <= 1.0
 
 
 @frozen(kw_only=True)
 class Forecast:
-    """Prediction of a case: quantity -> number, or a refusal."""
+    """Predictions of a case by quantity, or the reason why it cannot run."""
 
     figures: Mapping[str, Figure] = attrs.field(factory=dict)
     refusal: str = ""
 
     def miss(self, measured: Mapping[str, float]) -> float:
-        """Return the mean distance of measured numbers in half-widths; 0 if none is predicted."""
+        """Return the mean distance between measured and predicted numbers in half-widths; 0 if none is predicted."""
         missed = [self.figures[name].miss(value) for name, value in measured.items() if name in self.figures]
         return sum(missed) / max(1, len(missed))
 
     def holds(self, measured: Mapping[str, float]) -> bool | None:
-        """Return True if all measured numbers with an interval are inside; None if none has one."""
+        """Return True if all measured numbers are inside their intervals; None if none has an interval."""
         inside = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
         judged = [one for one in inside if one is not None]
         return all(judged) if judged else None
 
 
 def measured_of(row: Measurement | ServingRow) -> dict[str, float]:
-    """Return quantity -> measured number."""
+    """Return quantity -> measured number of a row."""
     if isinstance(row, ServingRow):
         return row.measured()
     return {name: value for name in FIGURES if (value := getattr(row, name)) is not None}
 
 
 def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibration = "auto") -> list[Forecast]:
-    """Return the prediction of each case, in order; runs of single models are stored as by `compare`."""
+    """Return the prediction of each case, in order; runs of single models are stored, as `compare` does."""
     found: dict[int, Forecast] = {}
     served = {place: case.row for place, case in enumerate(cases) if isinstance(case.row, ServingRow)}
     predictions = predict_served(list(served.values()), use_calibration(calibration)) if served else []
@@ -119,7 +119,7 @@ def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibrati
 
 
 def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Calibration) -> dict[int, Forecast]:
-    """Return the predictions of single runs, all evaluated and written together."""
+    """Return index -> prediction of single runs, all evaluated and stored together."""
     groups: dict[tuple[Any, ...], dict[int, Case]] = {}
     for place, case in cases.items():
         row = case.row
@@ -155,7 +155,6 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
     like = {
         "vendor": one.vendor,
         "engine": one.engine,
-        "work": one.work,
         "hardware": HardwareRef.read(row.hardware).label,
     }
     figures = {

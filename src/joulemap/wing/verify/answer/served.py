@@ -1,4 +1,4 @@
-"""Calibration of an engine's passes on one chip, from measured requests of language models.
+"""Calibration of a serving engine on one chip, from measured requests of language models.
 
     factor = exp(sum over models of mean ln(measured time / predicted time) / (models + 1))
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 PRIOR_MODELS: Final = 1.0
-"""Models whose measurements weigh as much as the prediction."""
+"""Number of measured models that weigh as much as the prediction."""
 
 FEWEST: Final[Mapping[bool, int]] = {True: 2, False: 1}
-"""True for prompts, False for decoding -> fewest models for a factor."""
+"""True for prompts, False for decoding -> minimum number of models for a factor."""
 
 PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
 
@@ -49,10 +49,11 @@ PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
 def calibrate_served(
     source: Source, rows: Sequence[ServingRow], calibration: str | Calibration
 ) -> tuple[list[Forecast], str]:
-    """Fit one engine's passes on one chip to rows and stored ones; return new predictions and a sentence on the fit.
+    """Fit a serving engine on one chip to `rows` and to the stored measurements.
 
-    The factors join the chip's own calibration. Raises UsageError for rows of several chips or engines, or for a chip
-    that inherits a calibration, and NoMeasurementError if no row can be fitted.
+    Return new predictions and a sentence on the fit. The factors join the chip's calibration. Raises UsageError for
+    rows of several chips or engines, or for a chip that inherits a calibration, and NoMeasurementError if no row can be
+    fitted.
     """
     places = {(HardwareRef.read(row.hardware).label, row.engine) for row in rows}
     if len(places) > 1:
@@ -86,14 +87,14 @@ def calibrate_served(
 
 
 def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
-    """Return the stored rows of an engine on a chip."""
+    """Return the stored measurements of an engine on a chip."""
     with reading_if_there(source) as connection:
         rows = read_serving_rows(connection).values() if connection is not None else ()
         return [row for row in rows if HardwareRef.read(row.hardware).label == name and row.engine == engine]
 
 
 def _without(base: Calibration | None, engine: str) -> Calibration | None:
-    """Return a calibration without the factors of an engine, which are fitted again."""
+    """Return a calibration without the factors of an engine, which will be fitted anew."""
     if base is None:
         return None
     names = {name_pace(engine, is_prompt=one) for one in PHASES}
@@ -102,7 +103,10 @@ def _without(base: Calibration | None, engine: str) -> Calibration | None:
 
 
 def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int]]:
-    """Return model -> indices of its rows that give the time of a phase, with one request at a time on one device."""
+    """Return model -> indices of rows that measure a phase alone: one request at a time on one device.
+
+    The phase is reading prompts if `is_prompt`, else decoding.
+    """
     found: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         if row.batch == 1.0 and (row.device_count or 1) == 1 and _find_quantity(row, is_prompt):
@@ -111,7 +115,7 @@ def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int
 
 
 def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
-    """Return the column of a row that tells the time of a phase; empty if there is none."""
+    """Return the column of a row that measures the time of a phase; empty if there is none."""
     if is_prompt:
         names = ["time_to_first_token_s", *(["total_tokens_per_s"] if row.scope == "prefill_step" else [])]
     else:
@@ -120,7 +124,7 @@ def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
 
 
 def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast]) -> Iterator[tuple[str, FittedValue]]:
-    """Yield (name, factor) of each phase in which enough models were measured."""
+    """Yield (coefficient, factor) of each phase that was measured with enough models."""
     for is_prompt in PHASES:
         means: list[float] = []
         for places in _by_model(rows, is_prompt).values():
@@ -143,7 +147,7 @@ def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast])
 def _write(
     base: Calibration | None, target: Hardware, rows: Sequence[ServingRow], factors: Mapping[str, FittedValue]
 ) -> Calibration:
-    """Return the base calibration with these factors, or a new one based on these rows if it has nothing else."""
+    """Return the base calibration with these factors, or a new one if the base contains nothing else."""
     kept = dict(base.coefficients) if base is not None else {}
     if base is not None and (base.energy_scales or base.static_power or not all(map(is_pace, kept))):
         return attrs.evolve(base, coefficients={**kept, **factors})

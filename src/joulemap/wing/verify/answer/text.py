@@ -58,7 +58,7 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "output_tokens_per_s": "output token throughput",
     "throughput_per_s": "throughput",
 }
-"""Quantity -> displayed name, if it differs from the name without the unit."""
+"""Quantity -> displayed name, where it differs from the column's name without its unit."""
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 EFFECT: Final = Template(
@@ -96,7 +96,7 @@ CAUSE_COLUMNS: Final = (
 )
 EXPLAINED: Final = Template("{inside_count} of {judged_count}")
 STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
-"""Rank of a cause -> its displayed name."""
+"""Standing of a cause -> displayed name."""
 
 VARIED: Final[Mapping[str, Template]] = {
     "weight_precision": Template("weights in {new} instead of {old}"),
@@ -106,7 +106,7 @@ VARIED: Final[Mapping[str, Template]] = {
     "precision": Template("{new} instead of {old}"),
     "runtime": Template("runtime {new} instead of {old}"),
 }
-"""Varied column -> supposed change."""
+"""Column that a cause changes -> description of the change."""
 DEFAULT_MODE: Final = Template("the default power mode instead of {mode}")
 OTHER_MODE: Final = Template("power mode {mode}")
 CLOCK: Final = Template("{share:set %} of the clock")
@@ -145,6 +145,17 @@ WITH_COPIES: Final = Template("{whole} with copies to and from the host")
 STREAMS: Final = Template("{streams} streams share the device: each takes longer than alone")
 SPREAD: Final = Template("trtexec warns of a spread of {percent:plain} %: clocks were not locked")
 PROFILED: Final = Template("{basis} under torch.profiler, including its overhead")
+HOST_BOUND: Final = Template(
+    "the GPU was busy for {busy_s:s} of {elapsed_s:s} per pass, because the profiler slows the host: the busy time is "
+    "compared with the runtime graph; --runtime eager compares the elapsed time"
+)
+KERNEL_TIME: Final = (
+    "Self CUDA time is the sum of kernel times without the gaps between them, so it is compared with the runtime graph"
+)
+TRANSPOSED: Final = Template(
+    "copies between layouts take {seconds:s} per pass, {share:%} of the GPU's busy time: "
+    "model.to(memory_format=torch.channels_last) avoids them, and predictions assume that layout"
+)
 PROFILER_STEPS: Final = Template("mean of {count} profiler steps")
 PASSES: Final = Template("{count} passes")
 TIMER: Final = Template("{title}[; {threads}]")
