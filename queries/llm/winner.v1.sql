@@ -4,6 +4,7 @@ summary = "Best hardware for a served language model: first token, time between 
 grain = "one row per goal; none for a goal without values"
 order = ["goal, in the order first_token, between_tokens, energy, cost"]
 [parameters]
+slow_half_widths = { type = "DOUBLE[]", default = [], meaning = "half-width of the 80 % interval that slow hosts add to the logarithm of the time between tokens, one per configuration; empty for none" }
 takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
 goal = { type = "VARCHAR", meaning = "goal: first_token (least time to first token), between_tokens (least time between tokens), energy (least joules per output token, of all devices) or cost (least USD per million output tokens, in the requested way of paying)" }
@@ -31,6 +32,7 @@ WITH valued AS (
         p.run_id,
         p.seller,
         p.price_half_width,
+        coalesce(CAST($slow_half_widths AS DOUBLE[])[p.place], 0e0) AS slow_half_width,
         p.latency_half_width,
         p.energy_half_width,
         p.hardware_id || ':' || p.way AS price_key,
@@ -41,7 +43,7 @@ WITH valued AS (
             },
             {
                 'position': 2, 'goal': 'between_tokens', 'metric': 'latency', 'unit': 's', 'of_phase': 'decode',
-                'value': p.phase_s * p.batch / p.token_count, 'half_width': p.latency_half_width
+                'value': p.phase_s * p.batch / p.token_count, 'half_width': sqrt(pow(p.latency_half_width, 2) + pow(slow_half_width, 2))
             },
             {
                 'position': 3, 'goal': 'energy', 'metric': 'energy', 'unit': 'J', 'of_phase': 'decode',
@@ -89,9 +91,10 @@ contender AS (
         rank AS place,
         run_id,
         ln(value) AS cost,
-        CASE WHEN goal = 'cost' THEN price_half_width ELSE 0e0 END AS price_half_width,
-        CASE WHEN goal = 'cost' THEN price_key ELSE '' END AS price_key,
-        CASE WHEN goal = 'cost' THEN seller ELSE '' END AS seller,
+        -- slow hosts of different hardware are as independent as prices of different sellers
+        CASE goal WHEN 'cost' THEN price_half_width WHEN 'between_tokens' THEN slow_half_width ELSE 0e0 END AS price_half_width,
+        CASE goal WHEN 'cost' THEN price_key WHEN 'between_tokens' THEN label ELSE '' END AS price_key,
+        CASE goal WHEN 'cost' THEN seller WHEN 'between_tokens' THEN label ELSE '' END AS seller,
         latency_half_width,
         energy_half_width
     FROM ranked

@@ -132,6 +132,21 @@ def test_a_file_runs_at_its_stored_precision_unless_one_is_stated(
     assert [*dict.fromkeys(rows)] == [*dict.fromkeys([(usual, stored[1] or usual), ("fp32", "fp32")])]
 
 
+def test_a_pipeline_runs_at_the_precision_of_its_file(tmp_path: Path) -> None:
+    coded, half = (_write_stored(tmp_path, kind) for kind in ("coded", "half"))
+
+    def plan(model: str) -> object:
+        return plan_runs([model], Settings(hardware=("l4",))).settings.precisions
+
+    for model in (f"prepare(size=64) + {coded}", f"{coded}:30fps + boxes(count=10,classes=3):1/frame"):
+        assert plan(model) == (("int8", "int8"),)
+        assert NAMES.list_precisions(model) == (("int8",), ())
+    for other in (half, "mobilenet_v2"):
+        assert NAMES.list_precisions(f"{coded} + {other}") is None
+        with pytest.raises(UsageError):
+            plan(f"{coded} + {other}")
+
+
 def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:
     """Scores of 2 x 3 heads, 5 queries, 7 keys of 11 elements: 2 x 3 x 5 x 7 x 11 MACs."""
     node = helper.make_node("Einsum", ["x", "w"], ["y"], equation="bhid, bhjd -> bhij")

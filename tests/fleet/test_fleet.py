@@ -433,6 +433,12 @@ def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, tol
         read_levels(Demand(rates=str(path), p99_s=1.0))
 
 
+def test_options_of_a_served_model_need_its_targets(tmp_path: Path) -> None:
+    demand = Demand(rate_per_s=1.0, p99_s=1.0)
+    with pytest.raises(UsageError, match="--prompt"):
+        Workspace(tmp_path / "a.duckdb").fleet("resnet18", demand=demand, serving=Serving(prompt=77))
+
+
 @pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("options", "code", "told"),

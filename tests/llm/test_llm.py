@@ -120,6 +120,12 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
     rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
     # twice as quick to the first token, with an error of a factor of 1.4 each: less sure than runs alone would have it
     assert 0.5 < rows["first_token"]["probability_best"] < 0.98
+    # slow hosts of the winner widen its time between tokens alone, and make it less sure
+    slow = {row["goal"]: row for row in ask(served, "llm.winner", engine="none", slow_half_widths=[0.5, 0.0])}
+    before, after = rows.pop("between_tokens"), slow.pop("between_tokens")
+    assert slow == rows
+    assert_close(after["half_width"], math.hypot(before["half_width"], 0.5), rel=1e-12)
+    assert 0.5 < after["probability_best"] < before["probability_best"]
 
 
 @contextlib.contextmanager

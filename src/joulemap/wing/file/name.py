@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.name import ModelNames
+from joulemap.plan.name import ModelNames, list_stages
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
+from joulemap.wing.pipeline import AROUND, JOIN
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -114,8 +115,9 @@ class FileNames(ModelNames):
         ]
 
     def is_name(self, word: str) -> bool:
-        """Return True for a path with the suffix of a model file."""
-        return word.lower().endswith((ONNX, TFLITE)) and "\0" not in word
+        """Return True for a path with the suffix of a model file, but not for a pipeline whose last stage is one."""
+        is_path = word.lower().endswith((ONNX, TFLITE)) and "\0" not in word
+        return is_path and (JOIN not in word or Path(word).is_file())
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return a file's workload; ModelError for an operator without a formula, UsageError for a dynamic size."""
@@ -132,23 +134,26 @@ class FileNames(ModelNames):
         return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precisions of a file's activations and weights; None if the file has no precision below fp32."""
-        found = find_precision(model)
-        if not any(found):
+        """Return the precisions of a file's activations and weights; None if the file has no precision below fp32, or
+        if stages of a pipeline differ.
+        """
+        found, *others = dict.fromkeys(find_precision(stage) for stage in _list_stages(model))
+        if others or not any(found):
             return None
         return (cast("Precision", found[0] or SETTINGS.precision[0]),), (found[1],) if found[1] else ()
 
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return the models, and the settings with the precision that quantized and fp16 files have.
+        """Return the models, and the settings with the precision that quantized and fp16 files have, also as stages of
+        a pipeline.
 
         Settings with a stated precision are unchanged. If a chip does not support the precision, it applies to weights
         alone.
 
         Raise UsageError for models of different precisions in one question.
         """
-        found = {one: find_precision(one) for one in models}
+        found = {stage: find_precision(stage) for one in models for stage in _list_stages(one)}
         if (
             settings.states_precision
             or settings.precision != SETTINGS.precision
@@ -172,15 +177,20 @@ def find_precision(name: str) -> tuple[str, str]:
 
     A text is empty if the file has no precision below fp32, and for names of other models.
     """
+    if not NAMES.is_name(name):
+        return "", ""
     if name.lower().endswith(ONNX):
         from joulemap.wing.file.graph import measure_onnx_precision
 
         return measure_onnx_precision(_read_onnx(Path(name))[0])
-    if not name.lower().endswith(TFLITE):
-        return "", ""
     from joulemap.wing.file.lite_graph import measure_precision
 
     return measure_precision(_read_lite(Path(name))[0])
+
+
+def _list_stages(model: str) -> list[str]:
+    """Return the models of a pipeline, without work around them, or the model itself."""
+    return [stage for stage, _ in list_stages(model) if not stage.lower().startswith(AROUND)] or [model]
 
 
 def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:

@@ -68,6 +68,11 @@ def fleet(
         return _serve(source, model, settings, demand, levels, serving, usage, prices)
     if demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
+    if serving != SERVING:
+        raise UsageError(
+            "--prompt, --engine and other options of a server apply to a language model with --first-token or "
+            "--between-tokens, not to --p99: leave them out"
+        )
     from joulemap.wing.fleet.capacity.station import size_stations
 
     known = load_models()

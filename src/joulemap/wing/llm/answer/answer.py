@@ -24,7 +24,7 @@ from joulemap.wing.llm.capacity.load import LoadRow, serve_load
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
-from joulemap.wing.llm.capacity.slow import describe_slow
+from joulemap.wing.llm.capacity.slow import SlowHost, describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
 from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.decoder.name import find_alias
@@ -156,6 +156,7 @@ def read_tables(
         "decode_s": [costs[case].between_s * question.steps for case in served],
         "prefill_j": [costs[case].prompt_j for case in served],
         "decode_j": [costs[case].between_j * question.steps for case in served],
+        "slow_half_widths": [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served],
     }
     given: dict[str, Any] = {**asked, **used, **paid, **pay}
     but = ("rows", "loads", "pools") if takes_all is not None else ("rows", "loads", "pools", "winners")

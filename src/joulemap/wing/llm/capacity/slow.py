@@ -43,12 +43,13 @@ class SlowHost:
         stack, kinds = deployment.stack, deployment.kinds
         return cls(stack.value("slow_host", *kinds), stack.value("slow_share", *kinds))
 
+    def find_half_width(self, step_s: float) -> float:
+        """Return the half-width that slow hosts add to a step's time; 0 if no host was slow."""
+        return WIDTH * math.sqrt(self.share * (1.0 - self.share)) * math.log1p(self.added_s / step_s)
+
     def widen(self, half_width: float | None, step_s: float) -> float | None:
         """Return the half-width of a step's time, slow hosts included; None if it is unknown."""
-        if half_width is None or not self.added_s:
-            return half_width
-        spread = math.sqrt(self.share * (1.0 - self.share)) * math.log1p(self.added_s / step_s)
-        return math.hypot(half_width, WIDTH * spread)
+        return None if half_width is None else math.hypot(half_width, self.find_half_width(step_s))
 
     def find_chance(self, most_s: float, step_s: float, half_width: float) -> float:
         """Return the probability that a step takes at most `most_s`; `half_width` excludes slow hosts."""
