@@ -71,15 +71,15 @@ error, in per cent. The bias is the mean signed error, positive if predictions a
 A rate is inferences per second of one device in steady state. Power is energy divided by the interval between batches.
 Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
 
-Results under other conditions than those of a prediction are excluded:
+Results measured under conditions that no prediction covers are excluded:
 
 - other image sizes, and multi-stream results that divide the samples over several cards;
 - MLPerf server results, and results of an Orin that also uses its accelerators;
 - engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
 - results at an unstated reduced power limit (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 
-MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. Of several results
-for one configuration, the median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to batch 1.
+MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. If a configuration
+has several results, their median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to batch 1.
 `fp16` in published rows is mixed precision.
 """
 
@@ -94,8 +94,8 @@ Rows are split by their use in fitting:
 | unseen family | rows of its chip, but none of its family |
 | unseen hardware | no row of its chip |
 
-`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
-rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
+`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this use. The table omits
+fitted rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
 looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow.tensor` and
 `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
@@ -103,13 +103,13 @@ looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
 `joulemap measurements tables` lists published tables, and `joulemap measurements import public:NAME` adds one to a
-database. `joulemap validate --by kind` then scores it, unless the list calls it doubtful.
+database. `joulemap validate --by kind` then scores the table, unless the list calls it doubtful.
 """
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two fits. One roofline uses 72 % of
+of the shapes, and to all but one board. The last two fits are scored on the held-out rows. One roofline uses 72 % of
 the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator. The
 table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect.
 
@@ -120,26 +120,27 @@ models.
 
 LEFT_TEXT: Final = """\
 ### Known errors that remain
-For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
+These errors remain, because a correction did not lower held-out errors or a single board would have determined its
+coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
   so neither clock nor memory is the cause. GEMMs on H200 show no such bias.
-- **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight
-  boards takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
-  this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
+- **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
+  takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows reach 2.5 to 2.9 TB/s on this board
+  (peak 4.0 TB/s); 3.0 to 3.2 TB/s are predicted. This lower bandwidth explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
-  same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a long GEMM (0.46 s)
-  runs slower, at 54 TFLOP/s, although the power cap allows 135.
+  same die with 92 of 142 units reaches 103 to 109 TFLOP/s. Decode is predicted correctly. On the L40, a long GEMM (0.46
+  s) runs slower, at 54 TFLOP/s, although the power cap allows 135.
 - **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
   prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 - **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;
   the predicted times are 45 and 12 % too short. Up to batch 16, PyTorch waits 7 ms for its host.
-- **An A40 limited to 100 W** draws 101 to 121 W. The prediction keeps the limit and takes 1.9x as long as measured.
+- **An A40 limited to 100 W** draws 101 to 121 W. The predicted run keeps the limit and takes 1.9x the measured time.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it
-ranks the chips as the measurements do. The two rates of a pair may be at different batch sizes.
+Both chips of a pair were measured with the same model, precision and runtime, and at the same batch except in rows of
+rates. A prediction is correct if it ranks the chips as the measurements do.
 """
 
 EFFICIENCY_TEXT: Final = """\
@@ -321,7 +322,7 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
         f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
         f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "
-        "`joulemap validate --by scope` prints each chip.",
+        "`joulemap validate --by scope` prints the errors of each chip.",
         WIDTH,
     )
     yield ""

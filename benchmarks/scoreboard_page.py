@@ -87,8 +87,8 @@ The 80 % intervals are scored with groups held out: the board for whole models, 
 """
 
 BESIDE: Final = """\
-Here the mean or the median error of the other predictor is lower on the rows that both predict. `closer` is the share
-of these rows on which joulemap is closer. Predictions of others are as published.
+In these rows, the other predictor has the lower mean or median error on the measurements that both predict. `closer` is
+the share of these measurements on which joulemap is closer. Predictions of others are as published.
 """
 
 BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
@@ -96,9 +96,8 @@ BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both 
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. One roofline uses 72 % of
-the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator.
-Errors are mean / median.
+drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. [Accuracy](accuracy.md)
+describes the two rooflines. Errors are mean / median.
 """
 
 
@@ -211,9 +210,9 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     yield textwrap.fill(
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
         f"**No measured energies of {', '.join(none)} are known**: predictions for these classes are untested. "
-        "Power is scored where no time was measured. Intervals are made without the board, or the source of "
-        "served rows. `joulemap validate --evidence` lists all measured energies. [Other "
-        "tools](#errors-that-other-tools-report) report theirs on other rows.",
+        "Power is scored where no time was measured. Intervals are computed without the board, or without the source "
+        "for served rows. `joulemap validate --evidence` lists all measured energies. [Other "
+        "tools](#errors-that-other-tools-report) report their errors on other rows.",
         WIDTH,
         break_on_hyphens=False,
     )
@@ -228,7 +227,7 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
             for one in scored
         ),
     )  # fmt: skip
-    yield "Measured energies of each class, and those held out:"
+    yield "Measured and held-out energies of each class:"
     yield ""
     yield from _rows(
         ("class", "boundary", "energies", "held out", "chips"),
@@ -395,7 +394,7 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield textwrap.fill(
         "`joulemap measurements tables` lists the tables to import; `joulemap measurements list --format json` cites "
         "all other sources. `joulemap validate --source NAME` scores the rows of a source; `--by split` separates "
-        "fitted ones.",
+        "fitted rows.",
         WIDTH,
     )
     yield ""

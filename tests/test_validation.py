@@ -46,7 +46,7 @@ def test_what_ships_names_models_hardware_and_sources() -> None:
 
 def test_measured_operators_have_one_spelling() -> None:
     names = {row.model for row in load_measurements() if is_operator(row.model)}
-    assert len(names) == 44
+    assert len(names) == 50
     assert {spell(name) for name in names} == names
 
 

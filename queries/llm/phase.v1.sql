@@ -34,6 +34,8 @@ run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored 
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the time to first token or of the time between tokens, from measurements of served models" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the energy per request or per output token, from measurements of served models" }
+evidence = { type = "VARCHAR", meaning = "measurements of this engine: chip (on this chip), vendor (on other chips of its vendor) or empty (on neither)" }
+vendor = { type = "VARCHAR", meaning = "vendor of the hardware" }
 bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine (time that the engine adds to the passes)" }
 bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time in the part named in bound" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
@@ -140,7 +142,18 @@ doubted AS (
                 serving_scale_of('power', v.vendor, $engine, v.hardware)
             ), 2)
             + pow(t.energy_own_half_width, 2)
-        ) AS energy_half_width
+        ) AS energy_half_width,
+        v.vendor,
+        (
+            SELECT
+                CASE
+                    WHEN max(s.level) < 2 THEN ''
+                    WHEN list_contains(string_split(max_by(s.chips, s.level), ' '), v.hardware) THEN 'chip'
+                    ELSE 'vendor'
+                END
+            FROM internal.serving_scale AS s
+            WHERE s.quantity = 'time' AND s.vendor IN ('', v.vendor) AND s.engine IN ('', split_part($engine, ' ', 1))
+        ) AS evidence
     FROM powered AS p
     JOIN internal.run AS r ON r.run_id = p.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
@@ -176,7 +189,7 @@ SELECT
     a.throughput_per_s AS tokens_per_s_per_device,
     a.energy_per_inference_j AS energy_per_token_j,
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
-    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width,
+    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width, a.evidence, a.vendor,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
     a.pay, a.kwh_per_million, a.gco2_per_million, a.rented_usd_per_million, a.bought_usd_per_million,

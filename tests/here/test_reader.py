@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import attrs
 import pytest
 
 from compare import assert_close
@@ -12,7 +13,7 @@ from joulemap.device.energy import Rapl, Zone
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import probe, text
-from joulemap.wing.here.machine import Machine, Memory
+from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
 from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
 from joulemap.wing.here.recording import load_recording
@@ -75,6 +76,23 @@ def test_a_card_has_the_memory_and_the_limit_that_its_driver_reports(line: str, 
     (card,) = match_machine(machine).usable
     assert (card.hardware, card.power_w) == (hardware, power_w)
     assert card.memory_bytes == float(line.split(", ")[1].split()[0]) * 2**20
+
+
+@pytest.mark.parametrize(("name", "label"), [
+    ("NVIDIA B300 SXM6 AC", "b300_sxm"), ("AMD Instinct MI300X OAM", "mi300x"),
+])  # fmt: skip
+def test_a_board_is_known_by_the_name_that_its_driver_prints(name: str, label: str) -> None:
+    (board,) = match_machine(Machine(system="Linux", graphics=(Graphics(name=name, source="driver"),))).usable
+    assert board.label == label
+
+
+def test_a_chip_of_apple_is_one_processor() -> None:
+    """The catalogue has the four fast cores of an M1; it has as many slow ones."""
+    machine = read_machine(load_recording(MACHINES / "macbook_m4.json"))
+    assert machine.cpu is not None
+    found = match_machine(attrs.evolve(machine, cpu=attrs.evolve(machine.cpu, name="Apple M1", core_count=8)))
+    assert any(one.label == "apple_m1_cpu" for one in found.usable)
+    assert not found.notes
 
 
 @pytest.mark.parametrize(("name", "label"), [

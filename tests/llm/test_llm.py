@@ -25,7 +25,7 @@ from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.run import AssumedEnergy
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.capacity.row import ServedRow
@@ -417,6 +417,20 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
         assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
         assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
     assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
+
+
+def test_an_engine_of_one_vendor_serves_on_no_other_chips(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="NVIDIA"):
+        workspace.llm(MODEL, hardware=("mi300x",), batch=1, serving=Serving(engine="tensorrt_llm"))
+
+
+@pytest.mark.slow
+def test_a_request_that_percentiles_exclude_is_in_the_headline(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("prompt_tokens,output_tokens\n512,8\n200000,8\n")
+    answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=Serving(requests=str(tmp_path / "two.csv")))
+    (load,) = answer.loads
+    assert load.refused_count == 1
+    assert text.REFUSED(load, where=None) in answer.document().answer
 
 
 @pytest.mark.slow

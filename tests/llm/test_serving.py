@@ -193,6 +193,13 @@ def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
     assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
 
 
+def test_a_request_alone_waits_for_no_step_of_others() -> None:
+    """A ninth of the steps has a prompt; several users' prompts may share one, so that it has 1.06 of them."""
+    load = Steady(in_flight=1, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    own = 0.010 + 8 / 9 * 0.0001 + 100 * 0.0001 * (1 / 9) / -math.expm1(-1 / 9)
+    assert_close(run_steady(Straight(seen_s=0.0), load).first_token_s, own, rel=1e-9)
+
+
 def test_a_prompt_waits_for_prompts_of_other_ranks() -> None:
     load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
     alone, ranked = (run_steady(Straight(), attrs.evolve(load, rank_wait_steps=steps)) for steps in (0.0, 50.0))

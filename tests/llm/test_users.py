@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
 from pass_surface import StraightPass
 
 from compare import assert_close
+from conftest import Run
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
-from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import describe_later
 from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
@@ -27,6 +28,7 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (
     TOO_MANY,
+    Deployed,
     LatencyTarget,
     Paid,
     Search,
@@ -334,3 +336,19 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     for cache, item_bytes in (("", 2), ("fp8", 1)):
         own = attrs.evolve(narrow, deployment=attrs.evolve(narrow.server, cache=cache))
         assert measure_handover(question, own, own, 256).joules == 256 * 32 * 8 * 128 * 2 * item_bytes * 1e-9
+
+
+def test_a_batch_for_users_is_refused(joulemap: Run) -> None:
+    refused = joulemap("llm", MODEL, "l4", "--users", 5, "--first-token", "1s", "--batch", 8)
+    assert refused.returncode == ExitCode.USAGE
+    assert "--batch" in refused.stderr
+
+
+def test_a_request_for_one_token_ends_with_it() -> None:
+    question: Any = SimpleNamespace(serving=Serving(prompt=100, output=1))
+    target = LatencyTarget(users=2, first_token_s=1.0)
+    one = Deployed(
+        question=question, case=cast("Any", None), target=target, servers=1, first_token_s=0.5, between_s=0.1,
+        request_j=1.0,
+    )  # fmt: skip
+    assert (one.request_s, one.per_s) == (0.5, 4.0)

@@ -218,19 +218,17 @@ def _find_configuration(transformers: Any, request: ModelRequest, values: Mappin
 
 def _find_named(transformers: Any, factory: str) -> Any:
     """Return the class of a configuration by its name or `model_type`; UnknownNameError for an unknown name."""
-    if factory in transformers.CONFIG_MAPPING:
-        return transformers.CONFIG_MAPPING[factory]
     known = {entry.removesuffix("Config"): entry for entry in dir(transformers) if entry.endswith("Config")}
     name = factory.removesuffix("Config")
-    if name not in known:
-        heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
-        is_head = "For" in factory or factory.endswith(HEADS)
-        raise UnknownNameError(
-            "transformers model" if is_head else "transformers configuration",
-            factory,
-            heads if is_head else list(known),
-        )
-    return _find(transformers, known[name])
+    if name in known:
+        return _find(transformers, known[name])
+    if factory in transformers.CONFIG_MAPPING:
+        return transformers.CONFIG_MAPPING[factory]
+    heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
+    is_head = "For" in factory or factory.endswith(HEADS)
+    raise UnknownNameError(
+        "transformers model" if is_head else "transformers configuration", factory, heads if is_head else list(known)
+    )
 
 
 def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:

@@ -120,7 +120,8 @@ class HereAnswer(Answer):
             fastest = max(self.served, key=lambda row: row.tokens_per_s or 0.0)
             is_other = fastest.weights != best.weights
             most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
-            return text.BEST(best, rate=_describe_rate(best), **most)
+            where = fastest.label if is_other and fastest.label != best.label else None
+            return text.BEST(best, rate=_describe_rate(best), where=where, **most)
         # rows are sorted by weight format, so each chip keeps its narrowest
         narrowest = {row.label: row for row in self.served}
         reasons = "; ".join(text.REASON(row) for row in narrowest.values())

@@ -27,6 +27,9 @@ SERVING: Final = "Serving"
 
 DEVICES_HELP: Final = "Tensor-parallel devices; several values are compared."
 
+BATCHES: Final = "1,8,64"
+"""Default batch sizes of `llm`."""
+
 PRECISION: Final = "bf16"
 """Default precision of a language model."""
 
@@ -302,7 +305,7 @@ class ServedRunOptions(ManyRunOptions):
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
     can_lack_precision: ClassVar[bool] = True
-    batch: str = option("1,8,64", "Batch sizes: sequences per step.", "--batch", "-b", metavar="N,...")
+    batch: str = option(BATCHES, "Batch sizes: sequences per step.", "--batch", "-b", metavar="N,...")
     precision: str = precisions(
         "",
         "Precisions of activations, and of weights without --weight-precision: bf16, fp16, fp8, int8 or fp4.",

@@ -33,6 +33,8 @@ class ServedPhase(Row, query="llm.phase"):
     run_energy_j: float
     latency_half_width: float | None
     energy_half_width: float | None
+    evidence: str
+    vendor: str
     bound: str
     bound_fraction: float
     pay: str

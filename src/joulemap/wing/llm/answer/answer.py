@@ -88,7 +88,7 @@ def llm(
         stored=question.describe_stored(),
         wide_cache=describe_cache(served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
-        unmeasured=describe_unmeasured(question.stack, served),
+        unmeasured=describe_unmeasured(question.stack.label, found["phases"]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
@@ -156,10 +156,11 @@ def read_tables(
         "decode_s": [costs[case].between_s * question.steps for case in served],
         "prefill_j": [costs[case].prompt_j for case in served],
         "decode_j": [costs[case].between_j * question.steps for case in served],
-        "slow_half_widths": [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served],
     }
     given: dict[str, Any] = {**asked, **used, **paid, **pay}
     but = ("rows", "loads", "pools") if takes_all is not None else ("rows", "loads", "pools", "winners")
-    given |= {} if takes_all is None else {"takes_all": takes_all}
+    if takes_all is not None:
+        slow = [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served]
+        given |= {"takes_all": takes_all, "slow_half_widths": slow}
     tables = fetch_tables(connection, LlmAnswer, but, **given)
     return {"scope": find_stored_scope(connection, every), **tables}

@@ -272,7 +272,9 @@ class LlmAnswer(RunAnswer):
         rest = [row for row in self.loads if not row.is_growing and row is not least]
         tied = self._find_tied_loads(least, rest, "output_token_j", "output_token_half_width")
         parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle, tied=tied))
-        return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
+        parts += [text.BEHIND(labels=behind)] if behind and others else []
+        parts += [text.REFUSED(row, where=row.label if others else None) for row in self.loads if row.refused_count]
+        return "; ".join(parts)
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
         """Return a phrase for the deployments that are statistically tied with the best one under a load; empty without

@@ -74,6 +74,9 @@ HITS: Final = Template(
     "[ ({uncached_first_token_s:s} without reuse)]"
 )
 HITS_OF: Final = Template("on {label}, ")
+REFUSED: Final = Template(
+    "percentiles exclude {refused_count:n request}[ on {where}] too long for the context or the memory"
+)
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
     "No deployment keeps up with arrivals at {arrivals_per_s:1/s}: the best, {label}, serves {served_per_s:plain} "

@@ -497,7 +497,6 @@ def serve_users(
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
         wide_cache=describe_cache(one.case for one, *_ in found),
         host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
-        unmeasured=describe_unmeasured(question.stack, [one.case for one, *_ in found]),
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
@@ -590,4 +589,5 @@ def _pay(
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
-    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}, paid
+    unmeasured = describe_unmeasured(question.stack.label, tables["phases"])
+    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay, "unmeasured": unmeasured}, paid

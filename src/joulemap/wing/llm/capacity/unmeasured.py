@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from joulemap.catalog.doubt import load_doubt
-from joulemap.catalog.stack import Stack
-from joulemap.domain.doubt import SERVED_TIME
 from joulemap.present.template import Template
-from joulemap.wing.llm.capacity.case import Case
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.row import ServedPhase
 
 UNMEASURED: Final = Template("intervals are widened where {engine} was not measured: {chips:few}")
 NO_VENDOR: Final = Template("{vendor} chips")
 
 
-def describe_unmeasured(engine: Stack, cases: Iterable[Case]) -> str:
-    """Return a sentence on the chips of `cases` on which an engine was not measured; empty if there is none."""
-    doubt, chips, vendors = load_doubt(), dict[str, None](), dict[str, None]()
-    for case in cases:
-        scale = doubt.find_serving_scale(SERVED_TIME, vendor=case.target.vendor, engine=engine.name)
-        if scale is None or not scale.engine:
-            vendors[NO_VENDOR(case.target)] = None
-        elif case.run.hardware not in scale.chips.split():
-            chips[case.hardware] = None
+def describe_unmeasured(engine: str, phases: Iterable[ServedPhase]) -> str:
+    """Return a sentence on the chips of `phases` on which an engine was not measured; empty if there is none."""
+    chips, vendors = dict[str, None](), dict[str, None]()
+    for row in phases:
+        if not row.evidence:
+            vendors[NO_VENDOR(row)] = None
+        elif row.evidence == "vendor":
+            chips[row.hardware] = None
     named = [*chips, *vendors]
-    return UNMEASURED(engine=engine.label, chips=named) if named else ""
+    return UNMEASURED(engine=engine, chips=named) if named else ""

@@ -98,8 +98,8 @@ class Deployed:
 
     @property
     def request_s(self) -> float:
-        """Mean time of a request in seconds."""
-        return self.first_token_s + self.question.steps * self.between_s
+        """Mean time of a request in seconds: no step follows the first token if it is the only one."""
+        return self.first_token_s + (self.question.serving.output - 1) * self.between_s
 
     @property
     def device_s(self) -> float:

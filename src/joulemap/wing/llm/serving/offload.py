@@ -1,4 +1,5 @@
-"""Language model with its layers divided between a device and its host, as in llama.cpp; implements `Surface`.
+"""Language model with its layers divided between a device and its host, or another device, as in llama.cpp; implements
+`Surface`.
 
     pass   = n / L of a device pass + (L - n) / L of a host pass + copies of activations between the two
     joules = dynamic energy of both + static power of both x pass time + copied bytes x energy per byte
@@ -108,7 +109,8 @@ class Offload:
         crossings = 2.0 * (0.0 < share < 1.0)
         sent = rest * self.rooms[0].weights * (self.way.s_per_byte > 0.0)
         sent_s = sent * self.way.s_per_byte
-        is_sent = (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
+        is_host = self.host.hardware.architecture == "cpu"  # another GPU keeps its layers
+        is_sent = is_host & (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
         device_s = np.where(is_sent, own.seconds, share * own.seconds)
         host_s = np.where(is_sent, 0.0, rest * other.seconds)
         copied = np.where(is_sent, sent, crossings * handed)
