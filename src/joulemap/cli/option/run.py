@@ -266,9 +266,7 @@ class CandidateRunOptions(ManyRunOptions):
     """Options for running models in all candidate configurations; a follow-up command names one of them."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
-    batch: str = option(
-        "", "Batch sizes to try.", "--batch", "-b", metavar="N,...", shown="1,8,32, or the batch of --input"
-    )
+    batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32, or that of --input")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
 
 

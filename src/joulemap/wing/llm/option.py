@@ -103,8 +103,8 @@ class ServerOptions:
 
     speculate: str = option(
         "",
-        "Speculative decoding: number of draft tokens per sequence and step, or the name of a method with published "
-        "acceptance: mtp, eagle3 or draft.",
+        "Speculative decoding: number of draft tokens per step, or a method with published acceptance: mtp, eagle3 or "
+        "draft.",
         metavar="N|NAME",
         is_advanced=True,
     )
