@@ -244,6 +244,10 @@ def test_a_hardware_inherits_ratios() -> None:
     launch = under.coefficients["launch_time_scale"]
     there_too = source.calibrated(calibration).coefficients["launch_time_scale"]
     assert (launch.basis, there_too.basis) == ("assumed", "measured")
+    # a default that a file rounded to seven digits counts as equal
+    rounded = attrs.evolve(calibration.coefficients["launch_time_scale"], default=1.0 + 5e-7)
+    alike = attrs.evolve(calibration, coefficients={"launch_time_scale": rounded})
+    assert_close(plain.inheriting(alike).coefficient("launch_time_scale"), 1.5, rel=1e-12)
     # what a chip states itself is not overruled
     stated = attrs.evolve(plain.coefficients["launch_time_scale"], value=1.2)
     alone = attrs.evolve(

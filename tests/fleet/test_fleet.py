@@ -15,6 +15,7 @@ from command import run_here
 from compare import assert_close
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.present.cell import show_share
+from joulemap.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
 from joulemap.wing.fleet.capacity.cost import (
@@ -589,6 +590,28 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
     guessed = {(row.hardware, row.server_device_count): row.server_rate_per_s or 0.0 for row in more.ok}
     for row in answer.ok:
         assert guessed.get((row.hardware, row.server_device_count), math.inf) > (row.server_rate_per_s or 0.0)
+
+
+@pytest.mark.slow
+def test_a_named_chip_that_serves_no_language_model_is_listed_with_its_reason(tmp_path: Path) -> None:
+    """A card of 8 GB holds no 70 billion weights, and TensorRT-LLM has no kernels for other vendors."""
+    settings = Settings(hardware=("h200_sxm", "mi300x", "rtx_4060"), precision=("fp8",))
+    demand, serving = Demand(rate_per_s=1.0, first_token_s=2.0), Serving(engine="tensorrt_llm")
+    answer = Workspace(tmp_path / "a.duckdb").fleet("llama-3.1-70b", settings, demand=demand, serving=serving)
+    assert {row.hardware for row in answer.rows} == {"h200_sxm"}
+    reasons = sorted(answer.scope.refusals)
+    assert [reason.split()[0].rstrip(":") for reason in reasons] == ["mi300x", "rtx_4060"]
+    document = write(answer.document(), "table", 200)
+    assert all(reason in document for reason in reasons)
+
+
+@pytest.mark.slow
+def test_answers_of_one_token_have_no_time_between_tokens_and_no_second_pool(tmp_path: Path) -> None:
+    demand, settings = Demand(rate_per_s=1.0, first_token_s=3.0), Settings(hardware=("l4",), precision=("bf16",))
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(output=1))
+    assert [row.between_p99_s for row in answer.ok] == [None] * len(answer.ok) != []
+    assert not answer.pairs.rows
 
 
 @pytest.mark.slow

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import attrs
 import pytest
 
+from compare import assert_close
+from joulemap.device.energy import Rapl, Zone
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import text
-from joulemap.wing.here.machine import Machine, Memory
+from joulemap.wing.here import probe, text
+from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
 from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
 from joulemap.wing.here.recording import load_recording
@@ -72,6 +76,23 @@ def test_a_card_has_the_memory_and_the_limit_that_its_driver_reports(line: str, 
     (card,) = match_machine(machine).usable
     assert (card.hardware, card.power_w) == (hardware, power_w)
     assert card.memory_bytes == float(line.split(", ")[1].split()[0]) * 2**20
+
+
+@pytest.mark.parametrize(("name", "label"), [
+    ("NVIDIA B300 SXM6 AC", "b300_sxm"), ("AMD Instinct MI300X OAM", "mi300x"),
+])  # fmt: skip
+def test_a_board_is_known_by_the_name_that_its_driver_prints(name: str, label: str) -> None:
+    (board,) = match_machine(Machine(system="Linux", graphics=(Graphics(name=name, source="driver"),))).usable
+    assert board.label == label
+
+
+def test_a_chip_of_apple_is_one_processor() -> None:
+    """The catalogue has the four fast cores of an M1; it has as many slow ones."""
+    machine = read_machine(load_recording(MACHINES / "macbook_m4.json"))
+    assert machine.cpu is not None
+    found = match_machine(attrs.evolve(machine, cpu=attrs.evolve(machine.cpu, name="Apple M1", core_count=8)))
+    assert any(one.label == "apple_m1_cpu" for one in found.usable)
+    assert not found.notes
 
 
 @pytest.mark.parametrize(("name", "label"), [
@@ -170,3 +191,14 @@ def test_the_memory_of_a_card_tells_which_of_the_names_of_its_die_it_is() -> Non
     found = match_machine(read_machine({"system": "Linux", "lspci": lspci}))
     assert not found.usable
     assert "rx_7900_xtx" in found.notes[0]
+
+
+def test_idle_power_of_a_counter_that_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 70 J over 100 J to 10 J in 2 s: 40 J, 20 W."""
+    counter, times = tmp_path / "energy_uj", iter((5.0, 7.0))
+    counter.write_text("70000000")
+    clock = SimpleNamespace(perf_counter=lambda: next(times), sleep=lambda _: counter.write_text("10000000"))
+    monkeypatch.setattr(probe, "time", clock)
+    monkeypatch.setattr(probe, "run_tool", lambda *_: "")
+    monkeypatch.setattr(Rapl, "find", lambda: Rapl([Zone(tmp_path, 100_000_000)]))
+    assert_close(probe.measure_idle() or 0.0, 20.0, rel=1e-12)

@@ -21,7 +21,7 @@ class StraightPass:
     prompt_s: float = 0.0001
     attend_s: float = 0.0
     watts: float = 500.0
-    idle_w: float = 100.0
+    waiting_w: float = 100.0
     resting_w: float = 100.0
 
     def step(

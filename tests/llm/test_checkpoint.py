@@ -298,6 +298,7 @@ def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
         ({"load_in_8bit": True}, "int8:row", ""),
         ({"quant_method": "fbgemm_fp8"}, "fp8", "fp8"),
         ({"quant_method": "awq", "bits": 4, "group_size": 64}, "awq:64", ""),
+        ({"quant_method": "awq", "w_bit": 8, "q_group_size": 64}, "awq8:64", ""),
     ],
 )  # fmt: skip
 def test_methods_have_their_format(values: dict[str, Any], weights: str, precision: str) -> None:
@@ -306,11 +307,31 @@ def test_methods_have_their_format(values: dict[str, Any], weights: str, precisi
     assert (published.weights, published.precision) == (weights, precision)
 
 
+def test_hqq_is_worked_out_by_hand() -> None:
+    """Four bits in groups of 64, each with a scale and a zero of 16 bits; or by the ends of names, the rest at 16."""
+    inner = {"weight_quant_params": {"nbits": 4, "group_size": 64, "axis": 1}}
+    for config, products in (
+        (inner, (ATTENTION + 3 * MLP) * 4.5 / 8),
+        ({"mlp.up_proj": inner}, 2 * (ATTENTION + 2 * MLP) + MLP * 4.5 / 8),
+    ):
+        values = {"quant_method": "hqq", "quant_config": config, "skip_modules": ["lm_head"]}
+        assert_close(weight_bytes(decoder_of(values)), LAYERS * products + REST, rel=1e-12)
+    with pytest.raises(ModelError, match="weight_quant_params"):
+        decoder_of({"quant_method": "hqq", "quant_config": {}})
+
+
+def test_a_scale_of_activations_that_is_stored_is_that_of_a_whole_matrix() -> None:
+    """Checkpoints of AutoFP8 state no block; engines have blocks with scales at run time only."""
+    published = decoder_of({"quant_method": "fp8", "activation_scheme": "static"}).published
+    assert published is not None
+    assert published.weights == "fp8_tensor"
+
+
 def test_a_method_that_is_not_known_is_said(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "hqq"}}))
+    path.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "exl3"}}))
     answer = Workspace(tmp_path / "own.duckdb").llm(str(path), hardware=["l4"], batch=(1,))
-    assert "hqq" in answer.title()
+    assert "exl3" in answer.title()
     assert {row.precision for row in answer.rows} == {"bf16"}
 
 

@@ -210,6 +210,12 @@ def test_devices_have_their_part_and_exchange_each_token() -> None:
     assert 8 * (part.parameter_count - norms) == whole.parameter_count - norms
 
 
+def test_tables_of_layers_are_divided_as_the_table_of_tokens_is() -> None:
+    """262,144 rows of 35 x 256 and of 1,536 elements: each of two devices has half of the rows."""
+    whole, part = (describe_step(decoder("gemma-4-e2b"), Step(devices=count), 1, NO_KEY) for count in (1, 2))
+    assert whole.parameter_count - part.parameter_count > 262_144 * (35 * 256 + 1_536) // 2
+
+
 def test_heads_of_keys_are_copied_where_devices_are_more() -> None:
     part = told("llama-3.1-8b(cached=100,devices=16)")
     shapes = {one.output_shape for one in part.operators if one.operation == "append"}

@@ -59,6 +59,89 @@ def test_experts_are_counted_by_hand() -> None:
     assert macs(config, Step(cached=9)) == projections + 2 * HEADS * HEAD * 10 + 4 * WIDTH + 2 * 3 * WIDTH * 64
 
 
+ATTENTION = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD + 2 * HEADS * HEAD * 10
+"""MACs of attention for a token after nine others."""
+
+EXPERT = 3 * WIDTH * 64
+SPARSE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+ERNIE = {
+    "moe_num_experts": 4, "moe_k": 2, "moe_num_shared_experts": 2, "moe_intermediate_size": 64,
+    "moe_layer_start_index": 1, "moe_layer_end_index": 1, "moe_layer_interval": 1,
+}  # fmt: skip
+SEARCHED = [
+    {"attention": {"no_op": False, "replace_with_linear": False, "n_heads_in_group": 4},
+     "ffn": {"no_op": False, "replace_with_linear": False, "ffn_mult": 3.0}},
+    {"attention": {"no_op": True}, "ffn": {"no_op": False, "replace_with_linear": False, "ffn_mult": 0.8}},
+    {"attention": {"no_op": True}, "ffn": {"no_op": True}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "products"),
+    [
+        pytest.param(
+            {"model_type": "exaone_moe", **SPARSE, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"],
+             "num_hidden_layers": 2, "sliding_window_pattern": "LG", "sliding_window": 128,
+             "layer_types": ["sliding_attention", "full_attention"]},
+            2 * ATTENTION + NETWORK + 4 * WIDTH + 3 * EXPERT, id="exaone_moe",
+        ),
+        pytest.param(
+            {"model_type": "ernie4_5_moe", **ERNIE, "num_hidden_layers": 3},
+            3 * ATTENTION + 2 * NETWORK + 4 * WIDTH + 4 * EXPERT, id="ernie4_5_moe",
+        ),
+        pytest.param(
+            {"model_type": "afmoe", **SPARSE, "num_dense_layers": 1, "num_hidden_layers": 2},
+            2 * (ATTENTION + WIDTH * HEADS * HEAD) + NETWORK + 4 * WIDTH + 2 * EXPERT, id="afmoe",
+        ),
+        pytest.param(
+            {"model_type": "git", "architectures": ["Grok1ForCausalLM"], **SPARSE, "residual_moe": True},
+            ATTENTION + NETWORK + 4 * WIDTH + 2 * EXPERT, id="grok1",
+        ),
+        pytest.param(
+            {"model_type": "longcat_flash", **LATENT, "num_layers": 1, "ffn_hidden_size": INNER, "n_routed_experts": 4,
+             "zero_expert_num": 4, "moe_topk": 4, "expert_ffn_hidden_size": 64},
+            2 * (LATENT_PRODUCTS + HEADS * (128 + 16 + 128) * 10) + 2 * NETWORK + 4 * WIDTH + 2 * EXPERT, id="longcat",
+        ),
+        pytest.param(
+            {"model_type": "nemotron-nas", "block_configs": SEARCHED, "num_hidden_layers": 3},
+            ATTENTION + NETWORK + 3 * WIDTH * 256, id="nemotron-nas",
+        ),
+    ],
+)  # fmt: skip
+def test_published_layouts_are_counted_by_hand(config: dict[str, Any], products: int) -> None:
+    assert macs(config, Step(cached=9)) == products
+
+
+def test_layers_of_published_hybrids_are_those_that_they_list() -> None:
+    minimax = {"model_type": "minimax_text_01", "attn_type_list": [0, 1], "num_local_experts": 4}
+    linear, full = read_config({**BASE, **minimax, "num_experts_per_tok": 2, "num_hidden_layers": 2}, "own").layers
+    assert isinstance(linear.mixer, Recurrence)
+    assert (linear.mixer.state_count, linear.mixer.tail_count) == (HEADS * HEAD * HEAD, 0)
+    assert isinstance(full.mixer, Attention)
+    states = {"mamba_n_heads": 8, "mamba_d_head": 64, "mamba_d_state": 16, "mamba_n_groups": 1, "mamba_d_conv": 4}
+    bamba = {"model_type": "bamba", "attn_layer_indices": [1], **states, "num_hidden_layers": 2}
+    mixers = [layer.mixer for layer in read_config({**BASE, **bamba}, "own").layers]
+    assert [isinstance(one, Attention) for one in mixers] == [False, True]
+
+
+def test_a_recurrence_without_a_convolution_is_counted_by_hand() -> None:
+    """Queries, keys, values and a gate of 256 elements, and two rates per head; a state is updated without GEMMs."""
+    config = {"model_type": "minimax_text_01", "attn_type_list": [0], "num_local_experts": 1, "num_experts_per_tok": 1}
+    projections = WIDTH * (3 * 256 + 256 + 2 * HEADS) + 256 * WIDTH
+    assert macs(config, Step(cached=9)) == projections + WIDTH + NETWORK
+    assert macs(config, Step(tokens=4)) > 4 * projections
+
+
+def test_a_layer_with_the_keys_of_the_layer_before_caches_none() -> None:
+    config = {"model_type": "hunyuan", **SPARSE, "use_cla": True, "cla_share_factor": 2, "num_hidden_layers": 2}
+    assert read_config({**BASE, **config}, "own").cache_bytes(1) == 2 * 2 * HEAD * 2
+
+
+def test_a_window_that_is_switched_off_is_read() -> None:
+    read = read_config({**BASE, "model_type": "newest", "sliding_window": 100, "use_sliding_window": False}, "own")
+    assert read.layers == read_config({**BASE, "model_type": "llama"}, "own").layers
+
+
 def test_an_indexer_scores_all_tokens_and_a_hundred_are_attended_to() -> None:
     dense, sparse = {"model_type": "deepseek_v3", **LATENT}, {"model_type": "deepseek_v32", **LATENT, **INDEX}
     row = HEADS * (128 + 16 + 128)
@@ -324,7 +407,7 @@ def test_classes_name_the_family_of_an_unknown_type() -> None:
     named = {**BASE, **routed, "model_type": "minimax", "architectures": ["MiniMaxM2ForCausalLM"]}
     assert read_config(named, "own").layers == known.layers
     with pytest.raises(UnknownFamilyError):
-        read_config({**named, "architectures": ["MiniMaxText01ForCausalLM"]}, "own")
+        read_config({**named, "architectures": ["NewestForCausalLM"]}, "own")
     assert read_config({**named, "model_type": "gpt2", "n_embd": WIDTH}, "own").layers != known.layers
 
 

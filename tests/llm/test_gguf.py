@@ -35,7 +35,7 @@ from joulemap.plan.hold import find_targets
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.wing.llm.capacity.case import OK, find_file_weights, list_cases, plan_served
+from joulemap.wing.llm.capacity.case import OK, choose_engine, find_file_weights, list_cases, plan_served
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import (
@@ -200,6 +200,9 @@ def test_a_file_without_a_pass_runs_as_llamacpp_serves_it(tmp_path: Path) -> Non
     assert plan("l4", precision="fp16", weight_precision="int8").settings.precisions == (("fp16", "int8"),)
     with pytest.raises(UsageError):
         plan("l4", models=(path, "resnet18"))
+    decoder = read_model_file(Path(path), path)
+    for asked, engine in (("", "llamacpp"), ("vllm", "vllm"), ("vllm@2025", "vllm@2025")):
+        assert choose_engine(decoder, SERVED, Serving(engine=asked))[1].engine == engine
 
 
 def _change(values: dict[str, Value], tensors: list[Described], **changes: Value) -> bytes:

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 class BentPass:
     """Weights are read or products made, whichever is longer, as kernels do: 8B in bf16 at 3 TB/s and 600 T/s."""
 
-    idle_w = 100.0
+    resting_w = 100.0
 
     def __init__(self) -> None:
         self.points = 0

@@ -25,7 +25,7 @@ from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.run import AssumedEnergy
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.capacity.row import ServedRow
@@ -413,6 +413,20 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
     assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
 
 
+def test_an_engine_of_one_vendor_serves_on_no_other_chips(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="NVIDIA"):
+        workspace.llm(MODEL, hardware=("mi300x",), batch=1, serving=Serving(engine="tensorrt_llm"))
+
+
+@pytest.mark.slow
+def test_a_request_that_percentiles_exclude_is_in_the_headline(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("prompt_tokens,output_tokens\n512,8\n200000,8\n")
+    answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=Serving(requests=str(tmp_path / "two.csv")))
+    (load,) = answer.loads
+    assert load.refused_count == 1
+    assert text.REFUSED(load, where=None) in answer.document().answer
+
+
 @pytest.mark.slow
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
@@ -424,7 +438,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
     # passes between knots of a table are straight: a few percent
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
-    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.between_s or 0.0, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
     # a tenth of a cent per second, for the hours of the load alone
     assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)

@@ -93,7 +93,10 @@ def test_a_row_of_a_load_has_the_mean_of_a_request_and_the_single_gap() -> None:
     row = form_load(case, served, None, None)
     assert (row.between_s, row.between_p99_s) == (near(0.015), near(0.015))
     assert (row.gap_s, row.gap_p99_s) == (near(0.010), near(0.060))
-    assert row.request_p99_s - 0.110 == near(10 * row.between_p99_s)
+    assert row.request_p99_s - 0.110 == near(10 * 0.015)
+    short = simulate(PLAIN, Load(trace=trace((0.0, 1000, 1), (0.125, 500, 1))), ROOMY)  # no two tokens, no time between
+    row = form_load(case, short, None, None)
+    assert (row.between_s, row.between_p99_s, row.gap_p99_s) == (None, None, None)
 
 
 def test_a_server_that_does_not_mix_halts_answers_for_a_prompt() -> None:

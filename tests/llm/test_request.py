@@ -46,6 +46,7 @@ def test_requests_without_arrivals_are_there_at_once(tmp_path: Path) -> None:
         ("prompt_tokens,output_tokens,arrival_s\n1,5,-1\n", "line 2: arrival_s is -1, expected 0"),
         ("prompt_tokens,output_tokens,arrival_s\n1,5,1\n1,5,\n", "line 3: arrival_s is empty"),
         ("prompt_tokens,output_tokens,cached_tokens\n9,5,9\n", "line 2: cached_tokens is 9, expected fewer than the 9"),
+        ("prompt_tokens,output_tokens,conversation,cached_tokens\n9,5,a,4\n", "conversation and cached_tokens"),
         ("prompt_tokens,output_tokens\n" + "x,1\n" * 5, "line 4: .*; and 2 more"),
     ],
 )

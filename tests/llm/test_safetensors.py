@@ -97,6 +97,16 @@ def int4_words(stem: str, rows: int, columns: int) -> list[Described]:
     ]  # fmt: skip
 
 
+def int8_words(stem: str, rows: int, columns: int) -> list[Described]:
+    return [
+        (f"{stem}.weight_packed", (rows, columns // 4), "I32"), (f"{stem}.weight_scale", (rows, columns // 32), "BF16"),
+    ]  # fmt: skip
+
+
+def gptq_without_zeros(stem: str, rows: int, columns: int) -> list[Described]:
+    return [(f"{stem}.qweight", (columns // 4, rows), "I32"), (f"{stem}.scales", (columns // 32, rows), "F16")]
+
+
 def int8_row(stem: str, rows: int, columns: int) -> list[Described]:
     return [(f"{stem}.weight", (rows, columns), "I8"), (f"{stem}.weight_scale", (rows, 1), "BF16")]
 
@@ -207,6 +217,14 @@ def test_names_and_types_of_tensors_show_a_format_without_settings(tmp_path: Pat
     decoder = read(write_folder(tmp_path / "silent", LLAMA, llama(pack)))
     assert decoder.published is not None
     assert (decoder.published.weights, decoder.published.others) == (name, ())
+    assert len(decoder.file_notes) == 1
+
+
+@pytest.mark.parametrize(("pack", "name"), [(int8_words, "int8:32"), (gptq_without_zeros, "gptq8:32")])
+def test_the_number_of_weights_shows_the_bits_of_packed_codes(tmp_path: Path, pack: Pack, name: str) -> None:
+    """Words of 32 bits hold four codes of 8 bits; as codes of 4 bits, they would be twice as many weights."""
+    decoder = read(write_folder(tmp_path / "silent", LLAMA, llama(pack)))
+    assert decoder.published is not None and decoder.published.weights == name
     assert len(decoder.file_notes) == 1
 
 

@@ -34,7 +34,7 @@ class Straight:
     token_s: float = 0.0001
     seen_s: float = 1e-7
     watts: float = 500.0
-    idle_w: float = 100.0
+    waiting_w: float = 100.0
     resting_w: float = 100.0
 
     def price(self, passes: Passes) -> Cost:
@@ -171,7 +171,7 @@ def test_stages_take_turns_or_parts_of_a_batch() -> None:
     )
     assert eight.seconds[0] == pytest.approx(two.seconds[0], rel=1e-12)
     assert few.seconds[0] <= two.seconds[0]
-    idle = parts.idle_w * two.seconds[0]
+    idle = parts.waiting_w * two.seconds[0]
     assert eight.joules[0] - idle == pytest.approx(4 * (two.joules[0] - idle), rel=1e-9)
 
 
@@ -191,6 +191,13 @@ def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
     assert cost.output_tokens_per_s == pytest.approx(8 / step, rel=1e-12)
     assert cost.power_w == pytest.approx(500.0, rel=1e-12)
     assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
+
+
+def test_a_request_alone_waits_for_no_step_of_others() -> None:
+    """A ninth of the steps has a prompt; several users' prompts may share one, so that it has 1.06 of them."""
+    load = Steady(in_flight=1, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    own = 0.010 + 8 / 9 * 0.0001 + 100 * 0.0001 * (1 / 9) / -math.expm1(-1 / 9)
+    assert_close(run_steady(Straight(seen_s=0.0), load).first_token_s, own, rel=1e-9)
 
 
 def test_a_prompt_waits_for_prompts_of_other_ranks() -> None:

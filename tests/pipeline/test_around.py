@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.compiler import HOST_WORK
 from joulemap.domain.configuration import Configuration
@@ -11,9 +12,11 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.workload import Workload
 from joulemap.model.fallback import find_fallen
 from joulemap.model.pipeline import evaluate
+from joulemap.model.variation import Varied
 from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, find_workload_of
 from joulemap.system.errors import UsageError
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.pipeline.around import PIXEL_OPERATIONS, VALUE_OPERATIONS, read_around
 
 FRAME = "prepare(width=1920,height=1080,size=224):30fps + mobilenet_v2:1/frame + boxes(count=10,classes=3):1/frame"
@@ -56,6 +59,9 @@ def test_an_npu_keeps_its_time_for_the_model() -> None:
     plain = Configuration(hardware=host.id, precision="fp32", runtime="engine")
     rest = [evaluate(columns_of(one), host, plain).latency_fs for one in stages]
     assert whole.latency_fs > alone.latency_fs + 0.9 * sum(rest)
+    varied = Varied.of(columns_of(work_of(FRAME)), "int8", "engine").evaluate(chip)  # one run, evaluated in two ways
+    assert_close(varied.latency_s, whole.latency_fs / FS_PER_S, rel=1e-9)
+    assert_close(varied.energy_j, whole.energy_fj / FJ_PER_J, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["prepare(depth=3)", "prepare(size=0)", "boxes(count=x)", "boxes(count=1.5)"])

@@ -265,6 +265,13 @@ def test_tokens_that_were_guessed_ahead_are_told(tmp_path: Path) -> None:
     assert row.speculative == "1260"
 
 
+def test_tokens_accepted_at_once_are_speculative(tmp_path: Path) -> None:
+    (row,) = change("sglang.jsonl", tmp_path, ('"completed"', '"accept_length": 2.9, "completed"'))
+    assert row.speculative == "2.9"
+    (row,) = change("sglang.jsonl", tmp_path, ('"completed"', '"accept_length": null, "completed"'))
+    assert row.speculative == ""
+
+
 def test_a_run_that_failed_leaves_the_others_of_its_file(tmp_path: Path) -> None:
     place = tmp_path / "sweep.jsonl"
     whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
@@ -647,6 +654,20 @@ def test_a_run_that_one_chip_cannot_stand_for_is_left_out(tmp_path: Path, old: s
     whole = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})
     assert [one.row.scope for one in read if isinstance(one.row, ServingRow)] == ["decode_step"]
     assert (len(read[0].left_out), len(whole), whole[0].left_out) == (1, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "cache", "left"),
+    [("bf16", "f16", "", 0), ("q8_0", "q8_0", "int8", 0), ("q8_0", "f16", "", 1), ("q4_0", "q4_0", "", 1)],
+)
+def test_the_cache_of_llama_cpp_is_read(tmp_path: Path, keys: str, values: str, cache: str, left: int) -> None:
+    first, *others = (DATA / "llama_bench.json").read_text(encoding="utf-8").split("},")
+    kinds = f'"type_k": "{keys}", "type_v": "{values}", "n_depth"'
+    first = re.sub(r'"type_[kv]": "\w+",', "", first).replace('"n_depth"', kinds, 1)
+    (tmp_path / "bench.json").write_text("},".join((first, *others)))
+    one, *rest = read_file(tmp_path / "bench.json", {**NOTHING, "hardware": "rtx_4090"})
+    assert (len(rest) + left, len(one.left_out)) == (1, left)
+    assert isinstance(one.row, ServingRow) and one.row.cache_precision == cache
 
 
 @pytest.mark.slow

@@ -55,9 +55,9 @@ INTERVAL: Final = Template("{change} ({low} to {high})")
 COLUMNS: Final = "hardware | *metric | before value_a | after value_b | *change change_fraction"
 VERDICT: Final = " | *limit allowed"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
-PARTS_TABLE: Final = Template("Operators that differ on {name}")
+PARTS_TABLE: Final = Template("Subgraphs that differ on {name}")
 PART_COLUMNS: Final = (
-    "operator name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
+    "subgraph name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
     "share of energy change share_fraction | status unit"
 )
 NEW, GONE = "new", "removed"
@@ -80,7 +80,7 @@ NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
     "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
     "kernels of similar size; only the other errors make the change uncertain",
-    "changes of single operators have no interval here: these intervals are computed for whole models",
+    "changes of single subgraphs have no interval here: these intervals are computed for whole models",
     "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
     "bought, with the same price before and after",
 )
@@ -192,7 +192,7 @@ class DiffAnswer(RunAnswer):
             self.subgraphs[hardware],
             PART_COLUMNS,
             limit=limit,
-            noun="operators",
+            noun="subgraphs",
             energy_difference_fj=lambda row: show_signed(row.energy_difference_fj / 1e15, "J"),
             latency_difference_fs=lambda row: show_signed(row.latency_difference_fs / 1e15, "s"),
             unit=lambda row: NEW if not row.energy_a_fj else GONE if not row.energy_b_fj else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -139,19 +139,27 @@ def opening_rows(source: Source) -> Iterator[Connection]:
         yield stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
 
 
-def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
+def import_measurements(
+    source: Source, path: str | Path, *, note: Callable[[str], None] | None = None
+) -> tuple[int, int]:
     """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored measurements.
 
     Rows are single runs, or served language models with the columns of `served_measurements`. `public:NAME` selects a
     shipped public table. If lines are invalid, nothing is stored and CatalogueError names them. Raises UnknownNameError
     for an unknown public table.
+
+    `note` receives a text on hardware and served models in a file that `validate` cannot predict. The file is read
+    once, so that it may be a pipe.
     """
     table = find_public_table(str(path))
     if table is None:
         rows = read_measurements(Path(path), known_hardware, load_models())
     else:
         rows = table.read_served() if table.is_served else table.read()
-    return store_measurements(source, rows)
+    counts = store_measurements(source, rows)
+    if note is not None and table is None and (unpredicted := _find_unpredicted(rows)):
+        note(unpredicted)
+    return counts
 
 
 def find_doubt(path: str | Path) -> str:
@@ -160,11 +168,8 @@ def find_doubt(path: str | Path) -> str:
     return table.doubt if table else ""
 
 
-def find_unpredicted(path: str | Path) -> str:
-    """Return a text on hardware and served models in a file that `validate` cannot predict; empty if it can."""
-    if find_public_table(str(path)) is not None:
-        return ""
-    rows = read_measurements(Path(path), known_hardware, load_models())
+def _find_unpredicted(rows: Sequence[Measurement | ServingRow]) -> str:
+    """Return a text on hardware and served models in rows that `validate` cannot predict; empty if it can."""
     served = [row for row in rows if isinstance(row, ServingRow)]
     chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in served)
     known = known_hardware(chips)

@@ -278,8 +278,13 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     return before[-1] if before else releases[0]
 
 
+def list_vendors(engine: str) -> tuple[str, ...]:
+    """Return the vendors whose chips alone an engine runs on; empty if there is no such limit."""
+    return tuple(_files()[engine].get("vendors", ()))
+
+
 def find_engine(text: str) -> Stack:
-    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 
     Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
     """

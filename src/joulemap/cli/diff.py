@@ -25,7 +25,7 @@ def diff(
         metavar="METRIC=PERCENT",
         shown="never",
     ),
-    limit: int = option(5, "Maximum changed operators to show; json has all.", min=1, panel=OUTPUT),
+    limit: int = option(5, "Maximum changed subgraphs to show; json has all.", min=1, panel=OUTPUT),
     run: RunOptions,
     output: OutputOptions,
 ) -> None:

@@ -121,13 +121,13 @@ def import_(
     joulemap measurements import public:serving
     joulemap validate --by source
     """
-    from joulemap.answer.measurement import find_doubt, find_unpredicted
+    from joulemap.answer.measurement import find_doubt
 
-    stored, known = database.open().import_measurements(file)
+    notes: list[str] = []
+    stored, known = database.open().import_measurements(file, note=notes.append)
     emit_line(f"{file}: {stored} measurement{'' if stored == 1 else 's'} stored, {known} already present")
     doubt = find_doubt(file)
     if doubt:
         voice.inform(f"joulemap: {file} is doubtful: {doubt}")
-    unpredicted = find_unpredicted(file)
-    if unpredicted:
-        voice.inform(f"joulemap: {file}: {unpredicted}")
+    for note in notes:
+        voice.inform(f"joulemap: {file}: {note}")

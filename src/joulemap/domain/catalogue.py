@@ -292,7 +292,7 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
 def describe_like(entries: Mapping[str, HardwareEntry], like: str) -> str:
     """Return the hint for describing an unknown chip: the known chip `like` with other numbers."""
     entry = entries.get(like)
-    numbers = ANY_NUMBERS if entry is None else f"clock={entry.full_clock_hz / 1e9:.3g}GHz;tdp={entry.caps_w[0]:.3g}W"
+    numbers = ANY_NUMBERS if entry is None else f"clock={entry.full_clock_hz / 1e9:.3g}GHz;tdp={entry.caps_w[0]:.4g}W"
     return LIKE_HINT.format(like=like, numbers=numbers)
 
 

@@ -713,7 +713,7 @@ class Hardware:
         coefficients = {}
         for name, one in self._check_coefficients(calibration).items():
             own = self.coefficients[name]
-            if math.isclose(own.value, one.default):
+            if math.isclose(own.value, one.default, rel_tol=SAME_DEFAULT):
                 coefficients[name] = scaled(own, one.value)
         static = self.static_power
         if calibration.static_power is not None and static.basis not in ("measured", "published"):

@@ -298,9 +298,9 @@ class Served:
     first_token: Spread
     """Time from arrival to first token (TTFT), over requests."""
     between_tokens: Spread
-    """Time between successive tokens, over all token pairs."""
+    """Time between successive tokens, over all token pairs; 0 unless `has_gaps`."""
     token_time: Spread
-    """Mean time between tokens of a request (TPOT), over requests."""
+    """Mean time between tokens of a request (TPOT), over requests; 0 unless `has_gaps`."""
     latency: Spread
     """Time from arrival to last token, over requests."""
     arrivals_per_s: float | None
@@ -323,6 +323,11 @@ class Served:
     def hit_fraction(self) -> float:
         """Share of the counted requests' prompt tokens that a prefix cache found."""
         return sum(hit.found_fraction for hit in self.hits)
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if a request has two output tokens or more, so that there is a time between tokens."""
+        return self.output_tokens > self.requests
 
     @property
     def moved_j(self) -> float:

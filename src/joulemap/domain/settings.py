@@ -572,8 +572,10 @@ class Serving:
     """Tokens per prompt."""
     output: int = attrs.field(default=256, validator=_is_count)
     """Output tokens per request; the first one ends the prefill."""
-    engine: str = "vllm"
-    """Inference engine, by name or by name and date."""
+    engine: str = ""
+    """Inference engine, by name or by name and date. Empty means llama.cpp for GGUF files and on CPUs outside data
+    centers, else vLLM.
+    """
     devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
     """Numbers of tensor-parallel devices to compare. Empty means the fewest that hold the model and the smallest
     batch.

@@ -128,14 +128,20 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
 
 def configure_host(host: Hardware, configuration: Configuration, operations: Texts) -> Configuration:
-    """Return the configuration of the host's part. If all of it is work around the model, it runs at
-    `AROUND_PRECISION`.
-    """
-    asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else configuration.precision
-    precision, weights = choose_precision(host, asked, configuration.weight_precision)
+    """Return the configuration of the host's part, at the precisions of `choose_host_precision`."""
+    own = configuration.precision, configuration.weight_precision
+    precision, weights = choose_host_precision(host, *own, operations)
     return attrs.evolve(
         configuration, hardware=host.id, power_mode=host.power_mode, precision=precision, weight_precision=weights
     )
+
+
+def choose_host_precision(host: Hardware, precision: str, weight_precision: str, operations: Texts) -> tuple[str, str]:
+    """Return the precisions of (activations, weights) of the operations that fall back. If all of them are work around
+    the model, they run at `AROUND_PRECISION`.
+    """
+    asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else precision
+    return choose_precision(host, asked, weight_precision)
 
 
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:

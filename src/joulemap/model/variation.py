@@ -20,7 +20,7 @@ from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED
 from joulemap.model.column import gather, skeleton
-from joulemap.model.fallback import choose_precision, find_fallen, split_work
+from joulemap.model.fallback import choose_host_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.outcome import Asked, Timed, cut_runs
@@ -227,7 +227,7 @@ class Varied:
 
     def _make_parts(self, helper: Hardware | None, fallen: Booleans) -> tuple[Varied, Totals | None]:
         own = self.kernels.precision, self.weight_precision
-        theirs = own if helper is None else choose_precision(helper, *own)
+        theirs = own if helper is None else choose_host_precision(helper, *own, self.work.operation[fallen])
         chip, host = (
             Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
             for (work, stretch), (precision, weights) in zip(split_work(self.work, fallen), (own, theirs), strict=True)

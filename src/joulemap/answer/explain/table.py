@@ -55,7 +55,8 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
-    columns = _select_energy(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, text.SHARE_OF_DIFFERENCE)
+    share = text.SHARE_OF_TIME if answer.metric == "latency" else text.SHARE_OF_ENERGY
+    columns = _select(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, share)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]

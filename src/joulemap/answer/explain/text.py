@@ -165,10 +165,10 @@ MOST_SHARE: Final = 2.0
 """Maximum share of a difference that tables show; a larger share means that opposite parts nearly cancel."""
 SHARE: Final = "share of difference share_fraction"
 """Column of the shares of a difference, in the syntax of `lay`."""
-SHARE_OF_DIFFERENCE: Final = "share of difference share_fraction"
-"""Column of the shares of a difference, in tables that do not show the difference itself."""
 SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
-"""Column of the shares of the energy difference, in answers on another metric."""
+"""Column of the shares of the energy difference, in tables with another metric or in answers on one."""
+SHARE_OF_TIME: Final = "share of time difference share_fraction"
+"""Column of the shares of the time difference, in tables with energies and times."""
 
 EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
 INEXACT_SUM: Final = Template("{rows} do not sum to the difference of the {whole}: {rest} {unit} are missing.")

@@ -80,7 +80,7 @@ def _read_auto_round(settings: Settings) -> Checkpoint:
 
 
 def _read_awq(settings: Settings) -> Checkpoint:
-    bits = settings.read_bits(default=4)
+    bits = settings.read_bits("bits" if "bits" in settings.values else "w_bit", default=4)
     has_zeros = settings.values.get("zero_point", True)
     return Checkpoint(
         method="awq",
@@ -133,7 +133,9 @@ def _read_fp8(settings: Settings) -> Checkpoint:
     values = settings.values
     skipped, has_defaults = settings.read_skips("modules_to_not_convert", "ignored_layers")
     is_mx = values.get("quant_method") == "mxfp8"
-    block = values.get("weight_block_size", (1, MX_BLOCK) if is_mx else (128, 128))
+    is_static = values.get("activation_scheme") == "static"
+    # engines have blocks for activations that are quantized at run time only; others have one scale per matrix
+    block = values.get("weight_block_size", (1, MX_BLOCK) if is_mx else None if is_static else (128, 128))
     scale = "float8_e8m0fnu" if is_mx or values.get("scale_fmt") == "ue8m0" else "float32"
     stored = PackedFormat(
         bits=8,
@@ -141,7 +143,7 @@ def _read_fp8(settings: Settings) -> Checkpoint:
         block=settings.read_block(block),
         scale=scale,
         activations="fp8",
-        is_static=values.get("activation_scheme") == "static",
+        is_static=is_static,
     )
     experts = attrs.evolve(stored, bits=4, block=(1, MX_BLOCK)) if values.get("expert_dtype") == "fp4" else stored
     groups = [Group(stored=stored)]
@@ -161,6 +163,35 @@ def _read_fbgemm(settings: Settings) -> Checkpoint:
     return Checkpoint(
         method="fbgemm_fp8", groups=(Group(stored=stored),), skipped=skipped, has_default_skips=has_defaults
     )
+
+
+def _read_hqq(settings: Settings) -> Checkpoint:
+    """Return the storage by `quant_config`, for all linear layers or by the ends of their names.
+
+    Source: transformers, `HqqConfig` and `quantizer_hqq.py`; hqq, `BaseQuantizeConfig` (scales and zeros at 16 bits).
+    """
+    every = settings.read_part("quant_config")
+    whole, named = every.get("weight_quant_params"), list[tuple[str, PackedFormat | None]]()
+    for name, own in every.items():
+        inner = own.get("weight_quant_params") if isinstance(own, Mapping) else None
+        if isinstance(inner, Mapping):
+            named.append((rf".*{re.escape(name)}$", _hqq_format(settings.narrow(inner))))
+    if not isinstance(whole, Mapping) and not named:
+        raise ModelError(f"{settings.source}: the quantization_config of hqq has no weight_quant_params")
+    skipped, has_defaults = settings.read_skips("skip_modules")
+    return Checkpoint(
+        method="hqq",
+        groups=(Group(stored=_hqq_format(settings.narrow(whole))),) if isinstance(whole, Mapping) else (),
+        skipped=skipped,
+        has_default_skips=has_defaults,
+        kinds=frozenset({"linear"}),
+        overrides=tuple(named),
+    )
+
+
+def _hqq_format(settings: Settings) -> PackedFormat:
+    group = settings.read_group(default=64)
+    return PackedFormat(bits=settings.read_bits("nbits"), block=(1, group), scale="bfloat16", zero_bits=16)
 
 
 def _read_mxfp4(settings: Settings) -> Checkpoint:
@@ -183,6 +214,7 @@ _READERS: Final[dict[str, Callable[[Settings], Checkpoint | None]]] = {
     "mxfp8": _read_fp8,
     "fbgemm_fp8": _read_fbgemm,
     "mxfp4": _read_mxfp4,
+    "hqq": _read_hqq,
     "compressed-tensors": read_compressed_tensors,
     "modelopt": read_modelopt,
     "quark": read_quark,

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 ASKED: Final = Asked()
 
+SERVED_OPTIONS: Final = {"--prompt": "prompt", "--output": "output", "--tariff": "usd_per_kwh"}
+"""Option that only language models use -> field of `Asked`."""
+
 READING_RATE: Final = 5.0
 """Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
@@ -117,7 +120,8 @@ class HereAnswer(Answer):
             fastest = max(self.served, key=lambda row: row.tokens_per_s or 0.0)
             is_other = fastest.weights != best.weights
             most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
-            return text.BEST(best, rate=_describe_rate(best), **most)
+            where = fastest.label if is_other and fastest.label != best.label else None
+            return text.BEST(best, rate=_describe_rate(best), where=where, **most)
         # rows are sorted by weight format, so each chip keeps its narrowest
         narrowest = {row.label: row for row in self.served}
         reasons = "; ".join(text.REASON(row) for row in narrowest.values())
@@ -214,8 +218,13 @@ def _answer(
     is_served = bool(model) and is_language_model(model)
     if model and asked.weights and not is_served:
         raise UsageError("--weight-precision is for a language model: name one, or use --precision")
+    unused = [word for word, name in SERVED_OPTIONS.items() if getattr(asked, name) != getattr(ASKED, name)]
+    if model and unused and not is_served:
+        raise UsageError(f"{unused[0]} is for a language model, and {model} is none: leave it out")
     if precision and is_served:
         raise UsageError("--precision is for other models: use --weight-precision for a language model")
+    if settings.inputs and is_served:
+        raise UsageError("--input is for other models: use --prompt and --output for a language model")
     if not found.list_kind(GPU, CPU, NPU):
         return [], []
     if not model:

@@ -275,8 +275,10 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
             notes.append(text.FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
-        if entry.core_count and cpu.core_count > entry.core_count and not cpu.core_count % entry.core_count:
-            notes.append(text.SOCKETS(label=entry.id, count=cpu.core_count // entry.core_count))
+        sockets, rest = divmod(cpu.core_count, entry.core_count) if entry.core_count else (1, 0)
+        # a machine of Apple has one processor; where its fast cores are half of all, only these are counted
+        if sockets > 1 and not rest and entry.vendor != APPLE:
+            notes.append(text.SOCKETS(label=entry.id, count=sockets))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
             notes.append(text.CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device

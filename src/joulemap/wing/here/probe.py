@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.device.processor import available_cpus, read_text, run_tool
+from joulemap.device.energy import Rapl
+from joulemap.device.processor import available_cpus, run_tool
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
 from joulemap.wing.here.machine import Machine
@@ -32,9 +32,6 @@ EDGE: Final = 2048
 
 STREAM_SHARE: Final = 0.85
 """Stream bandwidth over peak bandwidth. Source: assumed; STREAM reaches 80 to 90 % of the peak on two channels."""
-
-ENERGY: Final = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
-"""Energy counter of the processor package in microjoules; readable by root only on most kernels."""
 
 
 def apply_probe(machine: Machine) -> tuple[Machine, str]:
@@ -86,17 +83,18 @@ def _find_best(run: Callable[[], object], limit_s: float) -> float:
 
 
 def measure_idle() -> float | None:
-    """Return the idle power of processor package and NVIDIA GPUs in watts; None if no counter is readable."""
+    """Return the idle power of CPU packages and NVIDIA GPUs in watts; None if no counter is readable."""
     cards = [float(one) for one in run_tool(
         "nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits"
     ).split() if one.replace(".", "", 1).isdecimal()]  # fmt: skip
-    before = read_text(ENERGY)
-    if not before.isdecimal():
+    packages = Rapl.find()
+    if packages is None:
         return sum(cards) if cards else None
+    packages.start()
     begin = time.perf_counter()
     time.sleep(IDLE_S)
-    joules = (float(read_text(ENERGY)) - float(before)) * 1e-6
-    return joules / (time.perf_counter() - begin) + sum(cards)
+    joules, seconds = packages.stop(), time.perf_counter() - begin
+    return None if joules is None else joules / seconds + sum(cards)
 
 
 def check_probe(recorded: object) -> None:

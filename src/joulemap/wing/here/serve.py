@@ -1,5 +1,5 @@
-"""Language models on the chips of a machine: on one chip, on several equal chips, and divided between a GPU and the
-processor.
+"""Language models on the chips of a machine: on one chip, on several equal chips, and divided between two GPUs or a
+GPU and the processor.
 
 All times and energies are those of `llm` and of its `offload`, with llama.cpp and one user.
 """
@@ -127,7 +127,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 
 
 def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
-    """Return the row of the fastest chip with the most precise weights that reach `ENOUGH` of the highest speed.
+    """Return the fastest row with the most precise weights at which the fastest chip reaches `ENOUGH` of its speed.
 
     Rows are in the order of `serve_model`. Return None if nothing runs.
     """
@@ -135,7 +135,8 @@ def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
     if fastest is None or not fastest.tokens_per_s:
         return None
     least = ENOUGH * fastest.tokens_per_s
-    return next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+    own = next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+    return next(row for row in rows if row.weights == own.weights)  # the first is the fastest with these weights
 
 
 def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
@@ -325,9 +326,9 @@ def _divide(
     settings: Settings,
     asked: Asked,
 ) -> Iterator[ServedHere]:
-    """Yield the fastest split of layers between the largest dedicated GPU and the processor, for each weight format.
+    """Yield the fastest splits of layers: between two dedicated GPUs of a vendor, and with the processor.
 
-    A format that fits on the GPU alone is skipped.
+    A weight format that fits on the larger GPU alone is skipped.
     """
     from joulemap.wing.llm.capacity.offload import divide_between
 
@@ -336,48 +337,49 @@ def _divide(
     cards = [case for case in cases if case.hardware in own]
     for weights in dict.fromkeys(case.run.point["weight_precision"] for case in cards):
         these = [case for case in cards if case.run.point["weight_precision"] == weights]
-        small = max(these, key=lambda case: case.target.memory_capacity.value)
+        small, *rest = sorted(these, key=lambda case: -case.target.memory_capacity.value)
+        joined = [case for case in rest if case.target.vendor == small.target.vendor]  # one back end runs on both
         label, format_name = _label(devices, small.hardware), small.precision.rpartition("/")[2]
+        if any(one.label == label and one.weights == format_name and one.fits == text.FITS for one in served):
+            continue
         host = next((one for one in hosts.values() if one.run.point["weight_precision"] == weights), None)
-        if host is None or any(
-            one.label == label and one.weights == format_name and one.fits == text.FITS for one in served
-        ):
-            continue
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
-        try:
-            rows = divide_between(
-                small.target,
-                host.target,
-                _find_link(small.target),
-                question.decoder,
-                question.stack,
-                kept,
-                attrs.evolve(asked.serving, devices=()),
-            ).rows
-        except JoulemapError:
-            continue
-        best = next((row for row in rows if row.is_best and row.layers), None)
-        if best is None or best.between_s is None or best.output_token_j is None:
-            continue
-        other = _label(devices, host.hardware)
-        both = [widths.get(name, (None, None)) for name in (label, other)]
-        yield ServedHere(
-            model=question.decoder.name,
-            weights=format_name,
-            label=text.SPLIT_LABEL(device=label, host=other),
-            fits=text.SPLIT(layers=best.layers, layer_count=question.decoder.layer_count),
-            context_tokens=None,
-            first_token_s=best.first_token_s,
-            first_token_half_width=None,
-            tokens_per_s=best.tokens_per_s,
-            between_half_width=_widest(one for one, _ in both),
-            power_w=best.output_token_j / best.between_s,
-            output_token_j=best.output_token_j,
-            output_token_half_width=_widest(one for _, one in both),
-            usd_per_million=asked.price(best.output_token_j),
-            memory_fraction=_fill_memory(small, best.device_bytes),
-            reason="",
-        )
+        for second in (*joined[:1], *([host] if host is not None else [])):
+            try:
+                rows = divide_between(
+                    small.target,
+                    second.target,
+                    _find_link(small.target),
+                    question.decoder,
+                    question.stack,
+                    kept,
+                    attrs.evolve(asked.serving, devices=()),
+                ).rows
+            except JoulemapError:
+                continue
+            best = next((row for row in rows if row.is_best and row.layers), None)
+            if best is None or best.between_s is None or best.output_token_j is None:
+                continue
+            other = _label(devices, second.hardware)
+            both = [widths.get(name, (None, None)) for name in (label, other)]
+            layers = text.SPLIT(layers=best.layers, layer_count=question.decoder.layer_count)
+            yield ServedHere(
+                model=question.decoder.name,
+                weights=format_name,
+                label=text.SPLIT_LABEL(device=label, host=other),
+                fits=layers if second is host else text.FITS,
+                context_tokens=None,
+                first_token_s=best.first_token_s,
+                first_token_half_width=None,
+                tokens_per_s=best.tokens_per_s,
+                between_half_width=_widest(one for one, _ in both),
+                power_w=best.output_token_j / best.between_s,
+                output_token_j=best.output_token_j,
+                output_token_half_width=_widest(one for _, one in both),
+                usd_per_million=asked.price(best.output_token_j),
+                memory_fraction=_fill_memory(small, best.device_bytes),
+                reason="",
+            )
 
 
 def _widest(widths: Iterable[float | None]) -> float | None:

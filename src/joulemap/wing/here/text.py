@@ -55,7 +55,7 @@ SEVERAL_LABEL: Final = Template("{count} x {device}")
 
 BEST: Final = Template(
     "{label} runs {model} in {weights} at {rate}[, with a TTFT of {first_token_s:s}][, {power_w:W}]"
-    "[ and {output_token_j:J} per token][; {fastest} is less precise but faster: {most}]"
+    "[ and {output_token_j:J} per token][; {fastest} is less precise but faster: {most}][ on {where}]"
 )
 NOTHING: Final = Template("{model} runs on no chip of this machine: {reasons}")
 REASON: Final = Template("[with {weights} weights, ]{label} {reason}")

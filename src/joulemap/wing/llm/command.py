@@ -12,8 +12,8 @@ from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import LIMIT_HELP, Check
-from joulemap.system.errors import ExitCode
-from joulemap.wing.llm.option import ServedOutputOptions, ServedRunOptions, ServingOptions
+from joulemap.system.errors import ExitCode, UsageError
+from joulemap.wing.llm.option import BATCHES, ServedOutputOptions, ServedRunOptions, ServingOptions
 
 
 @command
@@ -65,6 +65,8 @@ def llm(
         return
     target = serving.read_target()
     if target is not None:
+        if run.batch != BATCHES:
+            raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
         found = output.workspace().serve_users(
             model, settings, target=target, serving=serving.read(), usage=usage.read(), prices=prices.read()
         )

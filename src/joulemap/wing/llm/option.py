@@ -27,6 +27,9 @@ SERVING: Final = "Serving"
 
 DEVICES_HELP: Final = "Tensor-parallel devices; several values are compared."
 
+BATCHES: Final = "1,8,64"
+"""Default batch sizes of `llm`."""
+
 PRECISION: Final = "bf16"
 """Default precision of a language model."""
 
@@ -52,7 +55,7 @@ class ServerOptions:
     prompt: int = option(2048, "Prompt length in tokens.", metavar="TOKENS", min=1)
     output_tokens: str = option("256", "Output length in tokens.", "--output", metavar="TOKENS")
     engine: str = option(
-        ENGINE,
+        "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
         shown=f"{ENGINE}; llamacpp for GGUF, or if all hardware is local CPUs",
@@ -302,7 +305,7 @@ class ServedRunOptions(ManyRunOptions):
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
     can_lack_precision: ClassVar[bool] = True
-    batch: str = option("1,8,64", "Batch sizes: sequences per step.", "--batch", "-b", metavar="N,...")
+    batch: str = option(BATCHES, "Batch sizes: sequences per step.", "--batch", "-b", metavar="N,...")
     precision: str = precisions(
         "",
         "Precisions of activations, and of weights without --weight-precision: bf16, fp16, fp8, int8 or fp4.",

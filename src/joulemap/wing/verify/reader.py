@@ -60,6 +60,12 @@ COUNTED: Final = {"M": 1e6, "B": 1e9}
 ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
 """Fields of llama-bench that keep part of a model in host memory."""
 
+WIDE_CACHES: Final = ("f32", "f16", "bf16")
+"""Types of llama.cpp's KV cache that are predicted at the precision of activations."""
+
+NARROW_CACHES: Final = {"q8_0": "int8"}
+"""Type of llama.cpp's KV cache -> precision; it stores 8.5 bits per element, with a scale for 32."""
+
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
 """Tensor type in PyTorch's profiler -> precision."""
 
@@ -202,7 +208,11 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
     if any(str(find(row, name) or "none") not in ("0", "none") for name in ON_HOST):
         raise ValueError(text.PARTLY_ON_HOST)
+    caches = {str(find(row, name) or WIDE_CACHES[1]).lower() for name in ("type_k", "type_v")}
+    if not caches <= {*WIDE_CACHES} and not (len(caches) == 1 and caches <= NARROW_CACHES.keys()):
+        raise ValueError(text.CACHE_TYPES(types=sorted(caches)))
     cells |= {
+        "cache_precision": NARROW_CACHES.get(min(caches), ""),
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
         "type_name": type_name.partition(found[1])[0].strip() if found else type_name,
         "parameters": number(find(row, "model_n_params")) or 0.0,
@@ -248,7 +258,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
         "model_size": float(value) * BINARY[unit],
         "model_n_params": float(count) * COUNTED[letter],
         "parameter_step": 0.01 * COUNTED[letter],
-        **{name: row[name] for name in ON_HOST if name in row},
+        **{name: row[name] for name in (*ON_HOST, "type_k", "type_v") if name in row},
         "build_commit": (re.findall(r"^build: (\w+)", printed, re.MULTILINE) or [""])[0],
         "avg_ts": row["t/s"].partition("±")[0].strip(),
     }

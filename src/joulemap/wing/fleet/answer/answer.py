@@ -137,7 +137,7 @@ def _serve(
     from joulemap.wing.fleet.capacity.served import size_servers
     from joulemap.wing.llm.answer.document import describe_later, describe_reuse
     from joulemap.wing.llm.answer.text import GUESSED
-    from joulemap.wing.llm.capacity.case import refuse
+    from joulemap.wing.llm.capacity.case import describe_refusal, refuse
     from joulemap.wing.llm.capacity.choice import find_quality, list_choices
     from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
@@ -158,6 +158,11 @@ def _serve(
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
         found = _read(connection, decode, usage, prices, question.stack.name)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
+    served = {one.case.hardware for one in opened}
+    lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
+    if settings.hardware:  # without runs, these chips have no ids in the scope
+        named = {-place: reason for place, reason in enumerate(lost.values(), 1)}
+        scope = attrs.evolve(scope, refused={**scope.refused, **named})
     stations = {row.run_id: row for row in found["stations"]}
     servers, cases = [one.server for one in opened], [one.case for one in opened]
     rows = size_servers(servers, cases, [stations[one] for one in decode], levels)

@@ -451,7 +451,7 @@ class FleetAnswer(RunAnswer):
 
     def _list_left_out(self) -> Iterator[str]:
         """Yield notes on hardware that was not compared or cannot serve the demand, with the reasons."""
-        if self.scope.settings.hardware:
+        if self.scope.settings.hardware or self.serving is not None:
             kept_chips = {row.chip for row in self.rows}  # in another precision
             lost = (reason for reason in self.scope.refusals if reason.partition(" ")[0] not in kept_chips)
             yield from (_enclose_precisions(self.scope.mark(reason)) for reason in lost)

@@ -118,8 +118,11 @@ def pair_servers(
     """Return the pairs of kinds that meet the targets, best first by the objective.
 
     `best` is the best fleet of one kind. A pair is not tried if its lower bound is worse than the best fleet so far,
-    except the first pair. Devices are all powered at every rate.
+    except the first pair. Devices are all powered at every rate. There is no pair for one output token, because the
+    second pool would do nothing.
     """
+    if question.serving.output < 2:
+        return []
     least_alone = None if best is None else _value(best, demand)
     kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
     bounds = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
 
-SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
+SLOW: Final = Template("p99 TTFT is {first_token_s:s}[ and p99 TPOT {between_s:s}] even at almost no load")
 
 NEAR: Final = 1.06
 """Ratio of the lowest missed to the highest met rate of a server at which the search stops."""
@@ -185,7 +185,8 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
-        reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
+        between_s = alone.token_time.p99 if alone.has_gaps else None
+        reason = SLOW(first_token_s=alone.first_token.p99, between_s=between_s)
         late = make_late(station, reason, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count, served = _add_servers(server, peak)
@@ -198,7 +199,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         demand,
         loads,
         devices=count * world,
-        idle_w=server.table.idle_w / world,
+        idle_w=server.table.resting_w / world,
         power_w=served.power_w * count,
         grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
         carried=rate * count / peak,
@@ -211,7 +212,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         p50_latency_s=served.latency.p50,
         p99_latency_s=served.latency.p99,
         first_token_p99_s=served.first_token.p99,
-        between_p99_s=served.token_time.p99,
+        between_p99_s=served.token_time.p99 if served.has_gaps else None,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
         busy_fraction=served.window.busy_fraction,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
+from joulemap.catalog.stack import DEFAULT
 from joulemap.domain.weight import split_precision
 from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
 
@@ -60,7 +61,7 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
             precision=precision,
             weights=weights,
             batch=run.batch,
-            engine=serving.engine,
+            engine=serving.engine or DEFAULT,
             prompt=serving.prompt,
             output=serving.output,
             devices=run.device_count // (serving.pipeline_devices * serving.data_devices),

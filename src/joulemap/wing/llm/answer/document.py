@@ -272,7 +272,9 @@ class LlmAnswer(RunAnswer):
         rest = [row for row in self.loads if not row.is_growing and row is not least]
         tied = self._find_tied_loads(least, rest, "output_token_j", "output_token_half_width")
         parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle, tied=tied))
-        return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
+        parts += [text.BEHIND(labels=behind)] if behind and others else []
+        parts += [text.REFUSED(row, where=row.label if others else None) for row in self.loads if row.refused_count]
+        return "; ".join(parts)
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
         """Return a phrase for the deployments that are statistically tied with the best one under a load; empty without
@@ -452,9 +454,11 @@ class LlmAnswer(RunAnswer):
 
     def _describe_widths(self) -> list[str]:
         """Return the narrowest and the widest interval of each quantity; empty if unknown."""
+        has_gaps = not self.loads.rows or any(row.between_s is not None for row in self.loads)
         spread = describe_intervals({
             quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
             for quantity, name in text.DOUBTED.items()
+            if has_gaps or name != "between_half_width"
         })  # fmt: skip
         return [one for one in (spread, self.unmeasured) if one]
 
@@ -538,7 +542,7 @@ def describe_later(serving: Serving) -> str:
 
 def repeat_reuse(serving: Serving) -> list[str]:
     """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
-    words = [] if serving.engine == Serving().engine else ["--engine", serving.engine]
+    words = ["--engine", serving.engine] if serving.engine else []
     words += ["--cache", serving.cache] if serving.cache else []
     words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
     words += ["--turns", str(serving.turns)] if serving.turns > 1 else []

@@ -116,7 +116,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     kept = attrs.evolve(
         SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
     )
-    engine = ENGINE if serving.engine == SERVING.engine else serving.engine
+    engine = serving.engine or ENGINE
     stack = find_engine(engine)
     if serving != kept or not stack.id.startswith(ENGINE):
         raise UsageError(

@@ -53,13 +53,14 @@ LARGEST: Final = Template(
 
 # headline of a request load, and of two pools
 LOAD: Final = Template(
-    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {tied}][, {ratio:x} lower than {other}]; its p99 TPOT is "
-    "{between_p99_s:s}"
+    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {tied}][, {ratio:x} lower than {other}]"
+    "[; its p99 TPOT is {between_p99_s:s}]"
 )
 LOAD_ALONE: Final = Template(
-    "Only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s} and its p99 TPOT {between_p99_s:s}"
+    "Only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s}"
+    "[ and its p99 TPOT {between_p99_s:s}]"
 )
-LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
+LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s}[ and a p99 TPOT of {between_p99_s:s}]")
 LOAD_ENERGY: Final = Template(
     "{uses} {output_token_j:J} per output token (prompts included[; {idle:%} is idle energy])[, {tied}]"
 )
@@ -73,6 +74,9 @@ HITS: Final = Template(
     "[ ({uncached_first_token_s:s} without reuse)]"
 )
 HITS_OF: Final = Template("on {label}, ")
+REFUSED: Final = Template(
+    "percentiles exclude {refused_count:n request}[ on {where}] too long for the context or the memory"
+)
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
     "No deployment keeps up with arrivals at {arrivals_per_s:1/s}: the best, {label}, serves {served_per_s:plain} "
@@ -90,7 +94,7 @@ POOLS: Final = Template(
 POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 SERVERS: Final = Template("{server_count:n server} of {label}")
 POOL_LOAD: Final = Template(
-    "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s}) and the median TPOT {between_s:s}; an output "
+    "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s})[ and the median TPOT {between_s:s}]; an output "
     "token takes {output_token_j:J}[, and a million of them cost {output_usd_per_million:plain} USD]"
 )
 
@@ -115,8 +119,8 @@ GOALS: Final[Mapping[str, tuple[str, str]]] = {
 LIMIT: Final = Template("{bound} {share:%}")
 LOADS_HEADING: Final = "Requests: medians, and p99 where stated"
 LOADS: Final = Template(
-    "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s | *p99 TPOT between_p99_s | "
-    "p99 ITL gap_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
+    "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s? | "
+    "*p99 TPOT between_p99_s? | p99 ITL gap_p99_s? | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
     "{assumed}*USD/M output tokens #output_usd_per_million | *power power_w | idle energy idle_fraction | "
     "request latency request_s | keeps up up | preemptions preemption_count | refused refused_count | "
     "handover handover_s? | handover energy handover_j? | "
@@ -196,9 +200,9 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Heading of a quantity -> field with the half-width of its interval."""
 
 ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
-    "release, such as vllm@2025. On CPUs outside data centres, llama.cpp is the default for every model, with q4_k_m "
-    "weights unless --precision or --weight-precision is given"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. On CPUs "
+    "outside data centres, llama.cpp is the default for every model, with q4_k_m weights unless --precision or "
+    "--weight-precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "

@@ -6,14 +6,17 @@ hardware x precision -> devices that can store the model -> batches that fit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from joulemap.catalog.stack import list_vendors
 from joulemap.domain.default import SERVED
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import check_name
 from joulemap.domain.weight import GGUF_METHOD, label_precision, read_weight_format
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
@@ -23,7 +26,6 @@ from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
     HARDWARE,
-    SERVING,
     SIXTEEN_BITS,
     WIDE,
     Question,
@@ -70,6 +72,7 @@ whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
+FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
 
 WIDE_CACHE: Final = Template(
@@ -164,6 +167,12 @@ def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch:
     return None
 
 
+@cache
+def _list_catalogued() -> frozenset[str]:
+    """Return the vendors of the catalogue; the chip of any other may have a port of any engine."""
+    return frozenset(entry.vendor for entry in known_hardware().values())
+
+
 def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
@@ -184,6 +193,9 @@ def _judge(
         status=UNSUPPORTED,
         experts=question.serving.expert_devices,
     )
+    vendors = list_vendors(question.stack.name)
+    if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
+        return attrs.evolve(case, reason=FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
     precision = run.point["precision"]
     if precision not in target.peaks:
         return attrs.evolve(
@@ -320,7 +332,7 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
     GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
     """
-    if serving.engine != SERVING.engine or serving.prefill_on:
+    if serving.engine or serving.prefill_on:
         return settings, serving
     if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)

@@ -36,12 +36,16 @@ class LoadRow:
     first_token_s: float = described("median time to first token, from a request's arrival", "s")
     first_token_p90_s: float = described("p90 time to first token", "s")
     first_token_p99_s: float = described("p99 time to first token", "s")
-    between_s: float = described("median over requests of the time per output token (TPOT)", "s")
-    between_p90_s: float = described("p90 over requests of the time per output token", "s")
-    between_p99_s: float = described("p99 over requests of the time per output token", "s")
-    gap_s: float = described("median gap between two tokens of a request (inter-token latency, ITL)", "s")
-    gap_p90_s: float = described("p90 gap between two tokens", "s")
-    gap_p99_s: float = described("p99 gap between two tokens", "s")
+    between_s: float | None = described(
+        "median over requests of the time per output token (TPOT); null if no request has two", "s"
+    )
+    between_p90_s: float | None = described("p90 over requests of the time per output token; null like between_s", "s")
+    between_p99_s: float | None = described("p99 over requests of the time per output token; null like between_s", "s")
+    gap_s: float | None = described(
+        "median gap between two tokens of a request (inter-token latency, ITL); null like between_s", "s"
+    )
+    gap_p90_s: float | None = described("p90 gap between two tokens; null like between_s", "s")
+    gap_p99_s: float | None = described("p99 gap between two tokens; null like between_s", "s")
     request_s: float = described("median time from arrival to last token", "s")
     request_p99_s: float = described("p99 time from arrival to last token", "s")
     output_tokens_per_s: float = described("output tokens of all requests per second, after the warm-up", "1/s")
@@ -212,18 +216,13 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
             **find_unknown(LoadRow),
             **take(LoadRow, case, served),
             "output_usd_per_million": cost,
+            **(_list_gaps(served) if served.has_gaps else {}),
             **dict(zip(("assumed_energy_fraction", "assumed_static_fraction"), assumed or (), strict=False)),
         },
         device_count=case.world,
         first_token_s=served.first_token.p50,
         first_token_p90_s=served.first_token.p90,
         first_token_p99_s=served.first_token.p99,
-        between_s=served.token_time.p50,
-        between_p90_s=served.token_time.p90,
-        between_p99_s=served.token_time.p99,
-        gap_s=served.between_tokens.p50,
-        gap_p90_s=served.between_tokens.p90,
-        gap_p99_s=served.between_tokens.p99,
         request_s=served.latency.p50,
         request_p99_s=served.latency.p99,
         output_token_j=served.energy_per_output_token_j,
@@ -232,6 +231,19 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
         refused_count=served.refused,
         preemption_count=served.preemptions,
     )
+
+
+def _list_gaps(served: Served) -> dict[str, float]:
+    """Return the fields of `LoadRow` for times between tokens."""
+    times, gaps = served.token_time, served.between_tokens
+    return {
+        "between_s": times.p50,
+        "between_p90_s": times.p90,
+        "between_p99_s": times.p99,
+        "gap_s": gaps.p50,
+        "gap_p90_s": gaps.p90,
+        "gap_p99_s": gaps.p99,
+    }
 
 
 def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:

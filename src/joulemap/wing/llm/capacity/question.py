@@ -277,7 +277,7 @@ def find_served(model: str) -> tuple[str, Serving]:
     step = asked.step
     return drop_arguments(model), Serving(
         prompt=max(step.cached, step.tokens),
-        engine=step.engine or SERVING.engine,
+        engine=step.engine,
         devices=(step.devices,),
         expert_devices=step.expert_devices,
         data_devices=step.data_devices,

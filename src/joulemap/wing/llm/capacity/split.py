@@ -162,7 +162,7 @@ class _Pools:
             first_s = begin_s + moved_s + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
             self.request_s = first_s + self.handover.seconds + steps * step_s
         self.is_full = bool(pause_s) and each > find_room(question, case)
-        idle_j = case.server.idle_w * (1.0 / used - 1.0) * prompt_s
+        idle_j = case.server.resting_w * (1.0 / used - 1.0) * prompt_s
         rest_j = case.server.resting_w * (1.0 - busy) * self.servers * (self.request_s + pause_s) / self.users
         return (
             Split(

@@ -98,8 +98,8 @@ class Deployed:
 
     @property
     def request_s(self) -> float:
-        """Mean time of a request in seconds."""
-        return self.first_token_s + self.question.steps * self.between_s
+        """Mean time of a request in seconds: no step follows the first token if it is the only one."""
+        return self.first_token_s + (self.question.serving.output - 1) * self.between_s
 
     @property
     def device_s(self) -> float:
@@ -524,13 +524,17 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
 
 
 def _find_chance(found: Deployed, paid: Paid) -> float | None:
-    """Return the probability that both targets are met, as if their errors were independent; None if unknown."""
+    """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
     from joulemap.uncertainty.probability import probability_better
 
     target, chances = found.target, list[float]()
-    if target.first_token_s is not None and paid.first_token_half_width is not None:
+    if target.first_token_s is not None:
+        if paid.first_token_half_width is None:
+            return None
         chances.append(probability_better(target.first_token_s / found.first_token_s, paid.first_token_half_width))
-    if target.between_s is not None and paid.between_half_width is not None:
+    if target.between_s is not None:
+        if paid.between_half_width is None:
+            return None
         host = SlowHost.of(found.case.server)
         chances.append(host.find_chance(target.between_s, found.between_s, paid.between_half_width))
     return math.prod(chances) if chances else None

@@ -135,9 +135,9 @@ def _embed(one: Pass) -> int:
     table, each = decoder.per_layer
     if each:
         columns = each * len(decoder.layers)
-        found = graph.run(
-            "embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=table
-        )
+        part = one.step.part(table)
+        found = graph.run("embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=part)
+        found = one.sum_up("embed_tokens_per_layer", found, columns)
         made = one.linear("per_layer_model_projection", x, columns, decoder.hidden)
         made = one.norm("per_layer_projection_norm", made, one.count * len(decoder.layers), each)
         one.tables = one.each("embed_tokens_per_layer", "add", found, made)

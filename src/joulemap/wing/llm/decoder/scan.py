@@ -61,9 +61,13 @@ def _mix_near(one: Pass, path: str, mixer: Recurrence, x: int, inner: int) -> in
 def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
     """Add the convolution over the last few tokens of each channel; return its tensor.
 
-    The call overwrites the tail that each sequence stores.
+    The call overwrites the tail that each sequence stores. Without taps, only the activation remains.
     """
     rows, is_active = piece.count, mixer.kind != "conv"
+    own: Read = mixed, ITEM_BYTES * rows * wide
+    if not mixer.kernel:
+        cost = Cost(kind="elementwise", operation="silu", elementwise_count=3 * rows * wide, special_count=rows * wide)
+        return one.graph.call(path, cost, (own,), (rows, wide), suffix="_".join(filter(None, ("act", piece.name))))
     weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
     if mixer.conv_bias:
         weights.append(one.graph.weigh(f"{path}.conv1d.bias", (wide,)))
@@ -77,8 +81,9 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
         gemm=(rows, 1, mixer.kernel, wide),
         tap_count=mixer.kernel,
     )
-    reads: tuple[Read, ...] = ((mixed, ITEM_BYTES * rows * wide), tail, *weights)
-    made = one.graph.call(f"{path}.conv1d", cost, reads, (rows, wide), suffix=piece.name, aten="conv1d.default")
+    made = one.graph.call(
+        f"{path}.conv1d", cost, (own, tail, *weights), (rows, wide), suffix=piece.name, aten="conv1d.default"
+    )
     one.graph.overwrite(tail)
     return made
 

@@ -46,6 +46,17 @@ METHOD: Final = "safetensors"
 SAME: Final = 0.01
 """Maximum relative difference in bytes at which two descriptions of a weight's format count as the same."""
 
+INTEGERS: Final = ("int", "uint", "gptq")
+"""Beginnings of the names of formats whose codes are integers in words."""
+
+PACKED: Final = (".weight_packed", ".qweight")
+"""Name endings of codes packed in words."""
+
+PACKED_BITS: Final = (4, 8, 2, 3)
+"""Bits of integer codes that libraries pack in words, the most common first. Source: compressed-tensors, 4 and 8;
+GPTQModel, 2, 3, 4 and 8.
+"""
+
 NAMED: Final = 3
 """Maximum groups of tensors that a note lists."""
 
@@ -134,19 +145,29 @@ def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Dec
             raise
         raise ModelError(str(error)) from error  # a file alone cannot be traced, its folder can
     tensors = read_tensors(path)
-    contents = _place(join_parts(tensors, _find_packed_bits(decoder)), decoder.layer_count)
+    contents = _place(join_parts(tensors, _find_packed_bits(decoder, tensors)), decoder.layer_count)
     decoder = _check_weights(decoder, contents)
     if not (find_quantization(values, name) or {}).get("dequantize"):  # an engine widens these as it loads them
         decoder = _apply_formats(decoder, contents)
     return attrs.evolve(decoder, file_notes=(_describe_bytes(tensors), *decoder.file_notes))
 
 
-def _find_packed_bits(decoder: Decoder) -> int:
-    """Return the bits of an integer code that is packed in words, from the configuration; 4 if it states none."""
+def _find_packed_bits(decoder: Decoder, tensors: Sequence[RawTensor]) -> int:
+    """Return the bits of an integer code that is packed in words, from the configuration.
+
+    If it states none, the bits are those with which the files hold the number of weights nearest to the decoder's.
+    """
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
-    found = [read_weight_format(one).bits for one in names if one.removeprefix("u").startswith("int")]
-    return int(found[0]) if found else 4
+    found = [read_weight_format(one).bits for one in names if one.startswith(INTEGERS)]
+    if found or not any(one.name.endswith(PACKED) for one in tensors):
+        return int(found[0]) if found else PACKED_BITS[0]
+    count = count_weights(decoder)
+
+    def find_gap(bits: int) -> int:
+        return abs(_place(join_parts(tensors, bits), decoder.layer_count).element_count - count)
+
+    return min(PACKED_BITS, key=find_gap)
 
 
 def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:

@@ -96,7 +96,7 @@ def _find_format(codes: str, parts: Parts, packed_bits: int) -> tuple[tuple[int,
     tensor = parts[codes]
     try:
         if codes == ".qweight":
-            return _read_words(tensor, parts)
+            return _read_words(tensor, parts, packed_bits)
         if codes == ".weight_packed":
             return _read_packed(tensor, parts, packed_bits)
         if codes == "_blocks":
@@ -134,13 +134,13 @@ def _divide(total: int, count: int) -> int:
     return int(2 ** (total // count).bit_length())
 
 
-def _read_words(tensor: RawTensor, parts: Parts) -> tuple[tuple[int, ...], str]:
+def _read_words(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int, ...], str]:
     """Return shape and format of weights in words: GPTQ packs them along the inputs, AWQ along the outputs."""
     scales, zeros = parts[".scales"], parts.get(".qzeros")
     groups, rows = scales.shape
     is_gptq = tensor.shape[1] == rows
     width = zeros.shape[1] if zeros is not None and is_gptq else tensor.shape[1]
-    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else 4
+    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else bits
     columns = tensor.shape[0] * WORD_BITS // bits if is_gptq else tensor.shape[0]
     kind = "gptq" if is_gptq else "awq" if zeros is not None else "int"
     return (rows, columns), _name(f"{kind}{bits}", _divide(columns, groups))

@@ -209,7 +209,7 @@ class Deployment:
         return self.devices * self.data_devices * self.stages
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait for the host."""
         return self.world * self.hardware.waiting_w
 

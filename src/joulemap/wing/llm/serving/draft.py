@@ -48,9 +48,9 @@ class Guessing:
     draft: Draft
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait within a pass."""
-        return self.surface.idle_w
+        return self.surface.waiting_w
 
     @property
     def resting_w(self) -> float:
@@ -69,7 +69,7 @@ class Guessing:
         again = guess.price(attrs.evolve(passes, chunk=np.zeros_like(passes.chunk)))
         more = np.maximum(guessed - 1.0, 0.0)
         seconds = once.seconds + more * again.seconds
-        waiting = (self.idle_w - guess.idle_w) * seconds
+        waiting = (self.waiting_w - guess.waiting_w) * seconds
         return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
 
 

@@ -26,7 +26,7 @@ class Pass(Protocol):
     """Cost model of passes on all devices; arguments are arrays that are broadcast."""
 
     @property
-    def idle_w(self) -> float:
+    def resting_w(self) -> float:
         """Power of all devices in watts between requests."""
 
     def step(

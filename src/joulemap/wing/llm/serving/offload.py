@@ -1,4 +1,5 @@
-"""Language model with its layers divided between a device and its host, as in llama.cpp; implements `Surface`.
+"""Language model with its layers divided between a device and its host, or another device, as in llama.cpp; implements
+`Surface`.
 
     pass   = n / L of a device pass + (L - n) / L of a host pass + copies of activations between the two
     joules = dynamic energy of both + static power of both x pass time + copied bytes x energy per byte
@@ -72,9 +73,9 @@ class Offload:
         return self.layers / self.device.decoder.layer_count
 
     @property
-    def idle_w(self) -> float:
-        """Idle power of device and host together, in watts."""
-        return self.device.idle_w + self.host.idle_w
+    def waiting_w(self) -> float:
+        """Power of device and host together while they wait within a pass, in watts."""
+        return self.device.waiting_w + self.host.waiting_w
 
     @property
     def resting_w(self) -> float:
@@ -101,21 +102,22 @@ class Offload:
         """Return the time of passes on the device, on the host and in copies, and their energy."""
         share, rest = self.share, 1.0 - self.share
         own, other = self.device.price(passes), self.host.price(passes)
-        own_j = own.joules - self.device.idle_w * own.seconds
-        other_j = other.joules - self.host.idle_w * other.seconds
+        own_j = own.joules - self.device.waiting_w * own.seconds
+        other_j = other.joules - self.host.waiting_w * other.seconds
         tokens = passes.sequences * passes.tokens + passes.chunk
         handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[carried_precision(self.device.precision)]
         crossings = 2.0 * (0.0 < share < 1.0)
         sent = rest * self.rooms[0].weights * (self.way.s_per_byte > 0.0)
         sent_s = sent * self.way.s_per_byte
-        is_sent = (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
+        is_host = self.host.hardware.architecture == "cpu"  # another GPU keeps its layers
+        is_sent = is_host & (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
         device_s = np.where(is_sent, own.seconds, share * own.seconds)
         host_s = np.where(is_sent, 0.0, rest * other.seconds)
         copied = np.where(is_sent, sent, crossings * handed)
         copy_s = np.where(is_sent, sent_s, crossings * (self.way.latency_s + handed * self.way.s_per_byte))
         work_j = np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
         seconds = device_s + host_s + copy_s
-        return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.idle_w * seconds)
+        return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.waiting_w * seconds)
 
     def price(self, passes: Passes, /) -> Cost:
         """Return the seconds and joules of passes on device and host."""

@@ -338,7 +338,7 @@ class Server:
     def rest(self, until: float) -> None:
         """Stay idle until a time."""
         seconds = until - self.now
-        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.idle_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
+        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
         self.spells.append(idle)
         self.now = until
 

@@ -105,6 +105,8 @@ def read_requests(path: Path) -> Requests:
     if not 0 < len(rows) <= MOST_REQUESTS:
         raise UsageError(f"{path} has {len(rows):,} requests, expected 1 to {MOST_REQUESTS:,}")
     arrivals, prompts, outputs, cached = zip(*rows, strict=True)
+    if spoken and any(cached):
+        raise UsageError(f"{path} has {CONVERSATION} and cached_tokens: leave out one, as both state the reused tokens")
     return Requests(
         prompt_tokens=prompts,
         output_tokens=outputs,

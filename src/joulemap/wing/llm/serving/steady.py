@@ -5,7 +5,7 @@
     share       q = 1 - exp(-a)                                          steps with a chunk, for Poisson arrivals
     mixed       a pass with a / q chunks, as many as its tokens allow
     mean step   = decode + q (mixed - decode)             median step = decode
-    first token = request + waiting for memory and for other ranks + rest of the step at hand
+    first token = request + waiting for memory and for other ranks + rest of the step at hand (of others)
                   + own chunks, in passes with those of others
     request     = first token + steps of an answer; without chunked prefill, the steps contain the prefill passes
 
@@ -273,6 +273,7 @@ def _run(surface: Surface, load: Steady) -> SteadyCost:
     step_j = decode_j + mix.share * (mixed_j - decode_j)
     busy = min(mix.share, 1.0)
     rest_s = ((1.0 - busy) * decode_s**2 + busy * mixed_s**2) / (2.0 * ((1.0 - busy) * decode_s + busy * mixed_s))
+    rest_s *= min(1.0, max(0.0, load.in_flight - 1.0))  # steps at hand are those of other requests
     own_s = mix.pieces * (mixed_s - first * decode_s)
     answer_s = step_s * mix.steps
     prompt_s = max(rest_s + own_s, mix.working * step_s / mix.starts - answer_s)

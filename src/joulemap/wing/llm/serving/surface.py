@@ -79,7 +79,7 @@ class Surface(Protocol):
     """Cost model of passes, and the devices' idle power."""
 
     @property
-    def idle_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power of all devices in watts while they wait within a pass."""
         ...
 
@@ -125,7 +125,7 @@ class Table:
     Kernels run one after another, so the attention of a prompt adds to all other work.
     """
 
-    idle_w: float
+    resting_w: float
     decode: Grid
     """Cost of decode passes, by number of sequences and their context."""
     prompt: Grid
@@ -181,7 +181,7 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
     base = np.concatenate([np.zeros((1, 2)), alone])
     attending = attending.reshape(len(pieces), len(contexts), 2)
     return Table(
-        idle_w=surface.resting_w,
+        resting_w=surface.resting_w,
         decode=Grid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
         prompt=Grid(first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]),
         attention=Grid(first=pieces, second=contexts, values=attending - attending[:, :1]),

@@ -361,6 +361,7 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
         row,
         devices=row.device_count if (row.device_count or 1) > 1 else None,
         weights=row.weight_precision or text.WIDE,
+        cache=row.cache_precision or None,
         scope=row.scope.replace("_", " "),
         prompt=round(row.prompt_tokens or 0),
         output=round(row.output_tokens or 0),

@@ -13,8 +13,8 @@ ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
 SEVERAL: Final = Template("{case_index:n configuration} ({formats:and})")
 SINGLE_RUN: Final = Template("{precision}, batch {batch}, {runtime}")
 SERVED_RUN: Final = Template(
-    "{engine}[ on {devices} devices], {weights} weights, {scope}, prompt {prompt}, output {output}, {batch} "
-    "{requests} in flight"
+    "{engine}[ on {devices} devices], {weights} weights[, {cache} cache], {scope}, prompt {prompt}, "
+    "output {output}, {batch} {requests} in flight"
 )
 WIDE: Final = "16-bit"
 REQUEST, REQUESTS = "request", "requests"
@@ -137,6 +137,7 @@ FEW_LAYERS: Final = Template(
     "{layers:plain} of {layer_count} layers are on the GPU, and a prediction is for one chip: see `joulemap here`"
 )
 PARTLY_ON_HOST: Final = "a part of the model is in host memory, and a prediction is for one chip"
+CACHE_TYPES: Final = Template("its KV cache is in {types:and}: only f16, bf16, f32 and q8_0 are predicted")
 LIKE: Final = Template("llama-bench names it {given}: {model} has as many parameters; --model names another")
 MEDIAN: Final = "median GPU compute time"
 OPENVINO_MEDIAN: Final = "median latency; --precision int8 names a quantized model, which the log does not state"
