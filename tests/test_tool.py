@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 from joulemap.answer.check import PairedRun, check_runs
 from joulemap.answer.engine import find_checkpoint
-from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks
+from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks, list_lacking
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
@@ -116,6 +116,35 @@ def test_a_load_is_made_at_the_rate_of_one_server() -> None:
     assert "--tensor-parallel-size 2" in closed.prints
     (batch,) = list_checks(find_entry("l4"), attrs.evolve(run, engine="llamacpp", batch=8))
     assert batch.tool == "llama-batched-bench"  # it makes no load
+
+
+@pytest.mark.parametrize(
+    ("engine", "given", "options"),
+    [
+        ("vllm", {}, []),
+        ("vllm", {"pipeline_devices": 4}, ["--pipeline-parallel-size", "4"]),
+        ("vllm", {"devices": 8, "expert_devices": 8}, ["--tensor-parallel-size", "8", "--enable-expert-parallel"]),
+        ("vllm", {"precision": "fp8", "cache": "fp8"}, ["--quantization", "fp8", "--kv-cache-dtype", "fp8"]),
+        ("sglang", {"precision": "fp8", "devices": 2}, ["--tp", "2", "--quantization", "fp8"]),
+        ("llamacpp", {"cache": "int8"}, ["-ctk", "q8_0", "-ctv", "q8_0"]),
+    ],
+)
+def test_settings_that_differ_from_a_tools_default_are_options(
+    engine: str, given: dict[str, Any], options: list[str]
+) -> None:
+    plain = attrs.evolve(SERVED, engine=engine, precision="bf16")
+    (had, *_), (one, *_) = (list(list_checks(find_entry("l4"), run)) for run in (plain, attrs.evolve(plain, **given)))
+    added = [word for word in shlex.split(one.command) if word not in shlex.split(had.command) or word in options]
+    assert [word for word in added if word != "auto"] == options
+    assert "{" not in one.command
+
+
+@pytest.mark.parametrize(
+    "given", [{"speculates": True}, {"data_devices": 2}, {"cache": "int8"}, {"devices": 8, "expert_devices": 4}]
+)
+def test_a_tool_without_an_option_for_a_setting_measures_nothing(given: dict[str, Any]) -> None:
+    run = attrs.evolve(SERVED, engine="vllm", **given)
+    assert not list(list_checks(find_entry("l4"), run)) and len(list_lacking(find_entry("l4"), run)) == 1
 
 
 @pytest.mark.wings

@@ -1244,7 +1244,7 @@ FROM (
     FROM internal.workload AS w
     LEFT JOIN internal.model_entry AS e ON e.model = w.model
 ) AS n;
-COMMENT ON VIEW workload_names IS 'Names that measurements of a workload may give to its model: the model''s name if arguments and inputs are the usual ones, else with them. Models of timm and transformers have both names';
+COMMENT ON VIEW workload_names IS 'Names of the model of a workload in measurements: its plain name if arguments and inputs are the defaults, otherwise its name with both. Models of timm and transformers have both names';
 COMMENT ON COLUMN workload_names.measured_model IS 'Name that a measurement of this workload may give to its model';
 
 CREATE VIEW allocators AS

@@ -63,7 +63,7 @@ def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
     assert done.returncode == 0
     found = json.loads(done.stdout)
     assert found["devices"] == found["served"] == found["runs"] == []
-    assert len(found["gaps"]) == 3
+    assert len(found["gaps"]) == 2  # no processor, no GPU; without chips, the memory does not matter
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_two_cards_count_as_two_at_their_own_power_limit() -> None:
     (card, *_) = match_machine(read_machine(load_recording(MACHINES / "server_two_cards.json"))).usable
     assert (card.label, card.count) == ("l40s", 2)
     (card, *_) = match_machine(read_machine(load_recording(MACHINES / "gaming_pc.json"))).usable
-    assert card.hardware == "rtx_3090@300W"
+    assert card.hardware == "rtx_3090@300W" and "power limit" in card.origin  # the catalogue has 350 W
     assert card.memory_bytes == 24576 * 2**20
 
 
@@ -107,9 +107,10 @@ def test_a_neural_unit_has_the_memory_of_its_machine(name: str, label: str) -> N
 
 def test_what_cannot_be_read_is_one_line_each() -> None:
     gaps = read_machine(load_recording(MACHINES / "nothing.json")).gaps
-    assert len(gaps) == 3
-    assert all("\n" not in gap for gap in gaps)
-    assert text.NO_DMIDECODE in gaps
+    others = read_machine(load_recording(MACHINES / "laptop_rtx_no_driver.json")).gaps
+    assert (len(gaps), len(others)) == (2, 2)
+    assert all("\n" not in gap for gap in (*gaps, *others))
+    assert text.NO_DMIDECODE not in gaps and text.NO_DMIDECODE in others  # without chips, the memory does not matter
 
 
 def test_memory_is_stated_where_it_cannot_be_read() -> None:
@@ -127,6 +128,14 @@ def test_memory_with_more_channels_than_a_processor_has_is_refused() -> None:
         assert any("76.8 GB/s" in note and "34.1 GB/s" in note for note in notes) == is_doubted
     with pytest.raises(UsageError):
         match_machine(read_machine(recording, "DDR4-3200x4"))
+
+
+def test_chips_that_share_a_memory_of_unknown_speed_have_one_bandwidth() -> None:
+    found = match_machine(read_machine(load_recording(MACHINES / "laptop_rtx_no_driver.json"))).usable
+    shared = [one for one in found if one.shares_memory]
+    (card,) = [one for one in found if not one.shares_memory]
+    assert [one.memory_bytes_per_s for one in shared] == [76.8e9, 76.8e9]  # of the processor in the catalogue
+    assert [text.BANDWIDTH in one.origin for one in (*shared, card)] == [True, True, False]
 
 
 def test_lspci_names_products_and_skips_what_computes_nothing() -> None:

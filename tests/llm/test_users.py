@@ -20,7 +20,7 @@ from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import describe_later
-from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
+from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer, choose_row
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
@@ -177,6 +177,19 @@ def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> N
         form("cheap", True, 0.9, 2.0, 9.0),
     ]
     assert [one.label for one in rank_rows(rows)] == ["cheap", "dear", "unpriced", "near", "late"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([(1.0, 0.61), (2.0, 0.88), (2.5, 0.99)], 1),  # the cheapest with at least 80 %
+        ([(1.0, 0.61), (3.1, 0.88)], 0),  # more than three times as dear
+        ([(1.0, 0.61), (2.0, 0.7)], 0),
+    ],
+)
+def test_the_chosen_deployment_is_the_cheapest_that_is_likely(rows: list[tuple[float, float]], place: int) -> None:
+    made = [SimpleNamespace(is_met=True, usd_per_million=usd, met_probability=chance) for usd, chance in rows]
+    assert choose_row(cast("Any", made)) is cast("Any", made[place])
 
 
 def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> None:

@@ -25,7 +25,7 @@ from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware import Hardware, Link
 from joulemap.domain.name import fold_name
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.domain.settings import Settings
@@ -49,6 +49,7 @@ from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
 from joulemap.wing.place.box.solve import settle
+from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace
 from models import columns, shipped
 from test_fallback import BATCH, WIDTH, stages
@@ -501,8 +502,8 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         (["l4,t4"], "--on l4,t4 --link pcie4x16"),
         (["--on", "l4,l4", "--link", "shared"], "l4 twice"),
         (["--on", "l4,t4"], "--link"),
-        (["--on", "l4,t4", "--link", "nvlink"], "no bandwidth"),
-        (["--on", "l4,t4", "--link", "8GB"], "no bandwidth"),
+        (["--on", "l4,t4", "--link", "nvlink"], "unknown link 'nvlink'"),
+        (["--on", "l4,t4", "--link", "8GB"], "unknown link '8GB'"),
         (["--on", "l4,t4", "--link", "a-t4=8GB/s"], "not one of the devices"),
         (["jetson_agx_orin_module", "--on", "l4"], "name a box, or devices"),
         (["--on", "l4,t4,epyc_9654", "--link", "l4-t4=8GB/s"], "no link joins epyc_9654"),
@@ -513,6 +514,18 @@ def test_what_is_wrong_is_said_in_a_line(words: list[str], told: str, tmp_path: 
     assert done.returncode != 0
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_link_by_name_has_the_lower_bandwidth_of_its_ends() -> None:
+    ends = [
+        attrs.evolve(chip.cpu(), links=(Link(
+            name="ring", connects="device", link_count=chip.number(1.0), bandwidth=chip.number(rate, "B/s"),
+            latency=chip.number(1e-6, "s"), energy=chip.number(1e-11, "J/B"),
+        ),))
+        for rate in (3e9, 2e9)
+    ]  # fmt: skip
+    (joined,) = read_box("", ["a=toy,b=toy"], ["ring"], lambda names: ends[: len(names)]).links
+    assert (joined.between, joined.name, joined.bandwidth.value) == (("a", "b"), "ring", 2e9)
 
 
 def test_a_box_refuses_what_does_not_fit_together() -> None:

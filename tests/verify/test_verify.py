@@ -341,8 +341,9 @@ def test_parts_of_reading_by_hand() -> None:
 
 def test_the_same_chip_by_another_name_contradicts_no_file() -> None:
     for hardware, count in (("rtx_4080", 0), ("rtx_4090", 1)):
-        notes = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": hardware})[0].notes
-        assert sum(note.startswith(OTHER_CHIP) for note in notes) == count
+        one = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": hardware})[0]
+        assert sum(note.startswith(OTHER_CHIP) for note in one.notes) == count
+        assert one.other_hardware == ("rtx_4080" if count else "")
 
 
 def test_replicas_name_their_share_of_the_requests_once() -> None:
@@ -434,7 +435,10 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
     assert wording.CAUSE["assumed"](change=data["causes"][0]["change"]) in data["answer"]
     assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
     served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
-    assert len({one["cause"] for one in json.loads(served.stdout)["causes"]}) > 2
+    causes = json.loads(served.stdout)["causes"]
+    assert (causes[0]["cause"], causes[0]["inside_count"]) == ("hardware", 2)  # the file is of an rtx_4080
+    counts = [one["inside_count"] for one in causes]
+    assert counts == sorted(counts, reverse=True) and len({one["cause"] for one in causes}) > 2
 
 
 def test_rows_of_a_file_are_records_of_measurements() -> None:

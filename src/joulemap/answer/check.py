@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
 from joulemap.answer.engine import count_in, find_checkpoint
-from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks
+from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks, list_lacking
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import is_operator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TITLE: Final = "Measure it"
 LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")
-NOTHING: Final = Template("no common tool measures this on {hardware:and}")
+NOTHING: Final = Template("no common tool measures this on {hardware:and}[: none has an option for {lacking:and}]")
 MORE: Final = Template("{count} more; json has all")
 
 SHOWN: Final = 12
@@ -48,8 +48,8 @@ class Checks:
     """Commands that measure the rows of an answer."""
 
     found: tuple[Check, ...]
-    missing: tuple[str, ...]
-    """Hardware that no known benchmark tool measures."""
+    missing: Mapping[str, Sequence[str]]
+    """Hardware that no known benchmark tool measures -> settings that are the reason; empty if it has no tool."""
 
     @classmethod
     def join(cls, parts: Iterable[Checks]) -> Checks:
@@ -57,7 +57,8 @@ class Checks:
         found = tuple(parts)
         checks = tuple(dict.fromkeys(check for part in found for check in part.found))
         have = {check.hardware for check in checks}
-        return cls(checks, tuple(dict.fromkeys(name for part in found for name in part.missing if name not in have)))
+        missing = {name: why for part in found for name, why in part.missing.items() if name not in have}
+        return cls(checks, missing)
 
 
 class CheckedAnswer(Protocol):
@@ -73,18 +74,21 @@ def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
     A run is a triple: displayed name of the chip, name of the chip in commands, and settings.
     """
     found: dict[tuple[str, str], Check] = {}
+    lacking: dict[str, Sequence[str]] = {}
     for shown, name, run in runs:
         for entry, _ in select_hardware(Settings(hardware=(name,))).pairs:
             found |= {(shown, one.command): one for one in list_checks(entry, run, shown)}
+            lacking[shown] = list_lacking(entry, run)
     have = {one.hardware for one in found.values()}
-    return Checks(tuple(found.values()), tuple(dict.fromkeys(shown for shown, _, _ in runs if shown not in have)))
+    return Checks(tuple(found.values()), {shown: why for shown, why in lacking.items() if shown not in have})
 
 
 def add_checks(document: Document, checks: Checks) -> Document:
     """Add commands that measure the rows of a document to its sections and to its data for programs."""
     lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found[:SHOWN]]
     lines += [MORE(count=len(checks.found) - SHOWN)] if len(checks.found) > SHOWN else []
-    lines += [NOTHING(hardware=list(checks.missing))] if checks.missing else []
+    for why in dict.fromkeys(checks.missing.values()):
+        lines.append(NOTHING(hardware=[name for name, own in checks.missing.items() if own == why], lacking=list(why)))
     data = document.data
     if isinstance(data, dict):
         data = {**data, "checks": [attrs.asdict(one) for one in checks.found]}
@@ -140,7 +144,7 @@ def check_runs(
         names = (name for name, _ in stages if not AROUND.fullmatch(name) or count_in(name) != INFERENCES)
         return Checks.join(check_runs(name, rows, spell=spell, allows_tf32=allows_tf32) for name in names)
     if is_operator(model):
-        return Checks((), tuple(dict.fromkeys(row.hardware for row in rows)))
+        return Checks((), {row.hardware: () for row in rows})
     models = load_models()
     entry = models.get(find_model_name(model, models))
     name, _, arguments = model.rpartition("(") if model.endswith(")") else (model, "", "")
@@ -163,6 +167,12 @@ def check_runs(
             prompt=tokens,
             cached=int(given.get("cached", 0)),
             devices=int(given.get("devices", 1)),
+            pipeline_devices=int(given.get("pipeline_devices", 1)),
+            expert_devices=int(given.get("expert_devices", 1)),
+            data_devices=int(given.get("data_devices", 1)),
+            cache=given.get("cache", ""),
+            speculates=tokens > 1 and "logits" in given,
+            reuses_prefixes=tokens > 1 and "cached" in given and "logits" not in given,
             shape=entry.input_shape if entry is not None and entry.task == CLASSIFICATION else (),
             allows_tf32=allows_tf32,
         )

@@ -123,7 +123,7 @@ PRICE_GIVEN: Final = Template("the price of {name} is given")
 COSTS_TITLE: Final = "Parts of the cost"
 PRICES_TITLE: Final = "Prices"
 UNPRICED_TITLE: Final = "Hardware without such a price, each at its lowest energy"
-CARBON_TITLE: Final = Template("Carbon of a million {unit} by grid[, from {energies:and}]")
+CARBON_TITLE: Final = Template("CO2 of a million {unit} on each grid[ ({energies:list})]")
 ENERGY_ON: Final = Template("{energy} on {name}")
 CO2_ON: Final = Template("CO2 on {name}")
 CARBON_HEADINGS: Final = ("region", "grid", "year", "grid intensity")
@@ -426,8 +426,10 @@ class CostAnswer(RankedAnswer):
         runs = {row.run_id: row for row in self.grid}
         names = {row.run_id: self.name(row) for row in self.rows if row.run_id in runs}
         grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
+        chips = {row.run_id: self.scope.mark(find_chip(row)) for row in self.rows if row.run_id in runs}
+        short = chips if len(set(chips.values())) == len(chips) else names
         energies = [
-            ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in runs.items()
+            ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in runs.items()
         ]
         headings = [CO2_ON(name=names[run]) for run in runs]
         drawn = Grid(

@@ -75,9 +75,9 @@ MAIN: Final[Mapping[str, str]] = {
 PEAK: Final = Template("peak {precision}")
 OFFER: Final = Template("{basis}: {told}")
 
-SURE: Final = Template("{recalled} of {count} {noun} are recalled and {assumed} assumed")
-SURE_OF_ONE: Final = Template("{some} of {count} {noun} are {basis}")
-SURE_OF_NONE: Final = Template("none of {count} {noun} is recalled or assumed")
+SURE: Final = Template("of {count} {noun}, {some:and}")
+SURE_SOME: Final = Template("{count:n is|are} {basis}")
+SURE_NONE: Final = "none is recalled or assumed"
 NUMBERS_NOUN, ENERGIES_NOUN = "numbers", "energies per action"
 
 ROOFLINE: Final = "Roofline"
@@ -281,11 +281,9 @@ class HardwareAnswer(Answer):
 
 def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
     """Return a text that counts the recalled and the assumed numbers among `count` numbers."""
-    if recalled and assumed:
-        return SURE(recalled=recalled, assumed=assumed, count=count, noun=noun)
-    if not recalled and not assumed:
-        return SURE_OF_NONE(count=count, noun=noun)
-    return SURE_OF_ONE(some=recalled or assumed, count=count, noun=noun, basis="recalled" if recalled else "assumed")
+    counts = {"recalled": recalled, "assumed": assumed}
+    some = [SURE_SOME(count=each, basis=basis) for basis, each in counts.items() if each]
+    return SURE(count=count, noun=noun, some=some or [SURE_NONE])
 
 
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:

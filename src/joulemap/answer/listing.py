@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{chips}[: {classes:list}][, {unavailable} not available][; {members} listed only in chip families "
-    "(`joulemap hardware list --family all`)]."
+    "{chips}[: {classes:list}][, {unavailable} not available][; {members} (`joulemap hardware list --family all`)]."
 )
 EVERY_FAMILY: Final = "all"
 """Value of `family` that selects the members of all families."""
 
 CLASS: Final = Template("{count} {architecture}")
-MORE: Final = Template("{count} more are")
-SOME: Final = "others that pass the filters may be"
+MORE: Final = Template("{count} more are listed only in chip families")
+SOME: Final = "chips of families are not shown"
 NO_MATCH: Final = "No chip matches."
 
 BOX: Final = Template("{box}: {name}")

@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
 from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.engine import describe_evaluation
 from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.answer.scope import holding_scope
@@ -29,6 +30,7 @@ from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.trace.single.flow import DTYPE
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 # profile
 
-PROFILE_TITLE: Final = Template("{name}, {inputs}[ ({sample})]")
+PROFILE_TITLE: Final = Template("{name}[, {evaluation}], {inputs}[ ({sample})]")
 SAMPLE: Final = "inputs of one sample: "
 """First words of a trace's assumption that lists the input sizes of one sample."""
 PROFILE: Final = Template(
@@ -139,13 +141,19 @@ class ProfileAnswer(Answer):
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with `limit` operations and patterns; csv contains the operations."""
         one = self.profile
+        evaluation, _ = describe_evaluation((one.name,), ())
         count = sum(row.operator_count for row in self.mix)
         samples = [row.text.removeprefix(SAMPLE) for row in self.caveats if row.text.startswith(SAMPLE)]
         is_foldable = one.foldable_mac_count + one.foldable_elementwise_count > 0
         operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
         patterns = self._lay(self.patterns, PATTERNS, limit=limit, noun="patterns")
         return Document(
-            title=PROFILE_TITLE(one, inputs=_describe_inputs(one.input_spec), sample=next(iter(samples), "")),
+            title=PROFILE_TITLE(
+                one,
+                evaluation=evaluation[1] if evaluation else "",
+                inputs=_describe_inputs(one.input_spec),
+                sample=next(iter(samples), ""),
+            ),
             answer=PROFILE(
                 one,
                 macs=float(one.mac_count),
@@ -169,10 +177,12 @@ class ProfileAnswer(Answer):
 
 
 def _describe_inputs(spec: str) -> str:
-    """Return a workload's input specification in words: `1x3x224x224:fp32, batch 1`."""
-    return (
-        spec.replace("example_inputs", "its example inputs").replace(" batch=", ", batch ").replace("batch=", "batch ")
-    )
+    """Return a workload's input specification in words: `1x3x224x224:fp32, batch 1`.
+
+    A specification without inputs is of a workload that is described at one dtype.
+    """
+    words = spec.replace("example_inputs", "its example inputs").replace(" batch=", ", batch ")
+    return f"{words.replace('batch=', 'batch ')}, {DTYPE}" if words.startswith("batch=") else words
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:

@@ -64,7 +64,10 @@ ON_FRONT: Final = Template(
     "{count} of the {front:n configuration} {verb} on the front with over {least:chance} confidence"
 )
 IS, ARE = "is", "are"
-ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on the front with 50 % confidence or more")
+ON_FRONT_BESIDE: Final = Template(
+    "{count:n configuration outside the predicted front has|configurations outside the predicted front have} "
+    "at least 50 % probability of being on it"
+)
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 
 FRONT_TITLE: Final = Template("Front ({count})")

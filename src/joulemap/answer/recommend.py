@@ -63,7 +63,7 @@ WITH_HOST: Final = " with host"
 PLUS_HOST: Final = " plus host"
 
 BEST: Final = Template(
-    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
+    "[With {kept}, ]{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][ ({doubt})]: {value}"
     "[, {ratio:x} {way} than {next}][, within 0.5 % of {equal}]."
 )
 ONLY: Final = Template(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings, show_value
+from joulemap.answer.flip.text import PER_MILLION
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
@@ -28,10 +29,10 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {paid}]")
-DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}")
+DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}{per}")
 
 FIRST: Final = Template(
-    "On {hardware}, {metric.label} is {value}; the constant with the largest effect is {row.word} "
+    "On {hardware}, {metric.label} is {value}{per}; the constant with the largest effect is {row.word} "
     "([{range}, ]{row.basis}): over its range, {metric.label} is {ends}."
 )
 NOTHING: Final = Template("No constant changes {metric.label} on {hardware}.")
@@ -41,7 +42,7 @@ COLUMNS: Final = Template(
     "constant word | [*{owner} | ]value | *range spread | *{metric.label} over range metric_value | "
     "*{metric.label} width span_fraction | elasticity | *basis"
 )
-ALL_TITLE: Final = Template("{hardware}: {metric.label} {value}, constants with the largest effect first")
+ALL_TITLE: Final = Template("{hardware}: {metric.label} {value}{per}, constants with the largest effect first")
 ALL_COLUMNS: Final = Template(
     "constant | *value | *low | *high | source of low and high spread | {metric.label} at low metric_low | "
     "{metric.label} at high metric_high | *{metric.label} width span_fraction | *energy elasticity energy_elasticity | "
@@ -136,6 +137,11 @@ class SensitivityAnswer(RunAnswer):
         """Return the data for machine formats, including the name of the metric."""
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
 
+    @property
+    def _per(self) -> str:
+        """Unit of work of the metric, if no title names it; empty otherwise."""
+        return PER_MILLION if METRIC[self.metric].per == "million inferences" else ""
+
     def figures(self) -> Figures:
         """Return a figure for each chip that any constant affects."""
         from joulemap.figure.figure import describe_metric
@@ -150,7 +156,8 @@ class SensitivityAnswer(RunAnswer):
             ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
             finding = DRAWN(row=first, ends=list(filter(None, ends)))
             value = show_quantity(first.metric_value, metric.unit)
-            subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=self.scope.mark(name), value=value)
+            hardware, per = self.scope.mark(name), self._per
+            subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=hardware, value=value, per=per)
             table = self.rows.with_rows(rows)
             made.append(self._draw_figure("tornado", table, subject, finding, describe_metric(metric)))
         return tuple(made)
@@ -194,7 +201,7 @@ class SensitivityAnswer(RunAnswer):
     def _describe_first(self, name: str) -> str:
         """Return a sentence on the constant with the largest effect on a chip, and the range of the metric."""
         metric, row = METRIC[self.metric], next(iter(self._moving(name)), None)
-        values = {"metric": metric, "hardware": self.scope.mark(name)}
+        values = {"metric": metric, "hardware": self.scope.mark(name), "per": self._per}
         if row is None:
             return NOTHING(**values)
         ends = _show_metric(row, metric.unit)
@@ -234,7 +241,7 @@ class SensitivityAnswer(RunAnswer):
             latency_elasticity=lambda row: _signed(row.latency_elasticity),
         )
         value = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
-        return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value), drawn)
+        return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value, per=self._per), drawn)
 
     def _notes(self, shown: Sequence[Sensitivity]) -> list[str]:
         still = sum(not _moves(row) for row in self.rows)

@@ -116,7 +116,8 @@ ENGINE_ON: Final = Template("{engine} on {hardware:and}")
 ENGINE_NOUN, COMPILER_NOUN = "engines", "compilers"
 ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
-    "fused means {own}; on other chips, the framework's compiler. Deployments would use {deployed}: `--runtime engine`"
+    "fused means {own}; on other chips, the framework's compiler[. `--runtime engine` predicts what "
+    "deployments would use: {deployed}]"
 )
 
 CALIBRATED: Final = Template(

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
@@ -77,6 +77,16 @@ class CheckedRun:
     output: int = 0
     cached: int = 0
     devices: int = 1
+    """Tensor-parallel devices."""
+    pipeline_devices: int = 1
+    expert_devices: int = 1
+    data_devices: int = 1
+    cache: str = ""
+    """Precision of keys and values; empty for that of the activations."""
+    speculates: bool = False
+    """True if steps check draft tokens."""
+    reuses_prefixes: bool = False
+    """True if a prefix cache supplies a part of the prompts."""
     rate_per_s: float = 0.0
     """Arrival rate of random requests at one server; 0 for none."""
     in_flight: int = 0
@@ -95,6 +105,26 @@ class CheckedRun:
     def is_load(self) -> bool:
         """True for random requests to a server, False for a batch."""
         return self.rate_per_s > 0.0 or self.in_flight > 0
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Name of the option -> description of each setting of a language model that differs from a tool's default."""
+        if self.kind != LANGUAGE:
+            return {}
+        # Tools divide the experts among all devices or none.
+        experts = "expert_devices" if self.expert_devices == self.devices else "some_expert_devices"
+        is_fp8 = self.precision == "fp8" and self.weights in ("", self.precision)
+        given = {
+            "devices": self.devices > 1 and "several devices",
+            "pipeline_devices": self.pipeline_devices > 1 and "pipeline stages",
+            experts: self.expert_devices > 1 and "these expert-parallel devices",
+            "data_devices": self.data_devices > 1 and "data-parallel attention",
+            "precision_fp8": is_fp8 and "fp8",
+            f"cache_{self.cache}": self.cache not in ("", *DTYPES) and f"an {self.cache} cache",
+            "prefix": self.reuses_prefixes and "cached prefixes",
+            "speculate": self.speculates and "an assumed acceptance of draft tokens",
+        }
+        return {name: words for name, words in given.items() if words}
 
 
 @frozen(kw_only=True)
@@ -123,15 +153,19 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
 
     `hardware` is the name of the chip in the answer, by default its id.
     """
-    chip = f"{entry.vendor}/{entry.architecture}/{entry.described}".lower()
-    found = [one for one in _load()["tool"] if _applies(one, chip, run)]
+    chip = _name_chip(entry)
+    found = [one for one in _list_tools(chip, run) if not _list_lacking(one, run)]
     found = [one for one in found if "runtimes" in one] or found
     power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
     values = _fill(entry, run)
     for tool in found[:1] if run.kind == LANGUAGE else found:
         options = tool.get("precision", {})
         own = run.precision if run.allows_tf32 else f"{run.precision}{WITHOUT_TF32}"
-        words = {**values, "precision": options.get(own, options.get(run.precision, ""))}
+        words = {
+            **values,
+            "precision": options.get(own, options.get(run.precision, "")),
+            "options": " ".join(tool["option"][name] for name in run.settings).format_map(values),
+        }
         commands = _choose_commands(tool["command"], run)
         needs = tool.get("needs", "")
         needs = needs if isinstance(needs, str) else needs[run.precision]
@@ -145,6 +179,26 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
                 power=power,
                 source=tool["source"],
             )
+
+
+def list_lacking(entry: HardwareEntry, run: CheckedRun) -> Sequence[str]:
+    """Return the settings of a run that keep the first tool for its chip from measuring it; empty without a tool."""
+    return next((_list_lacking(one, run) for one in _list_tools(_name_chip(entry), run)), ())
+
+
+def _list_tools(chip: str, run: CheckedRun) -> Sequence[Mapping[str, Any]]:
+    """Return the tools for a run on a chip, whether or not they have options for all its settings."""
+    return [one for one in _load()["tool"] if _applies(one, chip, run)]
+
+
+def _list_lacking(tool: Mapping[str, Any], run: CheckedRun) -> Sequence[str]:
+    """Return the settings of a run for which a tool has no option."""
+    return tuple(words for name, words in run.settings.items() if name not in tool.get("option", {}))
+
+
+def _name_chip(entry: HardwareEntry) -> str:
+    """Return `vendor/architecture/id` of a chip, which the patterns of tools match."""
+    return f"{entry.vendor}/{entry.architecture}/{entry.described}".lower()
 
 
 def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
@@ -181,6 +235,14 @@ def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
     )
 
 
+def _name_weights(run: CheckedRun) -> str:
+    """Return the formats that the checkpoint must have; empty if the engine can convert any checkpoint to them."""
+    if run.weights not in ("", run.precision):
+        return f"{run.weights} weights"
+    is_made = run.precision in DTYPES or "precision_fp8" in run.settings
+    return "" if is_made else f"{run.precision} weights and activations"
+
+
 def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str = "") -> str:
     """Return a tool's option that states the open sizes of inputs; empty if no size is open.
 
@@ -205,13 +267,14 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "onnx": shlex.quote(onnx),
         "stem": shlex.quote(stem),
         "file": shlex.quote(run.model),
-        "weights": "" if run.weights == run.precision else run.weights,
+        "weights": _name_weights(run),
         "batch": run.batch,
         "prompt": run.prompt,
         "output": run.output,
         "cached": run.cached,
         "context": run.batch * (max(run.prompt, run.cached) + max(run.output, 64)),
         "devices": run.devices,
+        "pipeline_devices": run.pipeline_devices,
         "arrivals": f"--max-concurrency {run.in_flight}" if run.in_flight else f"--request-rate {run.rate_per_s:.3g}",
         "requests": max(LEAST_REQUESTS, math.ceil(run.rate_per_s * LOAD_S), TURNS * run.in_flight),
         "layers": layers,

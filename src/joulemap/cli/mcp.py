@@ -286,7 +286,7 @@ def mcp(
     allow: list[Path] | None = option(
         None, "Folder whose files tools may read; repeatable.", metavar="FOLDER", shown=False
     ),
-    run_code: bool = option(False, "Allow tools to run model code there: FILE.py:NAME, FILE.pt2."),
+    run_code: bool = option(False, "Allow tools to run model code in the folders of --allow: FILE.py:NAME, FILE.pt2."),
     timeout: float = option(60.0, "Maximum seconds per call.", metavar="SECONDS", min=0.1),
     max_rows: int = option(200, "Maximum rows per table of an answer.", min=1),
     max_characters: int = option(20_000, "Maximum characters of an answer; rows are dropped until it fits.", min=1000),

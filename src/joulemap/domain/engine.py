@@ -34,7 +34,7 @@ def name_engine(architecture: str, vendor: str) -> str:
     if architecture == "dpu":
         return OVERLAY
     found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
-    return found or f"the compiler of {vendor}"
+    return found or f"{vendor}'s compiler"
 
 
 def has_framework(architecture: str) -> bool:

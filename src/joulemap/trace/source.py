@@ -340,7 +340,7 @@ def resolve_model(
     if name not in models and not is_module_name(name):
         plain = name.partition("(")[0]
         if plain in models:
-            raise UsageError(f"{plain} takes no arguments in brackets and has no phases, as language models do")
+            raise UsageError(f"{plain} is not a language model: it takes no arguments in brackets and has no phases")
         family = next((word for word in re.findall(r"[a-z]+\d?[a-z]*\d?", plain.lower()) if word in FAMILIES), "")
         kin = [entry.name for entry in models.values() if entry.family == family]
         if family and not kin:

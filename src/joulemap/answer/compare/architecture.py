@@ -128,7 +128,8 @@ ACTION_COUNTS: Final = (" count", " energy energy_j")
 ACTION_COUNTS_PER_MAC: Final = (" count per MAC", " energy per MAC energy_per_mac_j")
 ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | energy each | share | basis"
 RARE: Final = Template("1[ {unit}] / {every:~}")
-SOURCES: Final = Template("{names:list}: {source}")
+SOURCES: Final = Template("{names:list}[ ({basis})]: {source}")
+ASSUMED, ASSUMPTION = "assumed", "assumption: "
 
 COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
@@ -356,7 +357,7 @@ class ArchitecturesAnswer(RunAnswer):
         sources: dict[str, list[str]] = {}
         for one in actions[:limit]:
             sources.setdefault(one.source, []).append(name_action(one))
-        return drawn, Lines(SOURCES(names=names, source=source) for source, names in sources.items())
+        return drawn, Lines(_cite(names, source) for source, names in sources.items())
 
     def remarks(self) -> list[str]:
         """Return notes on replaced precisions, refused runs, clocks, recalled numbers and the scope."""
@@ -406,6 +407,12 @@ def find_share(row: ArchitectureSummary, part: str) -> float:
 def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
     """Return the part of a run with the most energy."""
     return max(parts, key=lambda part: find_share(row, part))
+
+
+def _cite(names: Sequence[str], source: str) -> str:
+    """Return a line with the source of some actions' energies; an assumption is marked after the names."""
+    text = source.removeprefix(ASSUMPTION)
+    return SOURCES(names=names, source=text, basis="" if text == source else ASSUMED)
 
 
 def name_action(row: ArchitectureAction) -> str:

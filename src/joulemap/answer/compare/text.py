@@ -87,7 +87,8 @@ COLUMNS: Final = Template(
 BASELINE: Final = Template("energy ratio to baseline: relative to {baseline}")
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
-    "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "
+    "goal | *best hardware | confidence of being best probability_best | *value | *advantage advantage_ratio | "
+    "next best runner_up | "
     "best available available_hardware | value of best available available_value"
 )
 

@@ -121,7 +121,7 @@ ALL_BEYOND_BUDGET: Final = Template(
 EFFICIENT: Final = (
     "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
 )
-SCALING: Final = "share of linear scaling: throughput over batch size x throughput at batch 1"
+SCALING: Final = "share of linear scaling: throughput / (batch size x throughput at batch 1)"
 NO_SCALING: Final = "share of linear scaling needs a run at batch 1"
 
 STEP_DEEPER: Final = Template("sweep {models} --level {level} {again} {repeated}")

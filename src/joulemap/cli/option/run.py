@@ -110,7 +110,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OU
 
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Print a benchmark command that measures each run."),
+    typer.Option("--check", help="Print a benchmark command for each run, or the reason why there is none."),
     Place(OUTPUT, is_advanced=True),
 ]
 
@@ -266,7 +266,7 @@ class CandidateRunOptions(ManyRunOptions):
     """Options for running models in all candidate configurations; a follow-up command names one of them."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
-    batch: str = option("", "Batch sizes to try.", "--batch", "-b", metavar="N,...", shown="1,8,32 or by input")
+    batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32, or that of --input")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
 
 

@@ -42,6 +42,8 @@ class Memory:
     """Bus width, summed over all channels."""
     known_bytes_per_s: float | None = None
     """Measured bandwidth, or the catalogue bandwidth of a chip that uses this memory."""
+    is_unknown: bool = False
+    """True if no tool reports the bandwidth, and neither the board nor the processor's package determines it."""
     source: str = ""
     configuration: MemoryConfiguration | None = None
     """Configuration that the user states, such as DDR5-5600x2; None if not stated."""
@@ -54,6 +56,11 @@ class Memory:
         if self.transfers_per_s is None or self.width_bits is None:
             return None
         return self.width_bits / 8 * self.transfers_per_s
+
+    @property
+    def reports_rate(self) -> bool:
+        """True if this machine's tools or its user state the bandwidth."""
+        return self.source == "--probe" or (self.transfers_per_s is not None and self.width_bits is not None)
 
 
 @frozen(kw_only=True)

@@ -130,11 +130,21 @@ def match_machine(machine: Machine) -> Found:
     shared = next((one.memory_bytes_per_s for one in devices if one.printed.startswith(APPLE)), None)
     # Apple's memory is on the package, so the catalogue has its bandwidth
     if shared and machine.memory.bytes_per_s is None:
-        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, known_bytes_per_s=shared))
+        machine = _set_rate(machine, shared)
     if machine.cpu is not None:
-        devices.append(_match_processor(machine, machine.cpu, known, notes))
+        processor = _match_processor(machine, machine.cpu, known, notes)
+        if machine.memory.bytes_per_s is None and any(one.shares_memory for one in devices):
+            # chips that share a memory have one bandwidth; where it is unknown, the processor's in the catalogue
+            machine = _set_rate(machine, processor.memory_bytes_per_s)
+            devices = [*_match_graphics(machine, known, [])]
+        devices.append(processor)
     devices += _match_neural(machine, known, notes)
     return Found(devices=tuple(devices), notes=tuple(notes))
+
+
+def _set_rate(machine: Machine, bytes_per_s: float | None) -> Machine:
+    """Return a machine with the memory bandwidth of one of its chips."""
+    return attrs.evolve(machine, memory=attrs.evolve(machine.memory, known_bytes_per_s=bytes_per_s))
 
 
 def _list_names(machine: Machine) -> Iterator[str]:
@@ -303,7 +313,11 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         memory_bytes=hardware.memory_capacity.value,
         memory_bytes_per_s=hardware.memory_bandwidth.value,
         power_w=hardware.tdp.value,
-        origin=text.PROBED if memory.source == "--probe" else text.DERIVED,
+        origin=text.PROBED
+        if memory.source == "--probe"
+        else text.DERIVED_IN_PART
+        if memory.is_unknown
+        else text.DERIVED,
         shares_memory=True,
     )
 
@@ -375,6 +389,12 @@ def _adapt_entry(
         changes.append(("tdp", f"{card.power_w:.0f}W"))
         power = card.power_w
     label = name_variant(entry.id, changes) if changes else entry.id
+    is_reported = card is not None and card.power_w and abs(card.power_w / power - 1.0) <= OTHER_POWER
+    read = {
+        "memory": capacity,
+        "bandwidth": shares and memory.reports_rate and rate == memory.bytes_per_s,
+        "power limit": is_reported,
+    }
     return Device(
         printed=printed,
         kind=entry.architecture,
@@ -384,7 +404,10 @@ def _adapt_entry(
         memory_bytes=reported or (shares and capacity) or own_capacity,
         memory_bytes_per_s=rate or own_rate,
         power_w=power,
-        origin=text.CATALOGUE,
+        origin=text.CATALOGUE(
+            read=[name for name, value in read.items() if value],
+            assumed=text.BANDWIDTH if shares and memory.is_unknown else None,
+        ),
         shares_memory=shares,
     )
 

@@ -39,7 +39,7 @@ def apply_probe(machine: Machine) -> tuple[Machine, str]:
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
-    memory = attrs.evolve(machine.memory, known_bytes_per_s=stream / STREAM_SHARE, source="--probe")
+    memory = attrs.evolve(machine.memory, known_bytes_per_s=stream / STREAM_SHARE, is_unknown=False, source="--probe")
     kept = tuple(gap for gap in machine.gaps if gap not in (text.NO_DMIDECODE,))
     return attrs.evolve(machine, memory=memory, gaps=kept), text.PROBE(stream=stream, product=product, idle=idle)
 

@@ -70,7 +70,8 @@ def read_machine(recording: Recording, memory: str = "") -> Machine:
         found = attrs.evolve(found, memory=parse_memory(memory, found.memory))
     if not named and not recording.keys() & {"lspci", "system_profiler", "cim"}:
         gaps.append(text.NO_GRAPHICS)
-    if found.memory.bytes_per_s is None and not found.board and not any(map(_is_apple, named)):
+    if found.memory.bytes_per_s is None and not found.board and not any(map(_is_apple, named)) and (named or found.cpu):
+        found = attrs.evolve(found, memory=attrs.evolve(found.memory, is_unknown=True))
         gaps.append(text.NO_MEMORY_SPEED(system=system) if system != "Linux" else text.NO_DMIDECODE)
     return attrs.evolve(found, graphics=tuple(named), gaps=tuple(gaps))
 
@@ -318,7 +319,9 @@ def _read_mac(recording: Recording, system: str) -> Machine:
         graphics=tuple(graphics),
         neural=(f"{name} Neural Engine",) if is_apple else (),
         memory=Memory(capacity_bytes=memory_bytes, kind=next(iter(kinds), ""), source="system_profiler"),
-        gaps=() if cpu else (text.NO_PROCESSOR(reason="neither sysctl nor system_profiler answers"),),
+        gaps=()
+        if cpu
+        else (text.NO_PROCESSOR(reason="processor unknown: neither sysctl nor system_profiler answers"),),
     )
 
 
@@ -364,7 +367,9 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         graphics=tuple(graphics),
         neural=tuple(str(one["Name"]) for one in _list(objects.get("neural")) if one.get("Name")),
         memory=memory,
-        gaps=() if cpu else (text.NO_PROCESSOR(reason="Get-CimInstance Win32_Processor does not answer"),),
+        gaps=()
+        if cpu
+        else (text.NO_PROCESSOR(reason="processor unknown: Get-CimInstance Win32_Processor does not answer"),),
     )
 
 

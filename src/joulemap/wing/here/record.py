@@ -17,7 +17,7 @@ class DeviceRow:
     memory_bytes: float | None = described("memory of one chip; the machine's if the chip shares it", "B")
     memory_bytes_per_s: float | None = described("peak bandwidth of that memory", "B/s")
     power_w: float | None = described("power limit", "W")
-    origin: str = described("source of the description")
+    origin: str = described("source of the description; numbers that the machine reports or that are assumed")
 
 
 @frozen(kw_only=True)

@@ -16,8 +16,10 @@ DEVICE_COLUMNS: Final = (
     "*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
     "bandwidth memory_bytes_per_s | power limit power_w | *source origin"
 )
-CATALOGUE: Final = "catalogue"
+CATALOGUE: Final = Template("catalogue[; {read:and} from this machine][; {assumed} assumed]")
+BANDWIDTH: Final = "bandwidth"
 DERIVED: Final = "derived from what the machine reports"
+DERIVED_IN_PART: Final = "derived from what the machine reports; bandwidth assumed"
 PROBED: Final = "derived, with measured bandwidth"
 UNKNOWN: Final = "unknown"
 
@@ -85,9 +87,7 @@ METAL: Final = (
 WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
-NO_PROCESSOR: Final = Template(
-    "processor unknown: {reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`"
-)
+NO_PROCESSOR: Final = Template("{reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`")
 NO_GRAPHICS: Final = (
     "no GPU found by lspci, nvidia-smi, rocm-smi or xpu-smi (on Windows, Get-CimInstance); in a container, pass the "
     "device and its tool through"
@@ -96,8 +96,8 @@ NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
 )
 NO_DMIDECODE: Final = (
-    "memory speed unknown, so any bandwidth above is assumed: dmidecode is missing or needs root. Use `sudo "
-    "joulemap here`, or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
+    "memory speed unknown, because dmidecode is missing or needs root; the bandwidth of chips that use this memory is "
+    "assumed. Use `sudo joulemap here`, or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template(
     "memory speed unknown: {system} does not report it; state it with --memory DDR5-5600x2"

@@ -106,7 +106,8 @@ class ServerOptions:
 
     speculate: str = option(
         "",
-        "Speculative decoding: draft tokens per sequence and step, or mtp, eagle3 or draft for published acceptance.",
+        "Speculative decoding: number of draft tokens per step, or a method with published acceptance: mtp, eagle3 or "
+        "draft.",
         metavar="N|NAME",
         is_advanced=True,
     )

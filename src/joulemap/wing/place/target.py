@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -44,11 +44,14 @@ _LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
 """Format of a link with a name, generation and lane count, such as `pcie4x16`."""
 
 
-def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: Sequence[Hardware] = ()) -> Box:
+def read_box(
+    box: str, devices: Sequence[str], links: Sequence[str], find: Callable[[list[str]], Sequence[Hardware]]
+) -> Box:
     """Return a named box, a box file, or a box of the listed devices and links.
 
     A device is `HARDWARE`, or `NAME=HARDWARE` to rename it. A link is `25GB/s`, `pcie4x16`, the name of a link that
-    both devices have, or `shared`; it joins all devices, or two of them as `A-B=LINK`. Raises UsageError.
+    both devices have, or `shared`; it joins all devices, or two of them as `A-B=LINK`. `find` returns the hardware of
+    listed devices. Raises UsageError.
     """
     if bool(box) == bool(devices):
         raise UsageError("name a box, or devices with --on, as in --on cpu,gpu")
@@ -65,7 +68,8 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
         raise UsageError(
             "--link: name the link between the devices, e.g. --link pcie4x16, --link 25GB/s or --link shared"
         )
-    return _join(named, [_read_link(text) for one in links for text in split_names(one)], hardware)
+    joined = [_read_link(text) for one in links for text in split_names(one)]
+    return _join(named, joined, find([one.hardware for one in named]))
 
 
 def _refuse(name: str) -> UsageError | UnknownNameError:
@@ -160,13 +164,17 @@ def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> 
         own = [link for name in (first, second) if name in hardware for link in hardware[name].links]
         alike = [link for link in own if link.name == text.lower()]
         slowest = min(alike, key=lambda link: link.bandwidth.value, default=None)
+        if slowest is None:
+            known = "".join(f"{name}, " for name in sorted({link.name for link in own}))
+            raise UsageError(f"--link: unknown link {text!r}; expected a bandwidth such as 25GB/s, {known}pcie4x16 or "
+                             f"{SHARED}")  # fmt: skip
         return make_link(
             (first, second),
             text.lower(),
-            generation=slowest.generation if slowest else "",
-            bandwidth=slowest.bandwidth if slowest else None,
-            latency=slowest.latency if slowest else None,
-            energy=slowest.energy if slowest else None,
+            generation=slowest.generation,
+            bandwidth=slowest.bandwidth,
+            latency=slowest.latency,
+            energy=slowest.energy,
         )
     except ValueError as error:
         raise UsageError(f"--link {text}: {error}") from error

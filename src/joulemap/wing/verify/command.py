@@ -104,13 +104,14 @@ def verify(
     be scored.
 
     The format is recognized by content. Known formats: vLLM and SGLang benchmarks (files or printed text), AIPerf and
-    GenAI-Perf (JSON, CSV), GuideLLM, trtllm-bench and InferenceX. Also llama-bench (JSON, CSV, table), logs of trtexec,
-    torch.profiler (traces, also .gz, and tables) and printed timers of torch.utils.benchmark. Also MLPerf's
-    mlperf_log_summary.txt, and the CSV files of Zeus and CodeCarbon. Options supply facts that a file lacks. No pickle
-    is opened, and no code of a file runs.
+    GenAI-Perf (JSON, CSV), GuideLLM, trtllm-bench and InferenceX. It also reads llama-bench (JSON, CSV, table), logs of
+    trtexec, torch.profiler (traces, also .gz, and tables) and printed timers of torch.utils.benchmark. MLPerf's
+    mlperf_log_summary.txt and CSV files of Zeus and CodeCarbon work too. Options supply facts that a file lacks. No
+    pickle is opened, and no code of a file runs.
 
-    Each cause is a prediction with another clock, power cap, precision, runtime, engine, cache or device count. The
-    cause that explains most comes first.
+    To test a cause, verify repeats the prediction with another clock, power cap or mode, precision, runtime, engine,
+    batch size, device count or cache. The cause that explains most comes first. It also names contradictions between
+    options and the file.
 
     \b
     joulemap verify vllm.json

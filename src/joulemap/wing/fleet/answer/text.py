@@ -28,7 +28,7 @@ LEAST: Final[Mapping[Objective, str]] = {
     "carbon": "emits the least CO2",
 }
 BEST: Final = Template(
-    "A fleet of {fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price}]; it "
+    "{among}{fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price}]; it "
     "draws {power_w:W}[ and uses {utilization} of its capacity] at {rate}"
 )
 DEVICES_OF: Final = Template("{device_count} {name}")
@@ -64,7 +64,12 @@ PARTS: Final = Template("{parts:and} ({form})")
 POOLS: Final = Template("{prefill} for prefill and {decode} for decode")
 WITHOUT_MIXTURE: Final = "with one kind of hardware"
 WITHOUT_POOLS: Final = "without separate pools"
-ONE_KIND: Final = Template("{least} {without}")
+AMONG_ALL: Final = "A fleet of "
+AMONG: Final = {
+    WITHOUT_MIXTURE: "Of fleets with one kind of hardware, ",
+    WITHOUT_POOLS: "Of fleets whose servers do both prefill and decode, ",
+}
+"""Fleets among which the headline names the best, if a fleet of two kinds is in the answer."""
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; the nearest is {fleet}: its {reason}")
 NO_PRICE: Final = Template("no fleet that meets all targets and limits has a known price; {fleet} draws {power_w:W}")

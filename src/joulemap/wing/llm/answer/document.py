@@ -327,7 +327,13 @@ class LlmAnswer(RunAnswer):
 
     def _lay_pools(self) -> Grid:
         """Return the table of both pools."""
-        return self._lay(self.pools, text.POOLS_TABLE, pool=lambda row: text.POOL[row.pool], balance=text.BALANCE)
+        other = dict(zip(text.POOL, reversed(list(text.POOL.values())), strict=True))
+        return self._lay(
+            self.pools,
+            text.POOLS_TABLE,
+            pool=lambda row: text.POOL[row.pool],
+            balance=lambda row: text.BALANCE(row, other=other[row.pool]),
+        )
 
     def _lay_batches(self, limit: int) -> Grid:
         """Return the main table, one row per configuration, with the best of each column marked."""

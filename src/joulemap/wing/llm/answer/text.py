@@ -133,7 +133,7 @@ POOLS_TABLE: Final = (
     "pool | *server @label | *servers server_count | *requests/s per server #each_per_s | utilization use_fraction | "
     "balanced device ratio balance"
 )
-BALANCE: Final = Template("{balanced_device_count:plain} to 1")
+BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
 LEFT_OUT: Final = Template("Left out: {reasons}")
 UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
 
@@ -143,8 +143,8 @@ MEMORY: Final = (
     "*longest context #largest_context | minimum devices needed_device_count"
 )
 PHASES: Final = (
-    "hardware @label | *batch | *phase | *time phase_s | *one pass run_latency_s | *J/token energy_per_token_j | "
-    "power per device device_power_w | *limit bound | *run run_id"
+    "hardware @label | *batch | *phase | *time phase_s | *one pass without engine run_latency_s | "
+    "*J/token energy_per_token_j | power per device device_power_w | *limit bound | *run run_id"
 )
 COSTS: Final = (
     "hardware @label | *batch | paid way | *prompt tokens prompt_usd_per_million | "

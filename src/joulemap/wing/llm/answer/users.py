@@ -90,9 +90,9 @@ REQUEST_PARTS: Final = (
     Template("[emits {request_gco2:g} of CO2]"),
 )
 PUBLISHED: Final = Template(
-    "with the checkpoint's own weights ({precision}), the cheapest deployment is {servers}: "
-    "[{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
-    "[, with {met_probability:chance} probability of meeting the target]"
+    "with the checkpoint's own weights ({precision}), the cheapest deployment[ with at least {likely:chance} "
+    "probability] is {servers}: [{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
+    "[, with {chance:chance} probability of meeting the target]"
 )
 PUBLISHED_NOT: Final = Template(
     "with the checkpoint's own weights ({precision}), no deployment meets the latency target; the nearest is "
@@ -212,10 +212,7 @@ class UsersAnswer(RunAnswer):
 
         It is the first row if no deployment is as likely, or if its cost is above `DEAR` times the first row's.
         """
-        first = self.rows[0]
-        surer = next((row for row in self.rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
-        times = _compare_costs(surer, first) if surer else None
-        return surer if surer is not None and (times is None or times <= DEAR) else first
+        return choose_row(self.rows.rows)
 
     def find_checks(self) -> Checks:
         """Return the commands that measure one server of each deployment; as batches if no tool generates its load."""
@@ -298,9 +295,14 @@ class UsersAnswer(RunAnswer):
             "" if best.met_probability is None else sure(chance=best.met_probability, slow=slow)
         )
 
-    def _describe_miss(self, row: UserRow) -> str:
-        """Return a sentence on the nearest deployment, if none meets the target at the checkpoint's own precision."""
-        return PUBLISHED_NOT(row, servers=spell_servers(row), missed=list(self._list_missed(row)))
+    def _describe_published(self, rows: Sequence[UserRow]) -> str:
+        """Return a sentence on the deployment to choose at the checkpoint's own precision, or on the nearest one."""
+        row = choose_row(rows)
+        servers = spell_servers(row)
+        if not row.is_met:
+            return PUBLISHED_NOT(row, servers=servers, missed=list(self._list_missed(row)))
+        likely = None if row is rows[0] else LIKELY
+        return PUBLISHED(row, servers=servers, likely=likely, chance=None if likely else row.met_probability)
 
     def _list_missed(self, row: UserRow) -> Iterator[str]:
         """Yield a phrase for each mean time of a deployment that exceeds its target."""
@@ -322,15 +324,9 @@ class UsersAnswer(RunAnswer):
             yield HITS(best, below=best.tier_hit_fraction or None)
         if self.forms and best is first:
             yield self.forms
-        published = next((row for row in self.rows if row.is_published), None)
         if not best.is_published and best.quality:
-            instead = None
-            if published is not None and best.is_met:
-                is_met = published.is_met
-                instead = (
-                    PUBLISHED(published, servers=spell_servers(published)) if is_met else self._describe_miss(published)
-                )
-            yield QUALITY(best, published=instead)
+            published = [row for row in self.rows if row.is_published]
+            yield QUALITY(best, published=self._describe_published(published) if published and best.is_met else None)
         if (simpler := self.find_simpler(best)) is not None:
             likely = LIKELY if (best.met_probability or 0.0) >= LIKELY else None
             times = _compare_costs(simpler, best)
@@ -395,6 +391,18 @@ class UsersAnswer(RunAnswer):
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
+
+
+def choose_row(rows: Sequence[UserRow]) -> UserRow:
+    """Return the cheapest of some deployments that meets the target with at least `LIKELY` probability.
+
+    `rows` are sorted, best first. Return the first if none is as likely, or if that one costs more than `DEAR` times
+    the first.
+    """
+    first = rows[0]
+    surer = next((row for row in rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
+    times = _compare_costs(surer, first) if surer else None
+    return surer if surer is not None and (times is None or times <= DEAR) else first
 
 
 def _compare_costs(row: UserRow, other: UserRow) -> float | None:

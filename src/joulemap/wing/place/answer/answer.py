@@ -299,10 +299,9 @@ def place(
             raise UsageError(f"a placement needs one {what}, found {len(values)}")
     if len(settings.batch) > 1:
         raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
-    described = read_box(box, on, links)
-    if on:
-        named = find_hardware(source, model, [device.hardware for device in described.devices], settings)
-        described = read_box(box, on, links, [hardware for *_, hardware in named])
+    described = read_box(
+        box, on, links, lambda names: [found for *_, found in find_hardware(source, model, names, settings)]
+    )
     batch = settings.batch[0] if settings.batch else None
     asked = find_model(model, settings, batch)
     with holding_workload(source, asked) as (workload_id, connection):

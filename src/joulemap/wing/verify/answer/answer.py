@@ -91,7 +91,7 @@ class VerifyAnswer(Answer):
     facts: tuple[str, ...] = ()
     """Facts of the files that a reader needs to judge the comparison."""
     other_chip: str = ""
-    """Note that the file names another chip than the user; empty if it does not."""
+    """Note that the file names another chip than the user; empty if it does not, or if that chip explains nothing."""
 
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with at most `limit` rows; the csv export has all rows."""
@@ -106,14 +106,14 @@ class VerifyAnswer(Answer):
         rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
         causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
         answer, formats = self._conclude(), list(dict.fromkeys(row.format for row in self.rows))
-        best = [row for row in self.causes.rows[:1] if row.standing != "told" and (row.is_inside or row.inside_count)]
+        best = [row for row in self._list_likely()[:1] if row.is_inside or row.inside_count]
+        if self.other_chip:  # the headline names the other chip
+            best = [row for row in best if row.standing == "stated"]
         return Document(
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
-            insights=tuple(
-                filter(None, (*self.facts, *(() if self.other_chip else map(_describe_effect, best)), self.calibration))
-            ),
+            insights=tuple(filter(None, (*self.facts, *map(_describe_effect, best), self.calibration))),
             details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
@@ -138,6 +138,10 @@ class VerifyAnswer(Answer):
         """Measurements outside the interval of their prediction."""
         return tuple(row for row in self.judged if not row.is_inside)
 
+    def _list_likely(self) -> list[CauseRow]:
+        """Return the causes that do not contradict a file, best first."""
+        return [row for row in self.causes if row.standing in text.CAUSE]
+
     def _conclude(self) -> str:
         """Return the headline: measurements inside their intervals, measurements without a score, and causes of the
         rest.
@@ -149,10 +153,10 @@ class VerifyAnswer(Answer):
             parts.append(text.REFUSED(reasons="; ".join(refused)))
         elif not self.judged:
             parts.append(text.NOT_JUDGED)
-        best = next(iter(self.causes), None)
+        best = next(iter(self._list_likely()), None)
         if self.outside and self.other_chip:
             parts.append(text.OTHER_CHIP + self.other_chip)
-        elif best and best.inside_count and best.standing in text.CAUSE:
+        elif best and best.inside_count:
             parts.append(text.CAUSE[best.standing](best))
         elif self.outside:
             furthest = max(self.outside, key=_find_factor)
@@ -295,7 +299,10 @@ def verify(
         for one, predicted in zip(readings, found, strict=True)
         if predicted.holds(measured_of(one.row)) is False
     ]
-    causes = find_causes(source, outside, calibration)
+    others = {one.row: one.other_hardware for one in readings}
+    causes = find_causes(source, outside, calibration, others)
+    # the chip that the file names is no cause if its prediction is as far off
+    is_refuted = any(others.values()) and not any(row.cause == "hardware" and row.inside_count for row in causes)
     notes = [note for one in readings for note in one.notes]
     notes += [text.FORMAT(one.form) for one in readings]
     if len(outside) > MOST:
@@ -319,7 +326,7 @@ def verify(
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
         facts=tuple(dict.fromkeys(fact for one in readings for fact in one.insights)),
-        other_chip=next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
+        other_chip="" if is_refuted else next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
     )
 
 

@@ -2,9 +2,9 @@
 
     misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
 
-A cause that contradicts a file or an option comes last, and only if it explains a measurement. Other causes are sorted
-by the number of measurements that they bring inside their intervals. Ties go to settings that were assumed, then to
-settings that no file states, then to the smallest misfit.
+Causes are sorted by the number of measurements that they bring inside their intervals. Ties go to a setting that the
+file states and an option contradicts, then to settings that were assumed, then to those that no file states, then to
+the smallest misfit. Causes that explain no measurement are listed only if none but contradictions explains one.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ STATED: Final = {
 }
 """Cause -> columns by which a file may state its setting; no file states the settings of other causes."""
 
-STANDINGS: Final = ("assumed", "open", "told")
-"""Standing of a cause, most likely first: its setting was assumed, no file states it, or a file states another."""
+STANDINGS: Final = ("stated", "assumed", "open", "told")
+"""Standing of a cause, most likely first: its setting is in the file but an option has another, it was assumed, no file
+states it, or the file states another.
+"""
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
 """Measurement outside its interval, its prediction, and the columns that were assumed."""
@@ -82,8 +84,13 @@ class CauseRow:
     """Cause that brings measurements closer to their predictions, with details for the measurement furthest off."""
 
     rank: int = described("rank; 1 explains best")
-    standing: str = described("standing of the setting: assumed, open (in no file) or told (the file states another)")
-    cause: str = described("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
+    standing: str = described(
+        "standing of the setting: stated (by the file, but an option has another), assumed, open (in no file) or told "
+        "(the file states another)"
+    )
+    cause: str = described(
+        "hardware, clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch"
+    )
     change: str = described("supposed configuration, and the one assumed before")
     inside_count: int = described("measurements inside every interval with this cause")
     judged_count: int = described("outside measurements that it was evaluated for")
@@ -97,24 +104,36 @@ class CauseRow:
     is_inside: bool | None = described("true where the measured value is inside the interval; null without one")
 
 
-def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:
-    """Return causes that bring measurements closer to their intervals, best first."""
+def find_causes(
+    source: Source,
+    outside: Sequence[Outside],
+    calibration: str | Calibration,
+    others: Mapping[Measurement | ServingRow, str] | None = None,
+) -> list[CauseRow]:
+    """Return causes that bring measurements closer to their intervals, best first.
+
+    `others` maps a measurement to the chip that its file names, if an option states another.
+    """
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
     tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
+    tried += [
+        (
+            owner,
+            ("hardware", text.OTHER_HARDWARE(new=name, old=row.hardware), Case(row=attrs.evolve(row, hardware=name))),
+        )
+        for owner, (row, _, _) in enumerate(chosen)
+        if (name := (others or {}).get(row))
+    ]
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
     groups: dict[tuple[str, str], list[tuple[int, Forecast]]] = {}
     for (owner, (cause, change, _)), found in zip(tried, results, strict=True):
         if found.figures:
             groups.setdefault((cause, change), []).append((owner, found))
     rows = [_judge(*named, group, chosen) for named, group in groups.items()]
-    better = [
-        row for row in rows if row.inside_count or (row.standing != "told" and row.misfit < BETTER * row.plain_misfit)
-    ]
-    better.sort(
-        key=lambda row: (
-            row.standing == "told", -row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change
-        )
-    )  # fmt: skip
+    better = [row for row in rows if row.inside_count]
+    if all(row.standing == "told" for row in better):
+        better += [row for row in rows if row.standing != "told" and row.misfit < BETTER * row.plain_misfit]
+    better.sort(key=lambda row: (-row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change))
     return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
 
 
@@ -125,13 +144,13 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
     """
     fits = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = fits[0]
-    columns, assumed = STATED.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
+    assumed = {name for owner, _ in group for name in chosen[owner][2]}
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
     return CauseRow(
         rank=0,
-        standing="open" if columns is None else "assumed" if columns & assumed else "told",
+        standing=_find_standing(cause, assumed),
         cause=cause,
         change=change,
         inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in fits),
@@ -145,6 +164,14 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
         high=figure.high,
         is_inside=figure.holds(measured[name]),
     )
+
+
+def _find_standing(cause: str, assumed: Collection[str]) -> str:
+    """Return the standing of a cause; `assumed` has the columns that neither a file nor an option states."""
+    if cause == "hardware":
+        return "stated"
+    columns = STATED.get(cause)
+    return "open" if columns is None else "assumed" if columns.intersection(assumed) else "told"
 
 
 def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:

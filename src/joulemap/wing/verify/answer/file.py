@@ -81,6 +81,8 @@ class Reading:
     """Facts of the file that a reader needs to judge the comparison."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
+    other_hardware: str = ""
+    """Chip of the catalogue that the file names, if the user states another; empty otherwise."""
     unscored: Mapping[str, str] = attrs.field(factory=dict)
     """Quantity without a usable number in the file -> reason."""
     left_out: tuple[str, ...] = ()
@@ -117,6 +119,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             cells = take({**form.fixed, **cells}, one, content, stated)
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
+            named = str(cells.get("hardware") or "")
             notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
             insights = tuple(cells.pop("insights", ()))
             row = make(cells, notes, assumed, path, stated)
@@ -128,6 +131,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
                     notes=tuple(notes),
                     insights=insights,
                     assumed=frozenset(assumed),
+                    other_hardware=_find_other(named, row.hardware),
                     unscored=_name_unscored(row, faults, form.kind),
                 )
             )
@@ -178,6 +182,15 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
             if found and key != "runtime" and not is_same:
                 found = f"{found:.4g}" if isinstance(found, float) else found
                 yield text.OVERRIDDEN(option=key, stated=own, found=found)
+
+
+def _find_other(named: str, hardware: str) -> str:
+    """Return the id of the chip that a file names; empty if it is unknown or the chip of the run."""
+    try:
+        found = _name_hardware(named, Path())
+    except JoulemapError:
+        return ""
+    return "" if HardwareRef.read(found).label == HardwareRef.read(hardware).label else found
 
 
 def _is_same_chip(own: str, found: str) -> bool:

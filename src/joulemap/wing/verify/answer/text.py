@@ -34,7 +34,11 @@ UNSCORED: Final = Template("{count:n number} could not be scored: {reasons}")
 REFUSED: Final = Template("not predicted: {reasons}")
 NOT_JUDGED: Final = "no measured quantity has an interval"
 OTHER_CHIP: Final = "possible cause: "
-CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
+CAUSE: Final = {
+    "assumed": Template("most likely cause: {change}"),
+    "open": Template("possible cause: {change}"),
+    "stated": Template("possible cause: {change}"),
+}
 UNEXPLAINED: Final = Template(
     "the largest difference is in {quantity}, at {ratio:x} the prediction, and no setting that the file leaves open "
     "explains it"
@@ -95,7 +99,12 @@ CAUSE_COLUMNS: Final = (
     "*verdict is_inside | configurations explained inside_count"
 )
 EXPLAINED: Final = Template("{inside_count} of {judged_count}")
-STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
+STANDINGS: Final = {
+    "stated": "stated by the file",
+    "assumed": "assumed",
+    "open": "not stated",
+    "told": "contradicts the file",
+}
 """Standing of a cause -> displayed name."""
 
 VARIED: Final[Mapping[str, Template]] = {
@@ -107,6 +116,7 @@ VARIED: Final[Mapping[str, Template]] = {
     "runtime": Template("runtime {new} instead of {old}"),
 }
 """Column that a cause changes -> description of the change."""
+OTHER_HARDWARE: Final = Template("{new} instead of {old}")
 DEFAULT_MODE: Final = Template("the default power mode instead of {mode}")
 OTHER_MODE: Final = Template("power mode {mode}")
 CLOCK: Final = Template("{share:set %} of the clock")
