@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 PORT: Final = "models"
 
+JOIN: Final = " + "
+"""Separator between the stages of a pipeline."""
+
+AROUND: Final = ("prepare(", "boxes(")
+"""Prefixes of the names of pre- and postprocessing stages, which a host computes."""
+
 
 class ModelNames:
     """Model names of one wing, which registers an instance of a subclass at `models`.

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.name import ModelNames, list_stages
+from joulemap.plan.name import AROUND, JOIN, ModelNames, list_stages
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
-from joulemap.wing.pipeline import AROUND, JOIN
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -6,12 +6,6 @@ from typing import Final
 
 from joulemap.system.wing import Wing
 
-JOIN: Final = " + "
-"""Separator between the stages of a pipeline."""
-
-AROUND: Final = ("prepare(", "boxes(")
-"""Prefixes of the names of pre- and postprocessing stages, which a host computes."""
-
 PICTURE: Final = "-txt2img"
 """Suffix of the names of built-in text-to-image pipelines."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.name import fold_name
-from joulemap.plan.name import ModelNames
-from joulemap.wing.pipeline import AROUND, JOIN, PICTURE, SPEECH, UNITS
+from joulemap.plan.name import AROUND, JOIN, ModelNames
+from joulemap.wing.pipeline import PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
