@@ -228,6 +228,21 @@ def test_the_number_of_weights_shows_the_bits_of_packed_codes(tmp_path: Path, pa
     assert len(decoder.file_notes) == 1
 
 
+def test_groups_show_the_bits_of_codes_of_two_widths(tmp_path: Path) -> None:
+    """Attention in 8 bits and the rest in 4: a row of 32 words has 4 groups of 32 codes of 8 bits, 8 of 4 bits."""
+
+    def pack(stem: str, rows: int, columns: int) -> list[Described]:
+        return (int8_words if ".self_attn." in stem else int4_words)(stem, rows, columns)
+
+    groups = int4_group()["config_groups"]["one"]
+    wide = {"targets": ["re:.*self_attn.*"], "weights": {**groups["weights"], "num_bits": 8}}
+    settings = int4_group(config_groups={"one": wide, "two": groups})
+    decoder = read(write_folder(tmp_path / "own", {**LLAMA, "quantization_config": settings}, llama(pack)))
+    assert decoder.published is not None
+    assert (decoder.published.weights, decoder.published.others) == ("int4:32", ("int8:32",))
+    assert len(decoder.file_notes) == 1  # the count of weights is that of the configuration
+
+
 def test_files_decide_where_settings_say_otherwise(tmp_path: Path) -> None:
     """A list of exceptions that names no layer, and down projections that the files hold wide."""
     tensors = [one for one in llama(awq) if ".down_proj." not in one[0]]

@@ -30,7 +30,7 @@ from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.read import OWN, read_config
 from joulemap.wing.llm.file.header import StoredTensor
 from joulemap.wing.llm.file.model import LARGEST_GAP, count_weights, describe_gap
-from joulemap.wing.llm.file.pack import UNKNOWN, WEIGHT, join_parts
+from joulemap.wing.llm.file.pack import UNKNOWN, WEIGHT, Packing, join_parts
 from joulemap.wing.llm.file.safetensors import (
     RawTensor,
     list_dtypes,
@@ -145,29 +145,29 @@ def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Dec
             raise
         raise ModelError(str(error)) from error  # a file alone cannot be traced, its folder can
     tensors = read_tensors(path)
-    contents = _place(join_parts(tensors, _find_packed_bits(decoder, tensors)), decoder.layer_count)
+    contents = _place(join_parts(tensors, _list_packings(decoder, tensors)), decoder.layer_count)
     decoder = _check_weights(decoder, contents)
     if not (find_quantization(values, name) or {}).get("dequantize"):  # an engine widens these as it loads them
         decoder = _apply_formats(decoder, contents)
     return attrs.evolve(decoder, file_notes=(_describe_bytes(tensors), *decoder.file_notes))
 
 
-def _find_packed_bits(decoder: Decoder, tensors: Sequence[RawTensor]) -> int:
-    """Return the bits of an integer code that is packed in words, from the configuration.
+def _list_packings(decoder: Decoder, tensors: Sequence[RawTensor]) -> list[Packing]:
+    """Return the bits and the group size of integer codes that are packed in words, from the configuration.
 
     If it states none, the bits are those with which the files hold the number of weights nearest to the decoder's.
     """
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
-    found = [read_weight_format(one).bits for one in names if one.startswith(INTEGERS)]
+    found = [read_weight_format(one) for one in names if one.startswith(INTEGERS)]
     if found or not any(one.name.endswith(PACKED) for one in tensors):
-        return int(found[0]) if found else PACKED_BITS[0]
+        return [(int(one.bits), one.group_size) for one in found] or [(PACKED_BITS[0], 0)]
     count = count_weights(decoder)
 
     def find_gap(bits: int) -> int:
-        return abs(_place(join_parts(tensors, bits), decoder.layer_count).element_count - count)
+        return abs(_place(join_parts(tensors, [(bits, 0)]), decoder.layer_count).element_count - count)
 
-    return min(PACKED_BITS, key=find_gap)
+    return [(min(PACKED_BITS, key=find_gap), 0)]
 
 
 def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:

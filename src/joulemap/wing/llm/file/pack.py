@@ -63,10 +63,15 @@ Parts = Mapping[str, RawTensor]
 """Ending of the name -> tensor, for all tensors of one weight."""
 
 
-def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTensor, ...]:
+Packing = tuple[int, int]
+"""(bits of an integer code, size of a group that shares a scale), for codes packed in words; 0 for a whole row."""
+
+
+def join_parts(tensors: Sequence[RawTensor], packings: Sequence[Packing]) -> tuple[StoredTensor, ...]:
     """Return the weights that tensors store, each with its format and the bytes of all of its tensors.
 
-    `packed_bits` is the number of bits of integer codes that are packed in words, if no tensor shows it.
+    If no tensor shows the bits of a weight's codes, they are those of the first packing with its number of groups, or
+    of the first packing.
     """
     stems: dict[str, dict[str, RawTensor]] = {}
     for tensor in tensors:
@@ -78,7 +83,7 @@ def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTe
         if codes is None or (codes in (WEIGHT, "") and parts[codes].dtype in FLOATS):
             found += [_keep(one) for ending, one in parts.items() if ending not in ACTIVATIONS]
         else:
-            shape, stored = _find_format(codes, parts, packed_bits)
+            shape, stored = _find_format(codes, parts, packings)
             name = stem if codes in ("_blocks", "") else f"{stem}{WEIGHT}"
             byte_count = sum(one.byte_count for one in parts.values())
             found.append(StoredTensor(name=name, shape=shape, stored=stored, byte_count=byte_count))
@@ -91,14 +96,14 @@ def _keep(tensor: RawTensor) -> StoredTensor:
     return StoredTensor(name=tensor.name, shape=shape, stored="", byte_count=tensor.byte_count)
 
 
-def _find_format(codes: str, parts: Parts, packed_bits: int) -> tuple[tuple[int, ...], str]:
+def _find_format(codes: str, parts: Parts, packings: Sequence[Packing]) -> tuple[tuple[int, ...], str]:
     """Return the shape of a weight and its format: empty for 16 bits and more, UNKNOWN for an unknown layout."""
     tensor = parts[codes]
     try:
         if codes == ".qweight":
-            return _read_words(tensor, parts, packed_bits)
+            return _read_words(tensor, parts, packings)
         if codes == ".weight_packed":
-            return _read_packed(tensor, parts, packed_bits)
+            return _read_packed(tensor, parts, packings)
         if codes == "_blocks":
             count, rows, groups, size = tensor.shape
             return (count, rows, 2 * groups * size), "mxfp4"
@@ -134,19 +139,20 @@ def _divide(total: int, count: int) -> int:
     return int(2 ** (total // count).bit_length())
 
 
-def _read_words(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int, ...], str]:
+def _read_words(tensor: RawTensor, parts: Parts, packings: Sequence[Packing]) -> tuple[tuple[int, ...], str]:
     """Return shape and format of weights in words: GPTQ packs them along the inputs, AWQ along the outputs."""
     scales, zeros = parts[".scales"], parts.get(".qzeros")
     groups, rows = scales.shape
     is_gptq = tensor.shape[1] == rows
     width = zeros.shape[1] if zeros is not None and is_gptq else tensor.shape[1]
-    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else bits
+    is_shown = zeros is not None or not is_gptq
+    bits = WORD_BITS * width // rows if is_shown else _choose_bits(tensor.shape[0], groups, packings)
     columns = tensor.shape[0] * WORD_BITS // bits if is_gptq else tensor.shape[0]
     kind = "gptq" if is_gptq else "awq" if zeros is not None else "int"
     return (rows, columns), _name(f"{kind}{bits}", _divide(columns, groups))
 
 
-def _read_packed(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int, ...], str]:
+def _read_packed(tensor: RawTensor, parts: Parts, packings: Sequence[Packing]) -> tuple[tuple[int, ...], str]:
     """Return shape and format of compressed-tensors: words of integers, or pairs of FP4 codes."""
     *outer, words = tensor.shape
     scale, zeros = parts[".weight_scale"], parts.get(".weight_zero_point")
@@ -154,9 +160,17 @@ def _read_packed(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int,
         return (*outer, 2 * words), _name_float4(2 * words, scale)
     if zeros is not None:
         bits = WORD_BITS * zeros.shape[0] // outer[-1]
+    else:
+        bits = _choose_bits(words, scale.shape[-1], packings)
     columns = words * WORD_BITS // bits
     kind = "uint" if zeros is not None else "int"
     return (*outer, columns), _name(f"{kind}{bits}", _divide(columns, scale.shape[-1]))
+
+
+def _choose_bits(words: int, groups: int, packings: Sequence[Packing]) -> int:
+    """Return the bits of the codes in a row of words that has this number of groups."""
+    alike = (bits for bits, size in packings if _divide(words * WORD_BITS // bits, groups) == size)
+    return next(alike, packings[0][0])
 
 
 def _read_codes(tensor: RawTensor, scale: RawTensor) -> tuple[tuple[int, ...], str]:
