@@ -183,7 +183,7 @@ def test_a_recommendation_states_the_margin_over_the_next_chip(workspace: Worksp
     (best, least), (_, second) = sorted(each.items(), key=lambda one: one[1])[:2]
     told = answer.document().answer
     agree(ratios(first_sentence(told))[:1], [second / least])
-    assert told.startswith(best) and answer.best is not None
+    assert f"{best} (fp16" in first_sentence(told) and answer.best is not None
     agree(amounts(first_sentence(told).partition(": ")[2], "J")[:1], [least])
     chances = {row.hardware: row.probability_best or 0.0 for row in answer.rows}
     assert 0.0 <= max(chances.values()) <= 1.0

@@ -30,7 +30,6 @@ from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.trace.single.flow import DTYPE
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -49,6 +48,8 @@ PROFILE: Final = Template(
     "fused, {subgraph_count:n subgraph moves|subgraphs move} {fused_moved_bytes:B}"
     "[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
 )
+CLOSED_DTYPE: Final = "fp32"
+"""Dtype of a workload whose specification lists no inputs: a language model or a single operator."""
 BY_OPERATION: Final = "By operation"
 OPERATIONS: Final = (
     "operation | kind | operators operator_count | operator share operator_fraction | *MACs mac_count | "
@@ -179,10 +180,10 @@ class ProfileAnswer(Answer):
 def _describe_inputs(spec: str) -> str:
     """Return a workload's input specification in words: `1x3x224x224:fp32, batch 1`.
 
-    A specification without inputs is of a workload that is described at one dtype.
+    A specification without inputs gets the dtype of such workloads.
     """
     words = spec.replace("example_inputs", "its example inputs").replace(" batch=", ", batch ")
-    return f"{words.replace('batch=', 'batch ')}, {DTYPE}" if words.startswith("batch=") else words
+    return f"{words.replace('batch=', 'batch ')}, {CLOSED_DTYPE}" if words.startswith("batch=") else words
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
