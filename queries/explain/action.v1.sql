@@ -1,5 +1,5 @@
 /*
-summary = "Energy of two runs by action, with each side's count and price, and the part of the difference due to counts"
+summary = "Energy of two runs by action, with each side's count and energy per action, and the part of the difference due to counts"
 grain = "one row per action of either run; differences sum to B minus A, exactly"
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
@@ -14,7 +14,7 @@ basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's energy per ac
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's energy per action" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A, exact" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have the action, except static power" }
-by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks the action" }
+by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both energies per action; null where one run lacks the action" }
 */
 WITH side AS (
     SELECT

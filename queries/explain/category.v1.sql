@@ -1,6 +1,6 @@
 /*
 record = "CategoryDifference"
-summary = "Energy or time of two runs by common category, with the parts of each difference due to amounts and to prices"
+summary = "Energy or time of two runs by common category, with the parts of each difference due to amounts and to energy or time per unit"
 grain = "one row per category of either run; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "quantity", "category"]
 [parameters]

@@ -6,7 +6,7 @@ order = ["only in A, only in B, count, price, time, static power"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-effect = { type = "VARCHAR", meaning = "cause: only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (its power)" }
+effect = { type = "VARCHAR", meaning = "cause: only in A, only in B, count and price (number and energy of actions that both have), time (static power for a longer or shorter time), static power (its power)" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact effect on B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "effect on B minus A" }
 action_count = { type = "BIGINT", meaning = "number of actions with this effect" }

@@ -6,7 +6,7 @@ order = ["absolute difference_fj descending", "component", "action", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
+term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different energy), or static" }
 category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have the action" }
 category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have the action" }
 count_a = { type = "DOUBLE", meaning = "count on A" }

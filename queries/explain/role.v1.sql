@@ -1,6 +1,6 @@
 /*
 record = "RoleDifference"
-summary = "Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the parts of the difference due to count and price"
+summary = "Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the parts of the difference due to count and energy per unit"
 grain = "one row per role of either run; differences sum to B minus A, exactly"
 order = ["absolute difference_fj descending", "role"]
 [parameters]
@@ -17,8 +17,8 @@ count_b = { type = "DOUBLE", meaning = "amount on B" }
 price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_a, all actions of the role together; null without a count" }
 price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_b; null without a count" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
-by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both prices; 0 where one run lacks the role; for static power, the part due to the time" }
-by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the price; 0 where one run lacks the role; for static power, the part due to the power" }
+by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both energies per unit; 0 where one run lacks the role; for static power, the part due to the time" }
+by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the energy per unit; 0 where one run lacks the role; for static power, the part due to the power" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH act AS (

@@ -9,7 +9,7 @@ value_a = { type = "DOUBLE", null = true, meaning = "value on A, in unit; null w
 value_b = { type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B lacks the constant" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
 ratio = { type = "DOUBLE", null = true, meaning = "value on B over value on A" }
-moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "exact part of the energy difference due to this constant: for an energy per action that both have, its price term; for the voltage factor, the terms of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in counts and time" }
+moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "exact part of the energy difference due to this constant: for an energy per action that both have, the part from that energy; for the voltage factor, the terms of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in counts and time" }
 moved_j = { type = "DOUBLE", null = true, unit = "J", meaning = "moved_fj in joules" }
 basis_a = { type = "VARCHAR", null = true, meaning = "basis on A" }
 basis_b = { type = "VARCHAR", null = true, meaning = "basis on B" }

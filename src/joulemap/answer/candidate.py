@@ -13,6 +13,7 @@ from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
@@ -72,8 +73,8 @@ OTHER_SELLER: Final = "of another kind of seller"
 """First words of the reason for configurations that are not ranked because another kind of seller offers them."""
 PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
 
-DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
-JOINTLY_TIED: Final = "statistically tied"
+DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {singly}]")
+SINGLY: Final = Template("at least {least:set %} against any single chip")
 ITS: Final = "its"
 BY_MEDIAN: Final = Template(
     "{name} is more likely to be the best ({chance:chance}) but ranks lower, because ranks follow the middle of each "
@@ -420,8 +421,8 @@ class RankedAnswer(CandidateAnswer):
             return ""
         is_unsure = is_tied(chances[chip])  # a chip may be clearly best although one of its configurations is tied
         tied = {find_chip(row) for row in rivals} - {chip} if is_unsure else set()
-        jointly = JOINTLY_TIED if is_unsure and not tied else None
-        return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=jointly)
+        singly = SINGLY(least=TOLD_APART) if is_unsure and not tied else None
+        return DOUBT(chance=chances[chip], tied=len(tied) or None, singly=singly)
 
     def _explain_rank(self, chances: Mapping[str, float], width: str) -> str:
         """Return why the most probable winner is not ranked first; empty if it is. The rank uses median values.

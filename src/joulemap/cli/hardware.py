@@ -196,7 +196,7 @@ def sanity(
     hardware: str = option("", "The same, as an option.", metavar="NAME,...", shown=False),
     output: OutputOptions,
 ) -> None:
-    """Compare the predicted power of two simple kernels with the cap and with measurements.
+    """Compare the predicted power of two kernels with measurements.
 
     A large matrix multiplication should draw 0.6 to 1.0 of the power cap. The predicted power of a stream copy should
     be within 25 % of the measured power, if there is a measurement.

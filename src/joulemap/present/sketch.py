@@ -29,11 +29,6 @@ class Axis:
     is_log: bool | None = None
     """True for a logarithmic axis; None to decide by the span of the values."""
 
-    @property
-    def text(self) -> str:
-        """Label of the axis with its unit."""
-        return self.label if self.unit in ("", "1", "x") else f"{self.label} ({self.unit})"
-
 
 @frozen(kw_only=True)
 class Bar:

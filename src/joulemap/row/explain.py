@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class CategoryDifference(Row, query="explain.category"):
-    """Energy or time of two runs by common category, with the parts of each difference due to amounts and to
-    prices; one row per category of either run; categories sum to the difference B minus A, exactly.
+    """Energy or time of two runs by common category, with the parts of each difference due to amounts and to energy
+    or time per unit; one row per category of either run; categories sum to the difference B minus A, exactly.
     """
 
     quantity: str
@@ -148,8 +148,8 @@ class PurposeDifference(Row, query="explain.purpose"):
 
 class RoleDifference(Row, query="explain.role"):
     """Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the
-    parts of the difference due to count and price; one row per role of either run; differences sum to B minus A,
-    exactly.
+    parts of the difference due to count and energy per unit; one row per role of either run; differences sum to B
+    minus A, exactly.
     """
 
     role: str

@@ -12,6 +12,7 @@ from joulemap.answer.compare import text
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
 from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
@@ -199,9 +200,9 @@ class CompareAnswer(RunAnswer):
 
     def _describe_doubt(self, row: Recommendation) -> str:
         """Return the confidence in the best chip for a goal, with the chips that are statistically tied with it."""
-        is_joint = not row.rivals and is_tied(row.probability_best)
-        jointly = text.JOINTLY_TIED if is_joint else ""
-        return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], jointly=jointly)
+        is_above_each = not row.rivals and is_tied(row.probability_best)
+        singly = text.SINGLY(least=TOLD_APART) if is_above_each else ""
+        return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], singly=singly)
 
     def _describe_beyond(self, metric: PartMetricName) -> list[str]:
         """Return one sentence per unavailable chip that would beat the best available chip, with the ratios."""

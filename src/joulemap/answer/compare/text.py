@@ -33,9 +33,9 @@ BEST: Final[Mapping[str, Template]] = {
     ),
     "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
 }
-"""Metric -> sentence on its best hardware. The confidence is the probability to be the best of all hardware."""
-DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}][, {jointly}]")
-JOINTLY_TIED: Final = "statistically tied"
+"""Metric -> sentence on its best hardware. The confidence is the probability of being the best of all hardware."""
+DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}][, {singly}]")
+SINGLY: Final = Template("at least {least:set %} against any single chip")
 BY_RATIO: Final = Template("{advantage_ratio:x}")
 BY_LITTLE: Final = Template("under {most:set %}")
 EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {

@@ -64,7 +64,7 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
 
 
 def _label_axis(axis: Axis, scale: Scale) -> str:
-    return f"{axis.text}, log axis" if scale.is_log else axis.text
+    return f"{axis.label}, log axis" if scale.is_log else axis.label  # ticks have the unit, with a prefix
 
 
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:

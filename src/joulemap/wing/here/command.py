@@ -59,7 +59,12 @@ def here(
         metavar="SHAPE",
         is_advanced=True,
     ),
-    tariff: float = option(0.30, "Electricity tariff in USD per kWh.", metavar="USD", min=0.0),
+    tariff: float = option(
+        0.30,
+        "Household electricity price per kWh; other commands assume a commercial one (--electricity).",
+        metavar="USD",
+        min=0.0,
+    ),
     limit: int = option(24, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
 ) -> None:

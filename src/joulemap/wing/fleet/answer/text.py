@@ -90,7 +90,7 @@ FLEETS: Final = Template(
     "hardware @label | *devices | *{objective} | {latencies} | *batch | delay limit wait | "
     "*utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
     "energy per request energy_per_request_j | {others} | "
-    "paid way | price price_told?"
+    "payment way | price price_told?"
 )
 DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]")
 BATCH: Final = Template("{batch_mean:plain} of {batch}")

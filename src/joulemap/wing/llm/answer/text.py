@@ -147,7 +147,7 @@ PHASES: Final = (
     "*J/token energy_per_token_j | power per device device_power_w | *limit bound | *run run_id"
 )
 COSTS: Final = (
-    "hardware @label | *batch | paid way | *prompt tokens prompt_usd_per_million | "
+    "hardware @label | *batch | payment way | *prompt tokens prompt_usd_per_million | "
     "*output tokens output_usd_per_million:output_usd_half_width | price price_told? | "
     "prompt CO2 prompt_gco2_per_million | output CO2 output_gco2_per_million"
 )
