@@ -44,7 +44,7 @@ WIDTH: Final = 120
 MANY: Final = 400
 """Minimum number of rows used for choices that gives a source its own line."""
 
-FEW: Final = 5
+FEW: Final = 8
 """Minimum number of rows of a drawn line."""
 RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
 """Quantities that repeat another quantity of the same rows, and are not drawn."""
@@ -52,6 +52,8 @@ RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_requ
 TOLD: Final = {
     "latency_s": "latency",
     "operator_latency_s": "single operators",
+    "operator_energy_j": "energy of operators",
+    "operator_power_w": "power of operators",
     "throughput_per_s": "rate",
     "energy_j": "energy",
     "time_to_first_token_s": "first token",
@@ -75,11 +77,12 @@ HEAD: Final = """\
 
 ![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
 
-Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
-predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
-are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
-quantization kernel but not its numbers. The extra half-width of 0.2 for engines on CPUs was chosen with rows of
-CPUs. The static power of the A100 PCIe 80 GB was compared with rows of joulebench.
+Errors are |predicted / measured - 1| in per cent, on rows that others measured, except those of an H100; `bias` is
+the signed mean, positive if predictions are too high. **No coefficient, calibration or interval was chosen with a row
+of this page.** The exceptions are [single operators](#operators-with-each-board-held-out), the intervals of the H100
+itself, and fp8 on L40S, which corrected the formula of the quantization kernel but not its numbers. The extra
+half-width of 0.2 for engines on CPUs was chosen with rows of CPUs. The static power of the A100 PCIe 80 GB was
+compared with rows of joulebench.
 
 The 80 % intervals are scored with groups held out: the board for whole models, the source for served models.
 `docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
@@ -191,7 +194,9 @@ def render(lines: Sequence[Line]) -> str:
     better = [one for one in parts["peer"] if not one.is_worse]
     out = [HEAD, "## Where are other predictors closer?", BESIDE, *_beside(worse)]
     out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
-    out += ["## By source", *_table(("source", "quantity"), parts["source"])]
+    many = [one for one in parts["source"] if one.row_count >= FEW]
+    out += ["## By source", *_table(("source", "quantity"), many)]
+    out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
     out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
     out += [*_energy(parts["energy"], parts["evidence"])]
     out += ["## Operators with each board held out", BOARDS, *_boards(parts["board"])]
@@ -335,7 +340,7 @@ def _cover(one: Line) -> str:
     return f"{100.0 * one.covered_count / one.interval_count:.0f}{few}"
 
 
-NEEDS: Final = "it needs"
+NEEDS: Final = " per device, but has "
 """Words that identify a refusal for lack of memory."""
 
 TOO_LARGE: Final = "memory too small without --recompute"
@@ -366,7 +371,7 @@ def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
     boards: dict[str, dict[str, None]] = defaultdict(dict)
     for one in refused:
-        board, _, need = one.quantity.partition(", batch ")
+        board, _, need = one.quantity.partition(" at batch ")
         if NEEDS in need:
             boards[one.name][board] = None
         counts[one.name, TOO_LARGE if NEEDS in need else one.quantity] += one.row_count
