@@ -28,14 +28,9 @@ one board count as one, because they share its static power and the scale of its
 their parent groups, use the first errors. A class is untested if all rows of its models were fitted and have no second
 error. If other classes are tested, its groups of several boards get at least the half-width of a class without
 measurements.
-to the groups of its own board only.
 
-Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
-have a second error, of a prediction without the numbers that its board's measurements gave: the error of a new board.
-Groups of several boards consist of these errors. By runtime and precision, those of one board count as one: its static
-power and the scale of its energies are common to them. Groups of one board, and the groups above that they are shrunk
-towards, consist of the first errors. A class whose models have neither second errors nor rows that no number was fitted
-to is treated, for its other boards, as a class without measurements, if other classes have them.
+A prediction with the inherited calibration of another board is better than one with class defaults. Its error belongs
+to the group of its own board only, which is shrunk towards the groups of other boards.
 
 Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
 model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
@@ -176,9 +171,7 @@ def fit_scales(
         of_own = _fit_groups([one for one in independent if not one.is_foreign], compilers)
         own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
         scales = [own.get(_name(one), one) for one in scales]
-    if inherited := {_name_own(one) for one in named if one.is_inherited}:
-        every = _fit_groups([one for one in named if not one.is_foreign], compilers)
-        scales += [one for one in every if one.level == OWN_LEVEL and _name(one) in inherited]
+    scales += _fit_inherited([one for one in named if one.is_inherited], scales)
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -192,8 +185,28 @@ def _name(scale: ErrorScale) -> Key:
     return tuple(getattr(scale, name) for name in ASKED)
 
 
-def _name_own(one: Residual) -> Key:
-    return tuple(getattr(one, name) for name in ASKED)
+def _fit_inherited(residuals: Iterable[Residual], scales: Sequence[ErrorScale]) -> list[ErrorScale]:
+    """Return the half-width of each board with an inherited calibration, shrunk towards the groups of other boards."""
+    groups: dict[Key, list[Residual]] = defaultdict(list)
+    for one in residuals:
+        groups[one.key(OWN_LEVEL)].append(one)
+    found = []
+    for rows in groups.values():
+        above = find_scale(scales, rows[0])
+        if above is not None:
+            count = len({one.group for one in rows})
+            square = count * find_quantile(rows, LEAST) ** 2 + FULL_GROUPS * above.half_width**2
+            found.append(
+                attrs.evolve(
+                    above,
+                    level=OWN_LEVEL,
+                    **{name: getattr(rows[0], name) for name in ASKED},
+                    half_width=float(np.sqrt(square / (count + FULL_GROUPS))),
+                    group_count=count,
+                    row_count=len(rows),
+                )
+            )
+    return found
 
 
 def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
