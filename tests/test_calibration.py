@@ -431,10 +431,6 @@ def test_a_missing_file_is_told(tmp_path: Path, joulemap: Run) -> None:
 def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run) -> None:
     calibration = made(hardware())
     write_calibration(calibration, tmp_path / "mine.toml")
-    told = (
-        f"tpu_v4 uses the calibration {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
-        "median error 12.5 % of latency; `--calibration none` disables it"
-    )
     given = ("--calibration", "./mine.toml")
     for command in (
         ("analyze", "resnet18", TARGET),
@@ -444,9 +440,11 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     ):
         done = joulemap(*command, *given, "--notes")
         assert done.returncode == 0, done.stderr
-        assert told in done.stdout
+        (note,) = [line for line in done.stdout.splitlines() if calibration.label in line]
+        assert all(told in note for told in (TARGET, "(mine.toml)", "12.5 %", "--calibration none"))
         (row,) = json.loads(joulemap(*command, *given, "--format", "json").stdout)["calibrations"]
-        assert row["calibration"] == calibration.label
+        assert (row["calibration"], row["hardware"], row["place"]) == (calibration.label, TARGET, "mine.toml")
+        assert (row["measurement_count"], row["family_count"], row["latency_error_fraction"]) == (4, 2, 0.125)
     steps = json.loads(joulemap("analyze", "resnet18", TARGET, *given, "--format", "json").stdout)["next_steps"]
     assert all("--calibration ./mine.toml" in step for step in steps if step.split()[1] != "query")
     shown = joulemap("hardware", "show", TARGET, *given, "--format", "csv").stdout

@@ -107,7 +107,7 @@ def test_an_effect_is_scored_on_the_kinds_that_it_moves() -> None:
     assert own.kinds == ["attention bf16", "gemm bf16", "gemm fp8"]
     assert kinds(own, effects["split of k"]) == ("gemm bf16", "gemm fp8")
     assert kinds(own, effects["attention: exponential"]) == ("attention bf16",)
-    assert kinds(own, effects["bytes of a batch norm"]) == ()
+    assert kinds(own, effects["slots of a batch norm"]) == ()
     again = ladder()["make_bench"](("aic_gemm", "aic_gemm_fp8", "aic_attention"), 100, ("gemm fp8",))
     rows = own.rows_of_kind("gemm fp8")
     assert again.measured_s.tolist() == own.measured_s[rows].tolist()

@@ -152,7 +152,14 @@ def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> N
 
     workspace = Workspace(tmp_path / "own.duckdb")
     chosen = workspace.recommend("mlperf_tiny_kws", scenario="coin_cell", precision="int8", batch=1)
-    assert chosen.best is not None and chosen.best.hardware.startswith("ndp120")
+    # of the chips whose energy was measured, the one that used the least comes first
+    measured = {
+        row.hardware: row.energy_j
+        for row in load_measurements()
+        if row.model == "mlperf_tiny_kws" and row.energy_j is not None
+    }
+    ranked = [row.hardware for row in chosen.rows if row.rank and row.hardware in measured]
+    assert ranked[:2] == sorted(measured, key=measured.__getitem__)[:2] == ["ndp120_0v9", "ndp120"]
     demand = Demand(rate_per_s=1.0, p99_s=0.5, objective="energy")
     answer = workspace.fleet("mlperf_tiny_kws", demand=demand, hardware="stm32u575", precision="int8", batch=1)
     (row,) = answer.rows

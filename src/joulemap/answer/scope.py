@@ -766,7 +766,12 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "placements": _find_placements(runs.values()),
-        "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host or run.is_node_board},
+        "hosts": {
+            # a host that only launches the kernels of a server's board adds no energy
+            run.hardware: run.host if run.needs_host or run.host == NO_HOST else ""
+            for run in runs.values()
+            if run.needs_host or run.is_node_board
+        },
         "slots": {run.hardware: run.needs_host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
