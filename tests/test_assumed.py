@@ -15,6 +15,7 @@ from joulemap.answer.assumed import (
     describe_assumed,
     describe_assumed_gap,
     is_whole,
+    names_chip,
     show_assumed,
 )
 from joulemap.answer.candidate import find_chip
@@ -41,6 +42,12 @@ def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
     assert describe_assumed("a100 is 2x faster than l4", found) == ""
     assert "static" not in describe_assumed("a1000 takes 3.2 mJ", found)
     assert "up to 50.0 %" in describe_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
+
+
+def test_a_chip_is_named_by_a_whole_word() -> None:
+    named = {"l4 takes 1 s": True, "l40s": False, "an_l4": False, "l40s and l4": True, "~l4": True, "": False}
+    assert {headline: names_chip(headline, "l4") for headline in named} == named
+    assert [names_chip("l4@60W takes 1 s", "l4", is_exact=exact) for exact in (False, True)] == [True, False]
 
 
 def test_a_headline_about_many_hardware_states_the_range_of_their_shares() -> None:
@@ -134,9 +141,13 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
     assert "of the difference (mostly static power)" in explained.document().answer
-    assert (
-        "of the energy of h100_sxm5" in workspace.analyze("resnet18", "h100_sxm5", calibration="none").document().answer
-    )
+    is_told = {}
+    for hardware in ("l4", "h100_sxm5"):
+        one = workspace.analyze("resnet18", hardware, calibration="none")
+        (whole,) = one.scope.assumed.values()
+        assert (show_share(whole.fraction) in one.document().answer) == (whole.fraction > 1.0 / 3.0)
+        is_told[hardware] = whole.fraction > 1.0 / 3.0
+    assert is_told == {"l4": True, "h100_sxm5": False}  # the static power of the H100 was measured
 
 
 def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -> None:

@@ -123,7 +123,7 @@ BAD = [
     (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
     (("utilization",), ExitCode.USAGE, "Missing argument 'MODEL'"),
     (("utilization", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-    (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20, expected from"),
+    (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20"),
     (("utilization", "resnet18", "--max-idle", "x"), ExitCode.USAGE, "'x' is not a finite number"),
     (("utilization", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of"),
     (("sweep",), ExitCode.USAGE, "Missing argument 'MODEL"),

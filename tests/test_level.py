@@ -188,7 +188,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
         MODEL,
         NUMBERS_TITLE,
         SPREADS_TITLE,
-        "strong: ",
+        "strengths: ",
         "microarchitecture",
         "Subgraphs on 1.",
         "within 15 W",

@@ -82,7 +82,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
     if not command.startswith("validate"):  # rows alone, as of a table
         check_document(written[0], command)
     shown = " ".join(done.stdout.split())
-    for title, grid in grids(document):
+    for title, grid in grids(document.on_screen(notes=False, details=True)):
         names = [tuple(row[index] for index in named(grid)) for row in grid.rows]
         assert len(set(names)) == len(names), (title, grid.headings, grid.distinguishing)
         arranged = _arrange(grid, WIDTH)

@@ -45,6 +45,24 @@ def names_energy(headline: str) -> bool:
     return _ENERGY.search(headline) is not None
 
 
+def names_chip(headline: str, name: str, *, is_exact: bool = False) -> bool:
+    """Return whether a headline names a chip as a whole word; `is_exact` excludes its power modes, written after `@`.
+
+    Compiles no pattern per chip.
+    """
+    start = headline.find(name)
+    while start >= 0:
+        before, after = headline[:start][-1:], headline[start + len(name) :][:1]
+        if not (_is_of_word(before) or _is_of_word(after) or (is_exact and after == "@")):
+            return True
+        start = headline.find(name, start + 1)
+    return False
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def show_assumed(one: AssumedEnergy | None) -> str:
     """Return an assumed share for a table cell; empty for a share up to a third."""
     return "" if one is None or one.fraction <= LEAST_STATED else show_share(one.fraction)
@@ -70,7 +88,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
     found: list[tuple[float, str, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
-        if shares[-1].fraction <= LEAST_STATED or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
+        if shares[-1].fraction <= LEAST_STATED or not names_chip(headline, name, is_exact=True):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])

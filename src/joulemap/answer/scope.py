@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer import text
-from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
+from joulemap.answer.assumed import describe_assumed, is_whole, names_chip, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat, is_read
 from joulemap.answer.engine import INFERENCES, count_in
 from joulemap.answer.layout import shorten
@@ -194,7 +194,7 @@ class Scope:
 
         The clause names chips on which no model was measured. Empty if there are no such chips.
         """
-        named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
+        named = [name for name in self.hardware if name in self.unlisted and names_chip(headline, name)]
         if not named:
             return ""
         from joulemap.catalog.doubt import list_measured
@@ -218,7 +218,7 @@ class Scope:
         if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
         picked = {HardwareRef.read(self.named[run_id]).label for run_id in chosen if run_id in self.named}
-        named = [name for name in alone if name in picked or _names(headline, name)]
+        named = [name for name in alone if name in picked or names_chip(headline, name)]
         options = " or ".join(dict.fromkeys(map(self._name_host_option, named)))
         return text.UNHOSTED(hardware=named, options=options) if named else ""
 
@@ -543,12 +543,12 @@ class Scope:
             )
             for run_id in dict.fromkeys(row.run_id for row in self.omitted)
             for some in ([row for row in self.omitted if row.run_id == run_id],)
-            if _names(texts, some[0].configured_hardware)
+            if names_chip(texts, some[0].configured_hardware)
         )
         sentences = [
             text.SHARE_ON(share=share, hardware=self.mark(name))
             for name, share in sorted(shares.items(), key=lambda one: texts.find(one[0]))
-            if share >= LEAST_FALLEN and _names(texts, name)
+            if share >= LEAST_FALLEN and names_chip(texts, name)
         ]
         return [*omitted, *([text.FALLEN_SHARE(shares=sentences)] if sentences else [])]
 
@@ -668,11 +668,6 @@ def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]])
         shown = least if len(set(ends)) == 1 else between(least=least, most=most, **named)
         spans.append(text.SPAN(quantity=quantity, ends=shown))
     return text.SPREAD(spans=spans) if spans else ""
-
-
-def _names(headline: str, hardware: str) -> bool:
-    """Return whether a headline names a chip."""
-    return re.search(rf"(?<!\w){re.escape(hardware)}(?!\w)", headline) is not None
 
 
 def find_scope(runs: StoredRuns) -> Scope:
