@@ -182,7 +182,7 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
     elif name == "kpu":
         assert changed == same
         # regulators lose 12 % of what the cap would leave, and a second of memory takes 3.1 W beyond circuits
-        assert told.startswith(f"{len(same)} subgraphs")
+        assert told.split()[0] == str(len(same))
         assert text.CAPPED(clock_fraction=0.674, separate_clock_fraction=0.731) in told
     elif name == "tpu":
         assert changed == same

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -59,7 +58,6 @@ def test_what_draws_little_was_fitted_to_boards(everything: list[dict[str, objec
         if catalogue[str(row["hardware"])].is_projection:
             continue
         assert catalogue[str(row["hardware"])].priced_at == "board", row
-        assert "prices were fitted to boards at work" in str(row["reason"]), row
 
 
 @pytest.mark.slow
@@ -71,18 +69,20 @@ def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precisio
     assert {("a40", "fp64"), ("h20", "fp64")} <= {(row["hardware"], row["precision"]) for row in partial}
     for row in partial:
         chip = catalogue[str(row["hardware"])]
+        known = [one for one in everything if one["hardware"] == chip.id and one["status"] != "unsupported"]
+        ratios = [float(str(one["power_ratio"])) for one in known]
+        attained = [float(str(one["attained_ops_per_s"])) for one in known if one["model"] == "matrix_product"]
+        is_slow = float(str(row["attained_ops_per_s"])) < 0.5 * max(attained)
+        assert is_slow or float(str(row["compute_utilization_fraction"])) < 0.5 or has_host_memory(chip), row
         if chip.priced_at == "board":
-            assert "a small part of what the chip is made for" in str(row["reason"]), row
+            assert is_slow, row
+        elif chip.architecture == "cpu":  # one unattributed energy at all precisions: another probe is at the share
+            assert max(ratios) >= LEAST_SHARE.value, row
         elif LIMIT_SHARE not in chip.coefficients:
             assert chip.is_projection, row
-        elif DIVIDED in chip.geometry:  # one request has one of the cores
-            assert re.search("most of the chip waits|a small part of what the chip is made for", str(row["reason"])), (
-                row
-            )
-        else:
-            assert has_host_memory(chip), row
-            assert "waits for the link to its host" in str(row["reason"]), row
-    assert {catalogue[str(row["hardware"])].architecture for row in partial} == {"cgra", "gpu", "npu"}
+        else:  # one request has one of the cores, or the chip waits for the link to its host
+            assert DIVIDED in chip.geometry or has_host_memory(chip), row
+    assert {catalogue[str(row["hardware"])].architecture for row in partial} == {"cgra", "cpu", "gpu", "npu"}
 
 
 @pytest.mark.slow
@@ -92,7 +92,6 @@ def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[st
     for row in anchored:
         explained = float(str(row["power_ratio"])) * (1.0 - float(str(row["unattributed_share_fraction"])))
         assert explained < LEAST_SHARE.value <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
-        assert "the power limit says" in str(row["reason"])
 
 
 @pytest.mark.slow
@@ -133,7 +132,7 @@ def test_a_large_product_draws_most_of_the_cap(hardware: str, everything: list[d
 def test_a_stream_copy_draws_what_was_measured(everything: list[dict[str, object]]) -> None:
     (row,) = (row for row in everything if row["hardware"] == "h200_sxm" and row["model"] == "stream_copy")
     assert 0.75 <= float(str(row["measured_ratio"])) <= 1.25
-    measured = next(one for one in load_measurements() if one.model == "stream_copy")
+    measured = next(one for one in load_measurements() if (one.hardware, one.model) == (row["hardware"], "stream_copy"))
     assert row["measured_power_w"] == measured.power_w
 
 

@@ -213,7 +213,7 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
             if (key_of_work, precision, runtime) not in formed:
                 formed[key_of_work, precision, runtime] = form_kernels(work, precision, runtime)
         parts = [
-            Part(kernels=formed[key_of_work, precision, runtime], covered=tuple(those))
+            Part.of(formed[key_of_work, precision, runtime], those, hardware.in_mode(mode))
             for key_of_work, those in covered.items()
         ]
         groups.append(

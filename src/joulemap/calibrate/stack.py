@@ -25,7 +25,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import with_unattributed
 from joulemap.model.placement import Placement, balance, unbalance
 from joulemap.model.power import PowerLaw
-from joulemap.model.timing import place, place_parts, split
+from joulemap.model.timing import called_once, find_parts, place, place_parts, split
 from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
 from joulemap.system.errors import UnpricedActionError
 from joulemap.system.record import frozen
@@ -61,6 +61,19 @@ class Part:
     kernels: KernelColumns
     covered: tuple[tuple[int, tuple[int, ...] | None], ...]
     """Pairs of observation row and the operators that it covers; None for all operators."""
+    times: float = 1.0
+    """Number of parts that the batch is cut into; the kernels are those of one part."""
+
+    @classmethod
+    def of(
+        cls, kernels: KernelColumns, covered: Sequence[tuple[int, tuple[int, ...] | None]], hardware: Hardware
+    ) -> Part:
+        """Return the kernels of one part of a batch, if this hardware's engine cuts the batch."""
+        times = float(find_parts(kernels, hardware).flat[0])
+        if times > 1.0:
+            whole = split(kernels, hardware)[1]
+            kernels = called_once(kernels, np.full(len(whole), times), whole)
+        return cls(kernels=kernels, covered=tuple(covered), times=times)
 
 
 @frozen(kw_only=True, eq=False)
@@ -176,7 +189,7 @@ def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
     pairs: list[tuple[int, int, float]] = []
     for part in parts:
         for row, operators in part.covered:
-            pairs += [(row, first + kernel, 1.0) for kernel in _covered(part.kernels, operators)]
+            pairs += [(row, first + kernel, part.times) for kernel in _covered(part.kernels, operators)]
         first += part.kernels.kernel_count
     return _paired(tuple(part.kernels for part in parts), row_count, pairs)
 
@@ -192,7 +205,7 @@ def _merge(parts: Sequence[Part], row_count: int) -> Stack:
         picked.append((part.kernels, [members[kernel] for kernel in distinct]))
         for row, operators in part.covered:
             covered = [numbers[kernel] for kernel in _covered(part.kernels, operators)]
-            counts = np.bincount(np.array(covered, dtype=np.int64), minlength=len(distinct))
+            counts = part.times * np.bincount(np.array(covered, dtype=np.int64), minlength=len(distinct))
             pairs += [(row, first + int(kernel), float(counts[kernel])) for kernel in np.flatnonzero(counts)]
         first += len(distinct)
     return _paired((_join(picked),), row_count, pairs)

@@ -85,7 +85,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
     def time(trial: Floats) -> Timing:
         if trial is times:
             return _time_parts(kernels, part, times, hardware, architecture)
-        return _time_parts(kernels, _called_once(kernels, trial, times), trial, hardware, architecture)
+        return _time_parts(kernels, called_once(kernels, trial, times), trial, hardware, architecture)
 
     if parts:
         return time(times if parts == 1.0 else np.full(len(times), parts))
@@ -127,7 +127,7 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     if kernels.work.of_kind(COLLECTIVE).any():
-        alone = [_called_once(kernels, trial, times) for trial in trials]
+        alone = [called_once(kernels, trial, times) for trial in trials]
         timings = (
             _time_parts(kernels, part, trial, hardware, architecture) for part, trial in zip(alone, trials, strict=True)
         )
@@ -136,7 +136,7 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
     if not isinstance(copies, KernelColumns):
         copies = kernels.memo[key] = kernels.copies(len(trials))
     trial = np.concatenate(trials)
-    part = _called_once(copies, trial, np.tile(times, len(trials)))
+    part = called_once(copies, trial, np.tile(times, len(trials)))
     seconds = copies.sum_kernels(_time_parts(copies, part, trial, hardware, architecture).kernel_s)
     each: Floats = np.moveaxis(seconds.reshape(*seconds.shape[:-1], len(trials), kernels.workload_count), -2, 0)
     return each
@@ -220,8 +220,8 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
     return (once.part(times) if (times > 1.0).any() else once), times
 
 
-def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return the kernels of one part of a batch.
+def called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
+    """Return the kernels of one part of a batch that is cut into `trial` parts.
 
     The host launches each part if there are `times` parts, otherwise all parts at once.
     """

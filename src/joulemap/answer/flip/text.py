@@ -35,7 +35,7 @@ ALL_COLUMNS: Final = (
     "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | spread from spread | "
     "method | *basis | meaning"
 )
-NOT_BELOW: Final = Template("none up to the power limit ({limit})")
+NOT_BELOW: Final = Template("none up to {limit}")
 NEVER: Final = "none"
 BOTH: Final = "both chips"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")
@@ -66,7 +66,7 @@ DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"
 
 NOTES: Final = (
-    "each constant is varied alone, between 1/100 and 100 times its value",
+    "each constant is varied alone, between 1/100 and 100 times its value; static power only up to the power limit",
     "chance: probability that the constant is wrong by this much in this direction. The total error is taken "
     "from similar predictions and divided among constants by their share of the uncertainty",
     "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants are "
