@@ -199,11 +199,11 @@ def test_a_trace_whose_gpu_waits_for_the_host_is_compared_by_its_busy_time(tmp_p
     assert isinstance(reading.row, Measurement)
     assert reading.row.runtime == "graph"
     assert_close(reading.row.latency_s or 0.0, 125e-6, rel=1e-12)
-    assert len(reading.insights) == 2  # the waiting GPU, and 50 us of layout copies per pass
+    assert len(reading.facts) == 2  # the waiting GPU, and 50 us of layout copies per pass
     kept = read_file(place, {**stated, "runtime": "eager"})[0]
     assert isinstance(kept.row, Measurement)
     assert_close(kept.row.latency_s or 0.0, 500e-6, rel=1e-12)
-    assert len(kept.insights) == 1
+    assert len(kept.facts) == 1
 
 
 @pytest.mark.parametrize(

@@ -323,21 +323,21 @@ def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, sta
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
         seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
-    insights = []
+    facts = []
     if "work" in spans:
         if "device" in values:
             cells["hardware"] = values["device"]
         busy = _measure_union(spans["work"]) * 1e-6 / count
         if busy < HOST_BOUND * seconds and not stated["runtime"]:
-            insights.append(text.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
+            facts.append(text.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
             cells["runtime"], seconds = "graph", busy
         if transposed_s:
-            insights.append(text.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
+            facts.append(text.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)], "insights": insights}
+    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)], "facts": facts}
 
 
 def _measure_union(spans: Iterable[tuple[float, float]]) -> float:
@@ -373,7 +373,7 @@ def convert_window(cells: Cells, one: Mapping[str, Any], content: Content, state
     del cells["elapsed_s"]
     cells |= {"model": name, "latency_s": seconds / count, "notes": [window]}
     if "self_cuda_time_total" in one and not stated["runtime"]:
-        cells |= {"runtime": "graph", "insights": [text.KERNEL_TIME]}
+        cells |= {"runtime": "graph", "facts": [text.KERNEL_TIME]}
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 

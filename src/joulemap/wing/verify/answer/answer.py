@@ -325,7 +325,7 @@ def verify(
         kept=kept,
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
-        facts=tuple(dict.fromkeys(fact for one in readings for fact in one.insights)),
+        facts=tuple(dict.fromkeys(fact for one in readings for fact in one.facts)),
         other_chip="" if is_refuted else next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
     )
 

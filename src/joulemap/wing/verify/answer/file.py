@@ -77,7 +77,7 @@ class Reading:
     form: Format
     row: Measurement | ServingRow
     notes: tuple[str, ...]
-    insights: tuple[str, ...]
+    facts: tuple[str, ...]
     """Facts of the file that a reader needs to judge the comparison."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
@@ -121,7 +121,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             named = str(cells.get("hardware") or "")
             notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
-            insights = tuple(cells.pop("insights", ()))
+            facts = tuple(cells.pop("facts", ()))
             row = make(cells, notes, assumed, path, stated)
             found.append(
                 Reading(
@@ -129,7 +129,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
                     form=form,
                     row=row,
                     notes=tuple(notes),
-                    insights=insights,
+                    facts=facts,
                     assumed=frozenset(assumed),
                     other_hardware=_find_other(named, row.hardware),
                     unscored=_name_unscored(row, faults, form.kind),
