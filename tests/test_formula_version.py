@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 import duckdb
 import pytest
 
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware, load_catalogue
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.configuration import Configuration
+from joulemap.model import version
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.version import PACKAGE, WORDS, formula_modules, formula_version
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.resource import folder
+from joulemap.system.wing import find_parts
+from models import shipped
 
 CLASSES = sorted({hardware.architecture for hardware in load_catalogue().hardware.values()})
-
-
-def path_of(module: str) -> Path:
-    place = PACKAGE.joinpath(*module.split("."))
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 @pytest.mark.sample(3)
@@ -43,17 +45,74 @@ def test_every_module_that_a_class_loads_is_in_its_digest(architecture: str, tmp
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("architecture", CLASSES)
-def test_every_import_leads_into_the_digest_wherever_it_stands(architecture: str) -> None:
-    covered = {*formula_modules(architecture), *WORDS}
-    for module in formula_modules(architecture):
-        for node in ast.walk(ast.parse(path_of(module).read_text())):
-            if isinstance(node, ast.Import):
-                assert not [one.name for one in node.names if one.name.startswith("joulemap")], module
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("joulemap"):
-                name = (node.module or "").removeprefix("joulemap").removeprefix(".")
-                assert name in covered, module
-                inner = {f"{name}.{one.name}" for one in node.names if path_of(f"{name}.{one.name}").exists()}
-                assert inner <= covered, module
+def test_every_function_that_computes_a_run_is_in_its_digest(architecture: str) -> None:
+    ran: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            ran.add(frame.f_globals.get("__name__", ""))
+
+    hardware = anchor_hardware(find_hardware(CLASS_HARDWARE[architecture]))
+    evaluator = Evaluator(shipped("mobilenet_v2"))
+    configuration = Configuration(hardware=hardware.id, precision=min(hardware.peaks))
+    sys.setprofile(note)
+    try:
+        evaluator.evaluate(hardware, configuration)
+    finally:
+        sys.setprofile(None)
+    own = {name.removeprefix("joulemap.") for name in ran if name.startswith("joulemap.")}
+    assert {"model.pipeline", "model.kernel"} <= own
+    assert own - WORDS <= set(formula_modules(architecture))
+
+
+NO_FORMULA = (
+    ("domain/metric.py", "METRICS", "\nMETRICS = (*METRICS, METRICS[0])\n"),
+    ("domain/settings.py", "class Settings", "\nclass MoreSettings(Settings):\n    carbon: bool = False\n"),
+    ("domain/offer.py", "def ", "\nPRICE_PER_HOUR = 2.5\n"),
+    ("domain/doubt.py", "def ", "\nSERVED_HALF_WIDTH = 0.4\n"),
+    ("domain/dimension.py", "Dimension", "\nDIMENSIONS = ()\n"),
+    ("wing/llm/prediction.py", "def ", "\nTOKENS_PER_STEP = 3\n"),
+)
+"""(file, text that it contains, code appended) of changes that no stored run depends on."""
+
+FORMULAS = (
+    ("model/kernel.py", "def ", None),
+    ("domain/hardware.py", "def in_mode", None),
+    ("model/architecture/gpu/product.py", "SHARPNESS", {"gpu", "box"}),
+    ("model/architecture/cpu/__init__.py", "def ", {"cpu", "box"}),
+)
+"""(file, text that it contains, classes whose runs depend on it or None for all)."""
+
+
+def versions(package: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return class -> version of its formulas in a copy of the package."""
+    monkeypatch.setattr(version, "PACKAGE", package)
+    for one in (version._imported, version._source, version._find_file):
+        one.cache_clear()
+    kinds = [kind.architecture for kind in find_parts("hardware")]
+    return {name: version._digest(name) for name in (*CLASSES, *kinds)}
+
+
+def test_only_formulas_change_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "joulemap"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    before = versions(package, monkeypatch)
+    assert {name: before[name] for name in CLASSES} == {name: formula_version(name) for name in CLASSES}
+    for file, text, more in NO_FORMULA:
+        path = package / file
+        assert text in path.read_text()
+        path.write_text(path.read_text() + more)
+    assert versions(package, monkeypatch) == before
+    for file, text, classes in FORMULAS:
+        path = package / file
+        kept = path.read_text()
+        assert text in kept
+        path.write_text(kept + "\nCHANGED = 1\n")
+        after = versions(package, monkeypatch)
+        assert {name for name in before if after[name] != before[name]} == (classes or set(before)), file
+        path.write_text(kept)
+    monkeypatch.undo()
+    versions(PACKAGE, monkeypatch)
 
 
 def test_a_class_does_not_depend_on_another() -> None:

@@ -2,7 +2,9 @@
 
     pipeline, anchor, change and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
-If a wing adds a kind of hardware, its formulas are those of all classes and of the modules that the kind names.
+Imports inside functions count. Imports for type checkers (`if TYPE_CHECKING`) never run and do not count, so options,
+metrics, prices and intervals can change without touching a stored run. If a wing adds a kind of hardware, its formulas
+are those of all classes and of the modules that the kind names.
 
 Comments, docstrings, layout and the wording of errors are not formulas and do not count (`system/code.py`). No class
 imports another, so a changed formula of one class leaves the runs of all others valid.
@@ -10,8 +12,8 @@ imports another, so a changed formula of one class leaves the runs of all others
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,7 +33,7 @@ CHANGE: Final = "model.change"
 WORDS: Final = frozenset({"system.errors", "system.record", "system.wing"})
 """Modules that formulas import but that do not affect results."""
 
-_IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "
+_OURS: Final = "joulemap."
 
 
 @cache
@@ -66,23 +68,38 @@ def formula_modules(architecture: str) -> tuple[str, ...]:
 
 @cache
 def _imported(module: str) -> tuple[str, ...]:
-    """Return the modules that a module imports, and the packages that contain it."""
+    """Return the modules that a module's running code imports, and the packages that contain it."""
     parts = module.split(".")
     packages = (".".join(parts[:count]) for count in range(1, len(parts)))
-    return (*packages, *re.findall(_IMPORT, _source(module)))
+    names = (name.removeprefix(_OURS) for name in _parse(_source(module))[1] if name.startswith(_OURS))
+    return (*packages, *(name for name in names if _find_file(name) is not None))
+
+
+def _code(module: str) -> str:
+    return _parse(_source(module))[0]
 
 
 @cache
-def _code(module: str) -> str:
-    from joulemap.system.code import normalize_code
+def _parse(source: str) -> tuple[str, tuple[str, ...]]:
+    """Return the normal form of a file's code, and the names that it imports."""
+    from joulemap.system.code import find_imports, normalize_node
 
-    return normalize_code(_source(module))
+    tree = ast.parse(source)
+    return normalize_node(tree), find_imports(tree)
 
 
 @cache
 def _source(module: str) -> str:
-    place = PACKAGE.joinpath(*module.split("."))
-    return next(path.read_text(encoding="utf-8") for path in _places(place) if path.is_file())
+    path = _find_file(module)
+    if path is None:
+        raise FileNotFoundError(f"the module joulemap.{module} is missing from this installation")
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _find_file(module: str) -> Path | None:
+    """Return the file of a module below `joulemap`; None for a name that is no module."""
+    return next((path for path in _places(PACKAGE.joinpath(*module.split("."))) if path.is_file()), None)
 
 
 def _places(place: Path) -> Iterator[Path]:

@@ -1,13 +1,14 @@
 """Normalize Python code for digests: keep everything that can change a result, and drop text for readers.
 
-Files that differ only in comments, docstrings, layout or the wording of errors have one normal form. The code is
-parsed, so a changed number, operator, default or name always shows. The form is the same in every supported Python
-version.
+Files that differ only in comments, docstrings, layout, the wording of errors, or imports for type checkers have one
+normal form. The code is parsed, so a changed number, operator, default or name always shows. The form is the same in
+every supported Python version.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
@@ -17,11 +18,46 @@ _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
 def normalize_code(source: str) -> str:
     """Return the normal form of a Python file; SyntaxError for invalid code.
 
-    Docstrings are dropped. In calls of names that end in `Error`, texts are dropped and all other arguments are kept.
+    Docstrings are dropped, and so is code below `if TYPE_CHECKING`, which never runs. In calls of names that end in
+    `Error`, texts are dropped and all other arguments are kept.
     """
+    return normalize_node(ast.parse(source))
+
+
+def normalize_node(node: ast.AST) -> str:
+    """Return the normal form of parsed code."""
     parts: list[str] = []
-    _write(ast.parse(source), parts, is_error=False)
+    _write(node, parts, is_error=False)
     return " ".join(parts)
+
+
+def find_imports(tree: ast.Module) -> tuple[str, ...]:
+    """Return the names that the running code of a file imports, as `package.module` and `package.module.name`.
+
+    Imports inside functions count, and imports below `if TYPE_CHECKING` do not. A name from a module is listed after
+    the module, since it may be a module itself.
+    """
+    found: dict[str, None] = {}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found.update(dict.fromkeys(one.name for one in node.names))
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found[node.module] = None
+            found.update(dict.fromkeys(f"{node.module}.{one.name}" for one in node.names))
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
+            waiting += _running(ast.iter_child_nodes(node))
+    return tuple(found)
+
+
+def _running(nodes: Iterable[object]) -> Iterator[ast.AST]:
+    """Yield the nodes that run: of a statement `if TYPE_CHECKING`, those of its other branch."""
+    for node in nodes:
+        if isinstance(node, ast.If) and _called(node.test) == "TYPE_CHECKING":
+            yield from _running(node.orelse)
+        elif isinstance(node, ast.AST):
+            yield node
 
 
 def _write(node: ast.AST, parts: list[str], *, is_error: bool) -> None:
@@ -51,8 +87,9 @@ def _write_all(values: list[object], parts: list[str], *, is_error: bool) -> Non
     for value in values:
         if not isinstance(value, ast.AST):
             parts.append(repr(value))
-        elif not _is_docstring(value):
-            _write(value, parts, is_error=is_error)
+        for node in _running([value]):
+            if not _is_docstring(node):
+                _write(node, parts, is_error=is_error)
     parts.append("]")
 
 
