@@ -17,6 +17,7 @@ from conftest import Run
 from joulemap.answer.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.answer.scope import describe_calibration
 from joulemap.answer.text import UNCALIBRATED
+from joulemap.calibrate.calibration import Outcome
 from joulemap.catalog.calibration import (
     calibration_text,
     parse_calibration,
@@ -28,7 +29,7 @@ from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue
+from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, name_pace
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.target import extend_digest
@@ -381,6 +382,40 @@ def test_a_stale_calibration_is_told_not_used(
     assert "--calibration none" in done.stderr
     assert done.stderr.count("\n") == 1
     assert joulemap("compare", "resnet18", "--hardware", TARGET, "--calibration", "none").returncode == 0
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("state", ["missing", "other formulas", "another description", "damaged"])
+def test_a_fit_replaces_a_calibration_that_no_question_takes(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, workspace = own(tmp_path, monkeypatch), Workspace(tmp_path / "own.duckdb")
+    good, place = made(hardware()), folder / f"{TARGET}.toml"
+    fitted = Outcome(calibration=good, warnings=())
+    monkeypatch.setattr("joulemap.calibrate.calibration.calibrate", lambda *_arguments, **_options: fitted)
+    rows = tmp_path / "rows.csv"
+    rows.write_text(
+        f"hardware,model,precision,batch,runtime,latency_s,source\n{TARGET},resnet18,bf16,1,graph,1e-3,made up\n"
+    )
+    workspace.import_measurements(rows)
+    pace = {name_pace("vllm", is_prompt=False): FittedValue(default=1.0, value=1.5, unit="1", data_weight=0.5)}
+    if state in STALE:
+        key, value, _ = STALE[state]
+        changes = {key: value, "coefficients": {**good.coefficients, **pace}}
+        write_calibration(made(hardware(), **changes), place)
+    elif state == "damaged":
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("hardware = \n")
+    if state != "missing":
+        with pytest.raises(CatalogueError):
+            workspace.compare("resnet18", hardware=TARGET)
+    is_stale = state in STALE
+    answer = workspace.calibrate(TARGET, start=str(place) if is_stale else "none", force=state == "damaged")
+    keeps_pace = state == "another description"
+    expected = {**good.coefficients, **(pace if keeps_pace else {})}
+    assert answer.calibration.coefficients == expected
+    assert len(answer.warnings) == (state in ("other formulas", "damaged"))
+    assert workspace.compare("resnet18", hardware=TARGET).rows
 
 
 WRONG = {

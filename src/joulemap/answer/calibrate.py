@@ -34,12 +34,12 @@ from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.store.query import fetch
-from joulemap.system.errors import NoMeasurementError, UnknownNameError, UsageError
+from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration, CalibrationEntry, FittedValue
+    from joulemap.domain.calibration import Calibration, FittedValue
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
 
@@ -75,6 +75,11 @@ UNDETERMINED: Final = Template(
     "the data do not determine {count} of {moved:n changed number} (weight of the data below {least:set %}); their "
     "basis is unchanged"
 )
+OLD_PACES: Final = Template(
+    "dropped {paces:n factor} on the passes of serving engines, fitted with other formulas: fit them again to the "
+    "measurements that they came from"
+)
+UNREAD: Final = Template("factors of the earlier calibration are dropped: {reason}")
 LEFT_OUT: Final = Template("left out: {line}")
 WRITTEN: Final = Template("written to {place}; `--calibration none` disables it")
 DRY: Final = "a dry run: nothing was written"
@@ -210,6 +215,7 @@ def calibrate(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
+    kept, dropped = _keep_paces(target)
     observations, left_out = observe(source, target, measured if operators else select_models(measured), trust=trust)
     if not observations:
         raise NoMeasurementError(_explain_nothing(target, precisions, models, left_out))
@@ -230,25 +236,36 @@ def calibrate(
             ),
         ),
         formula_version=formula_version(target.architecture),
-        start=use.load(entry, target.architecture) if entry else None,
+        start=use.read(entry) if entry else None,
         report=source.talk,
     )
-    kept = _list_paces(use_calibration("own").find(target), target)
     whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})
     calibration = parse_calibration(calibration_text(whole), place.stem)
     if not is_dry:
         write_calibration(calibration, place, inputs, force=force)
-    return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
+    return _answer(target, calibration, "" if is_dry else str(place), (*outcome.warnings, *dropped), left_out)
 
 
-def _list_paces(entry: CalibrationEntry | None, hardware: Hardware) -> dict[str, FittedValue]:
-    """Return the pass-time factors of serving engines from a chip's current calibration; a fit to single runs keeps
-    them.
+def _keep_paces(hardware: Hardware) -> tuple[dict[str, FittedValue], tuple[str, ...]]:
+    """Return the pass-time factors of serving engines that a fit to single runs keeps, and a warning on dropped ones.
+
+    They come from the chip's current calibration. Factors that were fitted with other formulas are dropped, and so is a
+    file that cannot be read, because a new fit replaces it.
     """
-    if entry is None or entry.hardware != hardware.id:
-        return {}
-    one = use_calibration("own").load(entry, hardware.architecture)
-    return {name: value for name, value in one.coefficients.items() if is_pace(name)}
+    use = use_calibration("own")
+    entry = use.find(hardware)
+    if entry is None:
+        return {}, ()
+    try:
+        one = use.read(entry)
+    except CatalogueError as error:
+        return {}, (UNREAD(reason=error),)
+    paces = {name: value for name, value in one.coefficients.items() if is_pace(name)}
+    if one.hardware != hardware.id or not paces:
+        return {}, ()
+    if one.formula_version != formula_version(hardware.architecture):
+        return {}, (OLD_PACES(paces=len(paces)),)
+    return paces, ()
 
 
 def find_target(source: Source, hardware: str | Hardware) -> Hardware:

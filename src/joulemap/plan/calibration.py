@@ -106,6 +106,20 @@ class CalibrationUse:
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
         """Return the calibration of an entry; CatalogueError if its file is invalid or its formulas are outdated."""
+        calibration = self.read(entry)
+        if calibration.formula_version != formula_version(architecture):
+            raise CatalogueError(
+                f"{_name(entry)}: formula_version: it was fitted with other formulas ({calibration.formula_version}, "
+                f"now {formula_version(architecture)}): `joulemap calibrate {entry.hardware}` again, or use "
+                "`--calibration none`"
+            )
+        return calibration
+
+    def read(self, entry: CalibrationEntry) -> Calibration:
+        """Return the calibration of an entry, fitted with any formulas; CatalogueError if its file is invalid.
+
+        Predictions use `load`. A new fit may begin at values that older formulas were fitted with.
+        """
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -113,12 +127,6 @@ class CalibrationUse:
             calibration = self.named
         else:
             calibration = read_calibration(locate(entry))
-        if calibration.formula_version != formula_version(architecture):
-            raise CatalogueError(
-                f"{_name(entry)}: formula_version: it was fitted with other formulas ({calibration.formula_version}, "
-                f"now {formula_version(architecture)}): `joulemap calibrate {entry.hardware}` again, or use "
-                "`--calibration none`"
-            )
         if calibration.digest != entry.digest:
             raise CatalogueError(f"{_name(entry)}: it changed while it was read; try again")
         self._loaded[entry.digest] = calibration
