@@ -66,6 +66,15 @@ def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
     assert len(found["gaps"]) == 2  # no processor, no GPU; without chips, the memory does not matter
 
 
+def test_a_recording_of_this_machine_is_read_as_it_was_written(joulemap: Run, tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    done = joulemap("here", "resnet18", "--record", str(path), "--format", "json")
+    assert done.returncode in (0, 4)
+    assert f"wrote {path}" in done.stderr
+    again = joulemap("here", "resnet18", "--from", str(path), "--format", "json")
+    assert json.loads(again.stdout)["parts"] == json.loads(done.stdout)["parts"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(MACHINES.glob("*.json")), ids=lambda path: path.stem)
 def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp_path: Path) -> None:
