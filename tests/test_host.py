@@ -22,6 +22,7 @@ from joulemap.domain.settings import Settings
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
+from joulemap.plan.budget import InHost
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UsageError
@@ -159,6 +160,19 @@ def test_a_part_counts_with_its_module_within_a_power_budget() -> None:
     asked = Settings(hardware=("jetson_orin_nx_dla", "ax630c_npu"), power_budget_w=9.6)
     assert select_hardware(asked).left_out == {"jetson_orin_nx_dla": "at least 9.7 W with its host"}
     assert len(select_hardware(attrs.evolve(asked, power_budget_w=9.8)).pairs) == 2
+
+
+@pytest.mark.parametrize(("chip", "host"), [
+    ("apple_m4_neural_engine[memory_capacity=24GB]", "apple_m4_cpu"),  # a variant has the host of its chip
+    ("apple_m3_pro_neural_engine", "apple_m3_pro_cpu"),  # the processor of its own SoC, not of a similar one
+    ("arrow_lake_npu", "core_ultra_9_285h"), ("hailo_8[tdp=4W]", "raspberry_pi_5"),
+])  # fmt: skip
+def test_what_a_compiler_leaves_out_runs_on_the_processor_beside_it(chip: str, host: str) -> None:
+    selection = select_hardware(Settings(hardware=(chip,)))
+    assert {one.entry.id for one in selection.hosts.values()} == {host}
+    ((entry, mode),) = selection.pairs
+    target = selection.target(entry, mode, CalibrationUse(), "board")
+    assert any(isinstance(one, InHost) for one in target.modifiers)
 
 
 def test_what_needs_a_host_is_none() -> None:

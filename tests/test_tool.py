@@ -86,6 +86,26 @@ def test_an_apple_gpu_has_its_own_devices_in_each_tool() -> None:
     assert "'mps'" in network.command
 
 
+@pytest.mark.parametrize(("chip", "begin"), [
+    ("xeon_8490h", "benchmark_app -m net.tflite"), ("epyc_9654", "benchmark_model --graph=net.tflite"),
+    ("apple_m4_neural_engine", "python -m tf2onnx.convert --tflite net.tflite --output net.onnx && onnxruntime_perf_test"),
+    ("l4", "python -m tf2onnx.convert --tflite net.tflite --output net.onnx && trtexec --onnx=net.onnx"),
+    ("rk3588_npu", "rknn_benchmark net.rknn"),
+])  # fmt: skip
+def test_a_tool_reads_a_tflite_file_or_has_it_converted(chip: str, begin: str) -> None:
+    for check in list_checks(find_entry(chip), CheckedRun(model="net.tflite", precision="int8")):
+        assert check.command.startswith(begin)
+        assert "ONNX" not in check.needs
+        break
+    else:
+        pytest.fail(f"{chip} has no tool")
+
+
+def test_a_model_in_code_has_files_named_after_it() -> None:
+    (one,) = list_checks(find_entry("xeon_8490h"), CheckedRun(model="a/net.py:Net"))
+    assert "-m net.onnx " in one.command
+
+
 def test_open_sizes_of_inputs_are_those_of_the_prediction() -> None:
     run = CheckedRun(model="net.onnx", inputs=(("x", (1, 3, 64, 64)), ("mask", (1, 8))))
     for chip, told in (("l4", "--shapes=x:1x3x64x64,mask:1x8"), ("xeon_8490h", "x[1,3,64,64],mask[1,8]")):

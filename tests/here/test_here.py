@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
-from joulemap.wing.here.serve import Asked, choose_row
+from joulemap.wing.here.serve import Asked, choose_largest, choose_row
 from joulemap.workspace import Workspace
 
 MACHINES = Path(__file__).parent / "machine"
@@ -66,6 +66,15 @@ def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
     assert len(found["gaps"]) == 2  # no processor, no GPU; without chips, the memory does not matter
 
 
+def test_a_recording_of_this_machine_is_read_as_it_was_written(joulemap: Run, tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    done = joulemap("here", "resnet18", "--record", str(path), "--format", "json")
+    assert done.returncode in (0, 4)
+    assert f"wrote {path}" in done.stderr
+    again = joulemap("here", "resnet18", "--from", str(path), "--format", "json")
+    assert json.loads(again.stdout)["parts"] == json.loads(done.stdout)["parts"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(MACHINES.glob("*.json")), ids=lambda path: path.stem)
 def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp_path: Path) -> None:
@@ -79,6 +88,30 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
         assert all(row.latency_s for row in vision.runs if not row.reason)
     for answer in (popular, served, vision):
         assert answer.document().answer
+
+
+@pytest.mark.slow
+def test_the_headline_has_the_interval_of_the_answer_about_its_model(tmp_path: Path) -> None:
+    workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "macbook_m4.json"
+    headline = choose_largest(workspace.here(recorded=recorded).served.rows)
+    assert headline is not None
+    asked = Asked(weights=headline.weights)
+    same = [
+        row
+        for row in workspace.here(headline.model, recorded=recorded, asked=asked).served
+        if row.label == headline.label
+    ]
+    assert [(row.tokens_per_s, row.between_half_width) for row in same] == [
+        (headline.tokens_per_s, headline.between_half_width)
+    ]
+
+
+def test_the_headline_names_the_largest_model_that_is_read_as_it_comes() -> None:
+    rates: dict[str, list[float | None]] = {"small": [40.0, 9.0], "middle": [12.0, 5.0], "large": [4.9, None]}
+    rows = [SimpleNamespace(model=model, tokens_per_s=rate) for model, some in rates.items() for rate in some]
+    assert choose_largest(cast("list[Any]", rows)) is cast("Any", rows[2])
+    assert choose_largest(cast("list[Any]", rows[4:])) is cast("Any", rows[4])
+    assert choose_largest(cast("list[Any]", rows[5:])) is None
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +16,8 @@ from joulemap.system.errors import UsageError
 from joulemap.wing.here import probe, text
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
-from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
-from joulemap.wing.here.recording import load_recording
+from joulemap.wing.here.reader import GIB, parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
+from joulemap.wing.here.recording import Recording, load_recording
 
 MACHINES = Path(__file__).parent / "machine"
 
@@ -211,3 +212,26 @@ def test_idle_power_of_a_counter_that_starts_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(probe, "run_tool", lambda *_: "")
     monkeypatch.setattr(Rapl, "find", lambda: Rapl([Zone(tmp_path, 100_000_000)]))
     assert_close(probe.measure_idle() or 0.0, 20.0, rel=1e-12)
+
+
+def record_mac(chip: str, memory_gib: int, cores: str, gpu_cores: int) -> dict[str, str]:
+    """Return a recording of a Mac."""
+    hardware = {"chip_type": chip, "number_processors": f"proc {cores}", "physical_memory": f"{memory_gib} GB"}
+    display = {"sppci_cores": str(gpu_cores), "sppci_model": chip}
+    profile = {"SPDisplaysDataType": [display], "SPHardwareDataType": [hardware]}
+    return {"system": "Darwin", "system_profiler": json.dumps(profile)}
+
+
+@pytest.mark.parametrize(("recording", "usable"), [
+    (record_mac("Apple M1", 8, "8:4:4", 7), {"gpu": 8 * GIB - 3e9, "cpu": 8 * GIB - 3e9}),  # below 2/3 of 8 GiB
+    (record_mac("Apple M3 Pro", 18, "11:5:6", 14), {"gpu": 18 * GIB * 0.66667, "cpu": 18 * GIB - 4e9}),
+    (record_mac("Apple M3 Max", 64, "16:12:4", 40), {"gpu": 64 * GIB * 0.75, "cpu": 64 * GIB - 4e9}),
+    (load_recording(MACHINES / "old_laptop.json"), {"cpu": 8048112 * 1024 - 2e9}),
+    (load_recording(MACHINES / "raspberry_pi_5.json"), {"cpu": 8e9 - 1e9}),
+    (load_recording(MACHINES / "gaming_pc.json"), {"gpu": 24576 * 2**20}),
+])  # fmt: skip
+def test_the_system_keeps_its_part_of_a_shared_memory(recording: Recording, usable: dict[str, float]) -> None:
+    found = {one.kind: one for one in match_machine(read_machine(recording)).usable}
+    for kind, expected in usable.items():
+        assert_close(found[kind].usable_bytes or 0.0, expected, rel=0.01)
+        assert (found[kind].usable_bytes or 0.0) <= (found[kind].memory_bytes or 0.0)

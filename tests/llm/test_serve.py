@@ -7,7 +7,9 @@ from functools import cache
 import attrs
 import pytest
 
+from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.memory import find_system, find_usable
 from joulemap.domain.load import Load
 from joulemap.domain.serving import ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
@@ -42,6 +44,37 @@ def test_limits_are_those_of_stack_and_memory() -> None:
     assert limits.reserves_output and limits.mixes
     assert limits.step_tokens == surface.stack.step_tokens
     assert limits.cache_tokens == int(Room(deployment=surface).count_tokens(2400))
+
+
+@pytest.mark.parametrize(("chip", "usable"), [
+    ("apple_m4", 16e9 * 0.66667),  # Metal's limit is below 16 - 3.5 GB
+    ("apple_m4_max", 128e9 * 0.75),
+    ("apple_m4_cpu", 16e9 - 3.5e9),
+    ("ryzen_ai_max_395", 128e9 * 0.75),
+    ("gb10", 0.95 * 128e9),  # the engine's own share is below 128 - 2 GB
+    ("jetson_orin_nano_8gb", 8e9 - 1.5e9),
+    ("raspberry_pi_5", 8e9 - 1e9),
+    ("rtx_4090", 24 * 2**30),
+    ("h100_sxm5", 1.068 * 80e9),
+])  # fmt: skip
+def test_a_shared_memory_leaves_its_system_a_part(chip: str, usable: float) -> None:
+    hardware = load_catalogue().find(chip)
+    row = ServingRow(source="a test", hardware=chip, model="llama-3.2-1b", scope="steady_serving", engine="llamacpp")
+    one = find_deployment(row, hardware)
+    kept = (5e8 + one.stack.value("memory_margin")) * (hardware.architecture == "gpu")
+    assert_close(Room(deployment=one).capacity, usable - kept, rel=1e-3)
+
+
+def test_every_chip_with_a_memory_of_its_own_may_use_all_of_it() -> None:
+    """Cards, microcontrollers and designs have no system in their memory; all others keep up to a half."""
+    for name in load_catalogue().entries:
+        hardware = load_catalogue().find(name)
+        capacity, usable = hardware.memory_capacity.value, find_usable(hardware)
+        if find_system(hardware):
+            assert 0.5 * capacity <= usable < capacity, name
+        else:
+            assert usable == capacity, name
+            assert hardware.needs_host or capacity < 3e8 or not hardware.memory_type.startswith(("DDR4-", "DDR5-"))
 
 
 def test_states_and_windows_take_more_memory_per_token_of_short_sequences() -> None:

@@ -47,6 +47,11 @@ COMPILED: Final[Mapping[str, str]] = {
 }
 """Runtime -> statement that prepares a torch module."""
 
+TFLITE: Final = ".tflite"
+
+TO_ONNX: Final = "python -m tf2onnx.convert --tflite {file} --output {onnx}"
+"""Command that converts a TFLite file for tools that read ONNX alone. Source: github.com/onnx/tensorflow-onnx, README."""
+
 DEVICES: Final[Mapping[str, str]] = {"cpu": "CPU", "gpu": "GPU"}
 """Class -> OpenVINO device; any other is an NPU."""
 
@@ -156,6 +161,8 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
     chip = _name_chip(entry)
     found = [one for one in _list_tools(chip, run) if not _list_lacking(one, run)]
     found = [one for one in found if "runtimes" in one] or found
+    direct = [one for one in _list_tools(chip, run) if _reads_file(one, run)]
+    found = direct or found
     power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
     values = _fill(entry, run)
     for tool in found[:1] if run.kind == LANGUAGE else found:
@@ -169,6 +176,8 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
         commands = _choose_commands(tool["command"], run)
         needs = tool.get("needs", "")
         needs = needs if isinstance(needs, str) else needs[run.precision]
+        if run.model.endswith(TFLITE) and "{onnx}" in str(commands):
+            commands, needs = (commands.replace("{onnx}", "{file}") if direct else f"{TO_ONNX} && {commands}"), ""
         for command in [commands] if isinstance(commands, str) else commands:
             yield Check(
                 hardware=hardware or entry.id,
@@ -179,6 +188,11 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
                 power=power,
                 source=tool["source"],
             )
+
+
+def _reads_file(tool: Mapping[str, Any], run: CheckedRun) -> bool:
+    """Return True if a tool reads a file of the run's format other than ONNX, without a conversion."""
+    return any(run.model.lower().endswith(suffix) for suffix in (tool.get("suffix"), *tool.get("reads", ())) if suffix)
 
 
 def list_lacking(entry: HardwareEntry, run: CheckedRun) -> Sequence[str]:
@@ -255,7 +269,9 @@ def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str
 def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
     """Return placeholder -> value for the template of a benchmark command."""
     is_gpu = entry.architecture == "gpu"
-    stem = PurePath(run.model).stem if run.model.endswith((".onnx", ".gguf", ".tflite")) else run.model
+    file, is_code, _ = run.model.partition(".py:")
+    is_file = run.model.endswith((".onnx", ".gguf", TFLITE, ".py"))
+    stem = PurePath(file).stem if is_file or is_code else run.model
     weights = (run.weights or run.precision).partition("+")[0]
     gguf = run.model if run.model.endswith(".gguf") else f"{stem}-{weights}.gguf"
     onnx = run.model if run.model.endswith(".onnx") else f"{stem}.onnx"

@@ -12,6 +12,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
+from joulemap.cli.voice import voice
 from joulemap.domain.name import split_names
 from joulemap.system.file import check_output
 from joulemap.system.record import frozen
@@ -76,4 +77,6 @@ def calibrate(
         trust=trust,
         force=report.force,
     )
+    if answer.place:
+        voice.inform(f"wrote {answer.place}")
     report.write(answer.document())

@@ -132,7 +132,7 @@ class HardwareEntry:
     is_launched: bool
     """True if a host launches the kernels, as in `Hardware.is_launched`."""
     fallback_host: str
-    """Default host for fallback operators, as in `Compiler.host`."""
+    """Default host for fallback operators: the rest of the chip's own module or SoC, else that of `Compiler.host`."""
     is_unlisted: bool
     """True if no list of the compiler's supported operators is known."""
     priced_at: str
@@ -172,7 +172,7 @@ class HardwareEntry:
             full_clock_hz=hardware.full_clock.value,
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
-            fallback_host=hardware.compiler.host if hardware.compiler else "",
+            fallback_host=_find_fallback(hardware),
             is_unlisted=bool(hardware.compiler and hardware.compiler.is_unlisted),
         )
 
@@ -251,6 +251,14 @@ class HardwareEntry:
 def list_needless(vendor: str, architecture: str) -> frozenset[str]:
     """Return the words of a vendor and a class that are optional in the name of a chip."""
     return frozenset(split_words(f"{vendor} {architecture}"))
+
+
+def _find_fallback(hardware: Hardware) -> str:
+    """Return the default host for operators that a chip's compiler leaves out; empty without one."""
+    if hardware.compiler is None:
+        return ""
+    rest = hardware.needs_host.partition(" ")[2] if is_part(hardware.needs_host) else ""
+    return rest or hardware.compiler.host
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class Hosting:
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id -> host: the named one if it applies, else the host for operators that a compiler does not support.
+    """Return id in the catalogue -> host: the named one if it applies, else the host for operators that a compiler does not support.
 
     The named host is counted for hardware that needs a host; for a part of a module or SoC, the rest of that module or
     SoC is counted instead. For other chips, the host only determines the launch rate. Raises UsageError for a host that
@@ -92,19 +92,19 @@ def find_hosts(
     found: dict[str, Hosting] = {}
     for entry in chosen:
         if asked is not None and is_part(entry.needs_host):
-            found[entry.id] = _find(suggest_host(entry.needs_host), known, is_counted=True)
+            found[entry.described] = _find(suggest_host(entry.needs_host), known, is_counted=True)
         elif asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
-            found[entry.id] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
+            found[entry.described] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
-            found[entry.id] = _find(entry.fallback_host, known, is_counted=False)
+            found[entry.described] = _find(entry.fallback_host, known, is_counted=False)
         elif asked is not None and entry.is_unlisted:
-            found[entry.id] = attrs.evolve(asked, is_counted=False)
+            found[entry.described] = attrs.evolve(asked, is_counted=False)
     return found
 
 
 def find_rest_w(chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]) -> dict[str, float]:
-    """Return chip id -> static power in watts of the rest of its module or SoC; other chips are omitted."""
-    hosts = {entry.id: suggest_host(entry.needs_host) for entry in chosen if is_part(entry.needs_host)}
+    """Return id in the catalogue -> static power in watts of the rest of its module or SoC; other chips are omitted."""
+    hosts = {entry.described: suggest_host(entry.needs_host) for entry in chosen if is_part(entry.needs_host)}
     rests = {name: known.get(host) or known_hardware((host,)).get(host) for name, host in hosts.items()}
     return {name: rest.static_w for name, rest in rests.items() if rest is not None}
 
@@ -127,8 +127,8 @@ def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
     calibration, entry = CalibrationUse(), HardwareEntry.of(hardware)
     target = calibration.target(hardware, power_mode, BOARD)
     hosts = find_hosts(Settings(), [entry], known_hardware())
-    if entry.id in hosts:
-        target = target.modified(hosts[entry.id].modifier(calibration, BOARD))
+    if entry.described in hosts:
+        target = target.modified(hosts[entry.described].modifier(calibration, BOARD))
     return target.bind(hardware)
 
 
@@ -191,12 +191,12 @@ def keep_within(
     """Return the hardware at modes within a budget, and name -> reason for omitted hardware.
 
     Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
-    explicitly named mode is checked against a requested budget only. `beside_w` is hardware -> power of its host in
+    explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the catalogue -> power of its host in
     watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
-        return entry.cap_w(mode) + beside_w.get(entry.id, 0.0)
+        return entry.cap_w(mode) + beside_w.get(entry.described, 0.0)
 
     kept: list[Pair] = []
     left_out: dict[str, str] = {}
@@ -208,8 +208,8 @@ def keep_within(
             kept.append((entry, _largest(entry, fitting)))
         else:
             name = str(HardwareRef.at(entry.id, mode))
-            with_host = " with its host" if entry.id in beside_w else ""
-            limit_w = budget.power_w - beside_w.get(entry.id, 0.0)
+            with_host = " with its host" if entry.described in beside_w else ""
+            limit_w = budget.power_w - beside_w.get(entry.described, 0.0)
             is_settable = is_free and entry.limits_w and min(entry.limits_w) <= limit_w <= max(entry.limits_w)
             own = f", or less as {entry.id}@{limit_w:g}W" if is_settable else ""
             left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}{own}"

@@ -25,7 +25,15 @@ from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_
 from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
-from joulemap.wing.here.serve import SMALL, Asked, choose_row, serve_model, serve_popular
+from joulemap.wing.here.serve import (
+    READING_RATE,
+    SMALL,
+    Asked,
+    choose_largest,
+    choose_row,
+    serve_model,
+    serve_popular,
+)
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -36,9 +44,6 @@ ASKED: Final = Asked()
 
 SERVED_OPTIONS: Final = {"--prompt": "prompt", "--output": "output", "--tariff": "usd_per_kwh"}
 """Option that only language models use -> field of `Asked`."""
-
-READING_RATE: Final = 5.0
-"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 
 @frozen(kw_only=True)
@@ -71,7 +76,8 @@ class HereAnswer(Answer):
             heading = text.SERVED if self.model else text.POPULAR
             shown = self.served if self.model else make_table("here", ServedHere, _keep_fastest(self.served))
             columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
-            table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=_show_rate)
+            show = _show_rate if self.model else _show_rate_alone
+            table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=show)
             sections.append(Section(heading(self, engine="llama.cpp"), table))
         if self.runs:
             precisions = join_names(list(dict.fromkeys(row.precision for row in self.runs)))
@@ -79,7 +85,7 @@ class HereAnswer(Answer):
             batch = self.runs[0].batch or 1
             title = text.RUN(models=self.model or text.OTHER_MODELS, batch=batch, precision=precisions)
             sections.append(Section(title, table))
-        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
+        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate_alone)
         titled = text.TITLE_OF_MODEL if self.model else text.TITLE
         headline = f"{self._find_headline()}."
         return Document(
@@ -105,13 +111,10 @@ class HereAnswer(Answer):
         speed.
         """
         if not self.model:
-            running = [row for row in self.served if row.tokens_per_s]
-            quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
-            largest = next((row.model for row in reversed(quick)), "")
-            rows = [row for row in quick if row.model == largest] or running
-            best = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
+            best = choose_largest(self.served.rows)
             if best is not None:
-                return (text.LARGEST if quick else text.SLOW)(best, rate=_describe_rate(best), least=READING_RATE)
+                is_quick = (best.tokens_per_s or 0.0) >= READING_RATE
+                return (text.LARGEST if is_quick else text.SLOW)(best, rate=_describe_rate(best), least=READING_RATE)
             return text.NOTHING_FITS if self.served else text.NO_DEVICE
         if self.runs:
             return self._describe_fastest()
@@ -187,7 +190,8 @@ def here(
     cut, whole = _read_file_notes(model) if served else ((), ())
     notes += whole
     notes += [text.TARIFF(usd=asked.usd_per_kwh)] if served else []
-    notes += [text.INTERVAL_OF(model=SMALL)] if served and not model else []
+    notes += [text.INTERVALS] if served and not model else []
+    notes += _describe_reserve(usable)
     notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
     notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
     if served and (left := [one.label for one in found.list_kind(NPU)]):
@@ -206,6 +210,14 @@ def here(
         gaps=(*cut, *machine.gaps, *found.notes),
         assumptions=tuple(notes),
     )
+
+
+def _describe_reserve(devices: Sequence[Device]) -> Iterator[str]:
+    """Yield a note on the memory that the operating system keeps, for the chip that may use most of the rest."""
+    sharing = [one for one in devices if one.reserve_bytes and one.memory_bytes]
+    most = max(sharing, key=lambda one: one.usable_bytes or 0.0, default=None)
+    if most is not None:
+        yield text.RESERVE(most, reserve=most.reserve_bytes, memory=most.memory_bytes, usable=most.usable_bytes)
 
 
 def _read(recorded: str | Path) -> Recording:
@@ -267,6 +279,11 @@ def _show_rate(row: ServedHere) -> str:
     if row.tokens_per_s is None:
         return ""
     return show_interval(row.tokens_per_s, "1/s", row.between_half_width).replace("/s", "")
+
+
+def _show_rate_alone(row: ServedHere) -> str:
+    """Return the tokens per second of a row without their interval, which most popular models lack."""
+    return _show_rate(attrs.evolve(row, between_half_width=None))
 
 
 def _describe_rate(row: ServedHere) -> str:

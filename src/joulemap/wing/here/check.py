@@ -37,7 +37,10 @@ ONNX: Final = ".onnx"
 WIDE: Final = "fp32"
 """Precision in which most ONNX files store their weights."""
 
-UNREAD: Final = ("migraphx-driver", "onnxruntime_perf_test")
+UNREAD: Final = (
+    "benchmark_model", "hailortcli benchmark", "migraphx-driver", "onnxruntime_perf_test", "qnn-net-run",
+    "rknn_benchmark",
+)  # fmt: skip
 """Tools whose output `verify` does not read."""
 
 UNNAMED: Final = ("benchmark_app", "trtexec")

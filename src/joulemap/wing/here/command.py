@@ -11,6 +11,7 @@ import typer
 from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_models, complete_precisions, complete_weights
 from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.cli.output import emit
 from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.system.errors import DatabaseError, ExitCode
 from joulemap.wing.here.serve import Asked
@@ -85,9 +86,9 @@ def here(
     asked = Asked(prompt=prompt, output=output_tokens, weights=weight_precision, usd_per_kwh=tariff)
     workspace = output.workspace()
     if record is not None:
-        from joulemap.wing.here.recording import record as read_tools, write_recording
+        from joulemap.wing.here.recording import dump_recording, record as read_tools
 
-        write_recording(read_tools(), record)
+        emit(dump_recording(read_tools()), record, force=output.force)
     question: dict[str, Any] = {
         "recorded": recorded or "",
         "memory": memory,

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog.family import Member, list_members
+from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share, find_system, find_usable
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, describe_like, find_alike
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
@@ -44,29 +45,8 @@ OTHER_BANDWIDTH: Final = 0.05
 OTHER_POWER: Final = 0.02
 
 APPLE: Final = "Apple"
-METAL_SHARE: Final = 3 / 4
-METAL_SMALL_SHARE: Final = 2 / 3
-METAL_SMALL: Final = 34e9
-"""Memory in bytes up to which macOS gives the GPU `METAL_SMALL_SHARE` instead of `METAL_SHARE`. Source:
-recommendedMaxWorkingSetSize as llama.cpp prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
-"""
-
 AMD: Final = "AMD"
-HALVED: Final = (AMD, "Intel")
-"""Vendors whose integrated GPUs may use `SHARED_SHARE` of the memory; AMD's also use the memory that firmware reserves.
-"""
-
-SHARED_SHARE: Final = 1 / 2
-"""Share of the machine's memory that Windows and Linux lend an integrated GPU.
-
-Source: recalled; shared GPU memory of Windows' Task Manager, and the limit of Linux's TTM, are half of it by default.
-"""
-
-OWN_MEMORY: Final = ("GDDR", "HBM")
-"""Prefixes of the catalogue's memory types that mark a GPU with dedicated memory."""
-
-SHARED_MEMORY: Final = ("of the SoC", "(shared", "on package")
-"""Phrases in the catalogue's memory types that mark an NPU that uses the processor's memory."""
+"""Vendor whose integrated GPUs also use memory that firmware reserves for them."""
 
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on a user's machine."""
@@ -95,6 +75,11 @@ class Device:
     """Id of the hardware; empty for an unknown chip."""
     count: int = 1
     memory_bytes: float | None = None
+    """Memory of the chip, or of the machine if the chip shares it."""
+    usable_bytes: float | None = None
+    """Memory that the operating system leaves to models on this chip."""
+    reserve_bytes: float = 0.0
+    """Memory that the operating system keeps; 0 for a chip with a memory of its own."""
     memory_bytes_per_s: float | None = None
     power_w: float | None = None
     origin: str
@@ -194,6 +179,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
             label=described.id if described else "",
             count=count,
             memory_bytes=one.memory_bytes,
+            usable_bytes=one.memory_bytes,
             memory_bytes_per_s=described.memory_bandwidth.value if described else None,
             power_w=one.power_w,
             origin=text.DERIVED if described else text.UNKNOWN,
@@ -311,6 +297,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         hardware=hardware,
         label=hardware.id,
         memory_bytes=hardware.memory_capacity.value,
+        usable_bytes=find_usable(hardware),
+        reserve_bytes=_find_reserve_bytes(hardware, hardware.memory_capacity.value),
         memory_bytes_per_s=hardware.memory_bandwidth.value,
         power_w=hardware.tdp.value,
         origin=text.PROBED
@@ -355,17 +343,17 @@ def _adapt_entry(
 ) -> Device:
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
     hardware = _describe(entry)
-    shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
-    shares = shares or (card is None and any(words in hardware.memory_type for words in SHARED_MEMORY))
-    capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
-    usable = _limit_shared(entry.vendor, capacity, card) if capacity and card is not None and shares else None
-    reported = usable or (None if shares else capacity)
-    if reported:
+    shares = bool(find_system(hardware)) and (card is None or not hardware.memory_type.startswith(OWN_MEMORY))
+    reported = memory.capacity_bytes if shares else card.memory_bytes if card else None
+    capacity = reported
+    if reported and not shares:
         from joulemap.catalog.stack import find_engine
         from joulemap.wing.llm.serving.memory import find_memory_share
 
         # the memory share of the engine turns nominal memory into that of drivers; here it is known
         capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)
+    elif reported and entry.vendor == AMD and card is not None and card.memory_bytes:
+        capacity = _add_firmware_memory(hardware, reported, card.memory_bytes)
     if cpu is not None and memory.configuration is not None:
         bus = hardware.memory_bus_width
         memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
@@ -401,7 +389,9 @@ def _adapt_entry(
         hardware=str(HardwareRef(entry.id, label[len(entry.id) :], mode)),
         label=entry.id,
         count=count,
-        memory_bytes=reported or (shares and capacity) or own_capacity,
+        memory_bytes=reported or own_capacity,
+        usable_bytes=find_usable(hardware, own_capacity) if shares else reported or own_capacity,
+        reserve_bytes=_find_reserve_bytes(hardware, own_capacity) if shares else 0.0,
         memory_bytes_per_s=rate or own_rate,
         power_w=power,
         origin=text.CATALOGUE(
@@ -412,14 +402,21 @@ def _adapt_entry(
     )
 
 
-def _limit_shared(vendor: str, memory_bytes: float, card: Graphics) -> float | None:
-    """Return the bytes of the machine's memory that an integrated GPU may use; None for all of them."""
-    if vendor == APPLE:
-        return memory_bytes * (METAL_SHARE if memory_bytes > METAL_SMALL else METAL_SMALL_SHARE)
-    if vendor not in HALVED:
-        return None
-    own = card.memory_bytes if vendor == AMD and card.memory_bytes else 0.0
-    return min(memory_bytes, own + memory_bytes * SHARED_SHARE)
+def _find_reserve_bytes(hardware: Hardware, capacity_bytes: float) -> float:
+    reserve = find_reserve(hardware, capacity_bytes)
+    return 0.0 if reserve is None else reserve.value
+
+
+def _add_firmware_memory(hardware: Hardware, capacity_bytes: float, own_bytes: float) -> float:
+    """Return the capacity at which an integrated GPU may use what firmware reserves for it, beside its usual share.
+
+    It never exceeds what the system leaves of the machine's memory.
+    """
+    reserve, share = find_reserve(hardware, capacity_bytes), find_share(hardware, capacity_bytes)
+    if reserve is None or share is None:
+        return capacity_bytes
+    usable = min(capacity_bytes - reserve.value, own_bytes + capacity_bytes * share.value)
+    return max(usable / share.value, usable + reserve.value)
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:

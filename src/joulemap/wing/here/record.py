@@ -15,6 +15,7 @@ class DeviceRow:
     kind: str = described("class: cpu, gpu or npu")
     count: int = described("chips of this kind")
     memory_bytes: float | None = described("memory of one chip; the machine's if the chip shares it", "B")
+    usable_bytes: float | None = described("memory that the operating system leaves to models on this chip", "B")
     memory_bytes_per_s: float | None = described("peak bandwidth of that memory", "B/s")
     power_w: float | None = described("power limit", "W")
     origin: str = described("source of the description; numbers that the machine reports or that are assumed")
@@ -39,7 +40,10 @@ class ServedHere:
     output_token_j: float | None = described("energy per output token", "J")
     output_token_half_width: float | None = described("half-width of the 80 % interval of ln(output_token_j)")
     usd_per_million: float | None = described("electricity for a million output tokens at the tariff", "USD")
-    memory_fraction: float | None = described("share of the chip's memory that is used; above 1 if it does not fit")
+    memory_fraction: float | None = described(
+        "share of the chip's memory, or of the machine's if shared, that the model takes together with what the "
+        "operating system and the engine keep; above 1 if it does not fit"
+    )
     reason: str = described("reason for a refusal; empty otherwise")
 
 

@@ -130,8 +130,6 @@ def load_recording(path: Path) -> Recording:
     return found
 
 
-def write_recording(recording: Recording, path: Path) -> None:
-    """Write a recording as one JSON file."""
-    from joulemap.system.file import write_text
-
-    write_text(path, json.dumps(dict(recording), indent=1, ensure_ascii=False) + "\n")
+def dump_recording(recording: Recording) -> str:
+    """Return a recording as the text of a JSON file."""
+    return json.dumps(dict(recording), indent=1, ensure_ascii=False)

@@ -47,6 +47,9 @@ POPULAR: Final = (
 )  # fmt: skip
 """Language models that people run at home, by size."""
 
+READING_RATE: Final = 5.0
+"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
+
 ENOUGH: Final = 0.5
 """Share of the highest decode speed above which more precise weights are preferred to faster weights."""
 
@@ -139,6 +142,19 @@ def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
     return next(row for row in rows if row.weights == own.weights)  # the first is the fastest with these weights
 
 
+def choose_largest(rows: Sequence[ServedHere]) -> ServedHere | None:
+    """Return the fastest row of the largest model that reaches `READING_RATE`; else the fastest of all that run.
+
+    Rows are in the order of `POPULAR`. Return None if nothing runs.
+    """
+    running = [row for row in rows if row.tokens_per_s]
+    quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
+    largest = next((row.model for row in reversed(quick)), "")
+    return max(
+        [row for row in quick if row.model == largest] or running, key=lambda row: row.tokens_per_s or 0.0, default=None
+    )
+
+
 def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
     """Return label -> half-widths of the intervals of time per output token and of energy per output token."""
     return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
@@ -147,15 +163,13 @@ def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, fl
 def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
     """Return the rows of the popular models, one per chip or per division between GPU and processor.
 
-    The interval widths are those of `SMALL`.
+    Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
     """
     devices = found.list_kind(GPU, CPU)
     small = [
         _convert_row(SMALL, row, _label(devices, row.hardware), asked)
         for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
     ]
-    widths = _list_widths(small)
-    first = {one.label: one.first_token_half_width for one in small}
     is_served = {one.label for one in small} >= {one.label for one in devices}
     rows: list[ServedHere] = small if is_served else []
     targets: dict[str, Hardware] = {}
@@ -165,18 +179,24 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
             question, cases = _list_cases(source, model, settings, asked.serving, targets)
         except JoulemapError:
             continue
-        served = list(_price(model, question, cases, devices, widths, first, asked))
+        served = list(_price(model, question, cases, devices, {}, {}, asked))
         too_small = {row.label for row in served if row.fits == text.FITS_NOT}
         for device in (one for one in devices if one.count > 1 and one.label in too_small):
             own = attrs.evolve(settings, hardware=list_chips([device]))
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
             joined = _list_cases(source, model, own, serving, targets)
-            for row in _price(model, *joined, [device], widths, first, asked):
+            for row in _price(model, *joined, [device], {}, {}, asked):
                 if row.fits == text.FITS:
                     label = text.SEVERAL_LABEL(count=device.count, device=device.label)
                     served.append(attrs.evolve(row, label=label))
-        rows += [*served, *_divide(question, cases, devices, served, widths, settings, asked)]
-    return rows
+        rows += [*served, *_divide(question, cases, devices, served, {}, settings, asked)]
+    largest = choose_largest(rows)
+    if largest is None or largest.model == SMALL:
+        return rows
+    whole = serve_model(source, largest.model, found, attrs.evolve(asked, weights=largest.weights))
+    place = next(place for place, row in enumerate(rows) if row.model == largest.model)
+    others = [row for row in rows if row.model != largest.model]
+    return [*others[:place], *whole, *others[place:]]
 
 
 def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:

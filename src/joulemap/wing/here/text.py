@@ -13,7 +13,7 @@ MEMORY: Final = Template("{capacity:B} of memory[ at {rate:B/s}][ ({kind})]")
 
 DEVICES: Final = "Chips"
 DEVICE_COLUMNS: Final = (
-    "*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
+    "*chip printed | *known as label | class kind | *count count | memory memory_bytes | *usable usable_bytes | "
     "bandwidth memory_bytes_per_s | power limit power_w | *source origin"
 )
 CATALOGUE: Final = Template("catalogue[; {read:and} from this machine][; {assumed} assumed]")
@@ -28,19 +28,19 @@ SERVED_COLUMNS: Final = (
     "*on label | *weights weights | *fits fits | largest context context_tokens | "
     "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "*J/token output_token_j:output_token_half_width | "
-    "*electricity, USD/M tokens #usd_per_million | memory memory_fraction | *refused reason?"
+    "*electricity, USD/M tokens #usd_per_million | memory, with reserve memory_fraction | *refused reason?"
 )
 POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
 POPULAR_COLUMNS: Final = (
     "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
     "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
-    "electricity, USD/M tokens #usd_per_million | memory memory_fraction"
+    "electricity, USD/M tokens #usd_per_million | memory, with reserve memory_fraction"
 )
 EVERY: Final = "Language models on every chip"
 EVERY_COLUMNS: Final = (
     "*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
     "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
-    "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
+    "J/token output_token_j:output_token_half_width | memory, with reserve memory_fraction | refused reason?"
 )
 RUN: Final = Template("{models}, batch {batch}, {precision}")
 OTHER_MODELS: Final = "Other models"
@@ -79,7 +79,10 @@ ONLY: Final = Template("{label} runs {model} in {latency:interval s} with {energ
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
 )
-INTERVAL_OF: Final = Template("each interval is as wide, relative to its value, as that of {model} on the same chip")
+INTERVALS: Final = "`joulemap here MODEL` adds the intervals of every model"
+RESERVE: Final = Template(
+    "the system and its desktop keep {reserve:B} of {memory:B}, so models use at most {usable:B} on {label}"
+)
 METAL: Final = (
     "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
     "`sudo sysctl iogpu.wired_limit_mb=N` raises it"

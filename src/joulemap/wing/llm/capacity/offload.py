@@ -73,7 +73,7 @@ def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Se
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
         raise UsageError(f"layers are divided between a GPU and a CPU, but {box.id} has {have}")
     host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
-    way = _find_way(bound, device[0], host[0])
+    way = _find_way(bound, device[0], host)
     found = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
     rows = found.rows
     if not any(row.is_best for row in rows):
@@ -100,13 +100,15 @@ def divide_between(
     return Division(device=device.id, host=host.id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
 
 
-def _find_way(box: BoxHardware, device: str, host: str) -> Way:
-    """Return the link between device and host; UsageError if there is none."""
+def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) -> Way:
+    """Return the link between a device and the host, by name and hardware; UsageError if there is none."""
+    from joulemap.catalog.memory import find_usable
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.reference import FJ_PER_J
     from joulemap.wing.llm.serving.offload import Way
     from joulemap.wing.place.box.member import find_ways
 
+    host, chip = processor
     precision = next(iter(box.peaks))
     members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
     names = [one.device.name for one in members]
@@ -119,7 +121,7 @@ def _find_way(box: BoxHardware, device: str, host: str) -> Way:
         latency_s=sum(hop.latency_s for hop in hops),
         s_per_byte=sum(hop.s_per_byte for hop in hops),
         j_per_byte=sum(hop.fj_per_byte for hop in hops) / FJ_PER_J,
-        shared_bytes=shared,
+        shared_bytes=find_usable(chip, shared) if shared else 0.0,
     )
 
 

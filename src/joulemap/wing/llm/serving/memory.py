@@ -1,6 +1,7 @@
 """Device memory of a served model, and the number of sequences that fit.
 
-sequences = (usable share of the memory - process overhead - weights - workspace) x cache share / KV cache of a sequence
+sequences = (usable memory - process overhead - weights - workspace) x cache share / KV cache of a sequence
+usable    = smaller of (engine's share of the memory) and (what the operating system leaves of a machine's memory)
 
 The KV cache is that of a sequence at its full length, or at its mean length.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.catalog.memory import find_system, find_usable
 from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
 from joulemap.domain.weight import GGUF_METHOD, find_weight_format
 from joulemap.system.record import frozen
@@ -71,10 +73,15 @@ class Room:
 
     @property
     def capacity(self) -> float:
-        """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process."""
+        """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process.
+
+        In a memory that is the machine's, neither the system's reserve nor memory beyond its GPU's share is usable.
+        """
         one = self.deployment
         kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1) + one.stack.value("memory_margin")
         share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
+        if find_system(one.hardware):
+            share = min(share, find_usable(one.hardware))
         return share - kept * (one.hardware.architecture == "gpu")
 
     @cached_property

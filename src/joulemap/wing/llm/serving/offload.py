@@ -36,7 +36,7 @@ class Way:
     """Transfer time per byte; 0 if device and host share one memory."""
     j_per_byte: float
     shared_bytes: float = 0.0
-    """Capacity of the memory that device and host share; 0 if each has its own."""
+    """Memory that device and host share, without the system's reserve; 0 if each has its own."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -93,9 +93,9 @@ class Offload:
     def lacks(self, sequences: int, tokens: int) -> tuple[float, str]:
         """Return the bytes that do not fit and the memory that lacks them; 0 bytes if everything fits."""
         device, host = self.needed(sequences, tokens)
-        if self.way.shared_bytes:
-            return max(0.0, device + host - self.way.shared_bytes), "memory"
         over = device - self.rooms[0].capacity, host - self.rooms[1].capacity
+        if self.way.shared_bytes and (lacking := device + host - self.way.shared_bytes) > over[0]:
+            return max(0.0, lacking), "memory"
         return (max(0.0, over[0]), "device") if over[0] >= over[1] else (max(0.0, over[1]), "host")
 
     def divide(self, passes: Passes) -> Shares:

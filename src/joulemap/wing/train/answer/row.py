@@ -72,7 +72,7 @@ class TrainingRow:
     activation_bytes: float = described(
         "activations of one device: values kept for the backward pass, gathered weights, inputs", "B"
     )
-    capacity_bytes: float = described("memory capacity of one device", "B")
+    capacity_bytes: float = described("memory of one device that its operating system leaves to models", "B")
     memory_fraction: float = described(
         "share of a device's memory that all of these fill; above 1 where they do not fit"
     )

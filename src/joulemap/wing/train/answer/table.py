@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from joulemap.catalog.memory import find_usable
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.model.communication import find_path, find_send
 from joulemap.plan.hold import StoredRuns, holding_runs
@@ -96,7 +97,7 @@ def form_rows(
     for batch, _ in _pair(runs.plan):
         for run in runs.plan.runs(""):
             target = targets[run.target.digest]
-            place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
+            place, capacity = (batch, run.point["runtime"]), find_usable(target)
             memory = memories[place]
             if step.stages > 1:
                 memory = hold_in_flight(inner[place], memory, step.stages)

@@ -116,7 +116,7 @@ ADAPTERS: Final = (
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
-NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B}")
+NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B} usable")
 UNSUPPORTED: Final = Template("{hardware} does not run this model at {precision}[ on {devices:#} devices]")
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
