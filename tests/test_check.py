@@ -10,18 +10,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import duckdb
 import pytest
 
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
 from joulemap.answer.database import SOUND
+from joulemap.domain.settings import Settings
+from joulemap.plan.workload import find_model, find_workload_of
 from joulemap.store import guard
 from joulemap.store.check import check_database, find_damaged_blocks, find_faults
-from joulemap.store.connection import PATIENT, reading
+from joulemap.store.connection import PATIENT, open_in_memory, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.store.engine import connect
-from joulemap.system.errors import DatabaseError, ExitCode
+from joulemap.store.query import find_query, run_query
+from joulemap.store.workload import write_workload
+from joulemap.system.errors import DatabaseError, ExitCode, ModelError
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -270,6 +275,51 @@ def test_experts_that_are_not_hit_alike_break_no_rule(joulemap: Run, tmp_path: P
     with duckdb.connect(str(path)) as connection:
         connection.execute("UPDATE internal.workload_operator SET mac_count = mac_count // 2 WHERE mac_count > 0")
     assert "GEMM view" in joulemap("db", "check", "--db", path).stdout
+
+
+@pytest.mark.parametrize("name", ["gemm(m=8,n=4,k=2)", "attention(queries=4,cached=2,heads=2,kv_heads=2,head_dim=8)"])
+def test_a_workload_that_the_audit_would_find_is_never_stored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = find_workload_of(find_model(name, Settings(), None), print)
+    place = next(index for index, one in enumerate(sound.operators) if one.mac_count)
+    refused = set()
+    for field in ("mac_count", "gemm_m", "gemm_n", "gemm_groups"):
+        for change in (-1, 0, 1):
+            operators = [*sound.operators]
+            counts = {field: getattr(operators[place], field) + change}
+            operators[place] = attrs.evolve(operators[place], **counts)
+            changed = attrs.evolve(sound, operators=tuple(operators))
+            with contextlib.closing(open_in_memory()) as connection:
+                try:
+                    write_workload(connection, changed)
+                    is_sound = True
+                except ModelError:
+                    is_sound = False
+                    with monkeypatch.context() as patch:
+                        patch.setattr("joulemap.store.workload.check_workload", lambda _: None)
+                        write_workload(connection, changed)
+                assert is_sound == (run_query(connection, find_query("audit.conservation"), {}).rows == ())
+                refused.add(is_sound)
+    assert refused == {True, False}
+
+
+@pytest.mark.parametrize(("is_sealed", "code"), [(True, ExitCode.INTERNAL), (False, ExitCode.DATABASE)])
+def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
+    is_sealed: bool, code: ExitCode, joulemap: Run, own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("fault of the program")
+
+    with duckdb.connect(str(own_database)) as connection:
+        ((before,),) = connection.execute(
+            "SELECT content_digest FROM internal.workload WHERE workload_id = 1"
+        ).fetchall()
+        connection.execute("UPDATE internal.workload_operator SET mac_count = 2 * mac_count WHERE workload_id = 1")
+        if is_sealed:
+            digester = Digester(connection)
+            digester.change_set(WORKLOAD, digester.reseal(WORKLOAD, [1]), [before])
+    assert joulemap("db", "check", "--db", own_database).returncode == ExitCode.CHECK_FAILED
+    monkeypatch.setattr("joulemap.plan.workload.stored_key", fail)
+    assert joulemap("analyze", "resnet18", "l4", "--db", own_database).returncode == code
 
 
 def blocks(path: Path) -> range:

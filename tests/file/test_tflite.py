@@ -16,12 +16,14 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.workload import NO_KEY, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.plan.run import plan_runs
+from joulemap.store.check import check_database
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
 from joulemap.wing.file.rewrite import join_chains
+from joulemap.workspace import Workspace
 
 ONE = ((1, "i", 1), (2, "i", 1))
 """Strides of 1."""
@@ -448,3 +450,15 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
         load_lite(tmp_path)
     with pytest.raises(ModelError):
         load_lite(tmp_path / "absent.tflite")
+
+
+def test_shapes_that_contradict_each_other_are_refused_before_they_are_stored(tmp_path: Path) -> None:
+    tensors = [Tensor("x", (1, 64)), Tensor("w", (80, 64), data=True), Tensor("y", (7, 3))]
+    (tmp_path / "m.tflite").write_bytes(
+        form_lite(Graph(tensors=tensors, operators=[Op("FULLY_CONNECTED", ["x", "w"], ["y"])]))
+    )
+    workspace = Workspace(tmp_path / "x.duckdb")
+    workspace.compare("alexnet", hardware="l4")
+    with pytest.raises(ModelError, match="linear"):
+        workspace.compare(str(tmp_path / "m.tflite"), hardware="l4")
+    assert not check_database(workspace.path)

@@ -311,21 +311,27 @@ def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
 
 
 def _find_damage() -> str:
-    """Return a text on the database's damage after a command failed for no known reason; empty without damage."""
+    """Return a text on the database's damage after a command failed for no known reason; empty without damage.
+
+    Rows that break a rule but are as they were written are no damage, and a check that cannot run finds none.
+    """
     from joulemap.cli.output import opened
-    from joulemap.system.errors import DatabaseError
+    from joulemap.system.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 
     for path in opened[-1:]:
         if path.is_file():
+            from joulemap.store.check import is_change
             from joulemap.store.connection import PATIENT
             from joulemap.store.guard import check_apart
 
             try:
-                faults = check_apart(path, PATIENT)
+                changes = [fault for fault in check_apart(path, PATIENT) if is_change(fault)]
+            except (LockedDatabaseError, OlderDatabaseError, RuntimeError):
+                return ""
             except DatabaseError as error:
                 return str(error)
-            if faults:
-                return f"{path} is damaged: this rule does not hold: {faults[0][0]}"
+            if changes:
+                return f"{path} is damaged: this rule does not hold: {changes[0][0]}"
     return ""
 
 

@@ -120,6 +120,7 @@ AUDIT: Final = "audit.conservation"
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
 SET_RULE: Final = "everything that was written is there, and nothing else"
 TABLE_RULE: Final = "the rows of the catalogue are those that were written"
+RECORD_RULE: Final = "the rows of a {noun} are those that were written"
 
 ADVICE: Final = "`joulemap db recover` recovers what can be read"
 
@@ -280,6 +281,15 @@ def find_row_faults(connection: Connection) -> list[Fault]:
     return sorted(faults, key=_order)
 
 
+def is_change(fault: Fault) -> bool:
+    """Return True for a fault that shows rows other than those that were written, rather than rows that break a rule.
+
+    Only such a fault means that the file is damaged.
+    """
+    records = (RECORD_RULE.format(noun=one.noun) for one in SEALED)
+    return fault[0] in (SCHEMA_RULE, TABLE_RULE, SET_RULE, *records)
+
+
 def _order(fault: Fault) -> tuple[str, int, int, str]:
     rule, run_id, workload_id, place, _, _ = fault
     return rule, run_id or 0, workload_id or 0, place
@@ -296,7 +306,7 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
 
 def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
     """Yield a fault for each table in which the rows of a record do not match their digest."""
-    rule = f"the rows of a {sealed.noun} are those that were written"
+    rule = RECORD_RULE.format(noun=sealed.noun)
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")
     if len(expected) != len(tables):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
+from joulemap.domain.sound import check_workload
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.literal import execute
@@ -81,9 +82,12 @@ def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Ma
     """Store workloads whose keys are not stored yet, and return their ids.
 
     Each workload comes with the values of dimensions that wings declare. Storing many at once takes little longer than
-    one, because a statement lists their common names once.
+    one, because a statement lists their common names once. Raises ModelError for a workload that breaks a rule of the
+    database.
     """
     works = [workload for workload, _ in several]
+    for workload in works:
+        check_workload(workload)
     first = next_id(connection, "workload", "workload_id")
     ids = list(range(first, first + len(works)))
     insert_records(

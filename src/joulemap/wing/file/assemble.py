@@ -10,10 +10,11 @@ import attrs
 
 from joulemap.domain.workload import Edge, Workload, WorkloadKey, allocate
 from joulemap.system.errors import ModelError
+from joulemap.system.reading import Reading
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
-from joulemap.wing.file.call import RULES, find_call
+from joulemap.wing.file.call import RULES, AtenCall, find_call
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.lite_call import LITE_RULES
 from joulemap.wing.file.value import Node, Value
@@ -149,29 +150,36 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     made = Assembly()
     for value in program.inputs:
         made.own(value, "input")
-    calls = [
-        (node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)) for node in program.nodes
-    ]
-    paths = [find_path(node) for node, _ in calls]
-    alone = Counter(path for path, (node, call) in zip(paths, calls, strict=True) if call is None or not call.is_view)
-    for path, (node, call) in zip(paths, calls, strict=True):
-        if all(one.is_weight for one in node.outputs):
-            continue  # an engine computes such a value once, and stores it as a weight
-        if node.op in ATTENTIONS:
-            made.add_attention(node, path)
-        elif node.op in CELLS:
-            add_recurrence(made, node, path)
-        elif call is None:
-            made.places[id(node.outputs[0])] = made.place(node.given(0))
-            made.held.append(node.outputs[0])
-        elif call.is_view:
-            made.add_view(node, call, path)
-        else:
-            try:
-                made.add_call(node, call, path, alone[path] == 1)
-            except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-                raise ModelError(f"{name}: {node.op} {node.name!r} cannot be counted: {error}") from error
-    return _finish(made, program, name, key, batch, notes)
+    with Reading(name) as reading:
+        calls: list[tuple[Node, AtenCall | None]] = []
+        for node in program.nodes:
+            reading.part = node.title
+            calls.append((node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)))
+        paths = [find_path(node) for node, _ in calls]
+        pairs = zip(paths, calls, strict=True)
+        alone = Counter(path for path, (node, call) in pairs if call is None or not call.is_view)
+        for path, (node, call) in zip(paths, calls, strict=True):
+            reading.part = node.title
+            _add_node(made, node, call, path, own=alone[path] == 1)
+        reading.part = ""
+        return _finish(made, program, name, key, batch, notes)
+
+
+def _add_node(made: Assembly, node: Node, call: AtenCall | None, path: str, *, own: bool) -> None:
+    """Add the operators of a node to a workload; `own` if no other node has the path."""
+    if all(one.is_weight for one in node.outputs):
+        return  # an engine computes such a value once, and stores it as a weight
+    if node.op in ATTENTIONS:
+        made.add_attention(node, path)
+    elif node.op in CELLS:
+        add_recurrence(made, node, path)
+    elif call is None:
+        made.places[id(node.outputs[0])] = made.place(node.given(0))
+        made.held.append(node.outputs[0])
+    elif call.is_view:
+        made.add_view(node, call, path)
+    else:
+        made.add_call(node, call, path, own)
 
 
 def find_path(node: Node) -> str:

@@ -30,14 +30,16 @@ Rule = Callable[[Node], AtenCall | None]
 
 
 def _pairs(node: Node, name: str, rank: int, default: int) -> list[int]:
-    found = node.attributes.get(name)
-    return [int(one) for one in found] if found else [default] * rank
+    return node.integers(name, [], least=None) or [default] * rank
 
 
 def _window(node: Node, rank: int) -> tuple[list[int], list[int], list[int]]:
     """Return (strides, padding, dilations) of a convolution or pooling; padding is that at the start of each axis."""
+    strides, dilations = (node.integers(name, [], least=1) or [1] * rank for name in ("strides", "dilations"))
     pads = _pairs(node, "pads", 2 * rank, 0)
-    return _pairs(node, "strides", rank, 1), pads[:rank], _pairs(node, "dilations", rank, 1)
+    if not rank == len(strides) == len(dilations) == len(pads) / 2:
+        raise ModelError(f"{node.title} has strides, dilations or pads of other than its {rank} axes")
+    return strides, pads[:rank], dilations
 
 
 def _convolution(node: Node) -> AtenCall:
@@ -45,7 +47,7 @@ def _convolution(node: Node) -> AtenCall:
     x, weight, bias = node.given(offset[0]), node.given(offset[1]), node.value(offset[2])
     rank = len(weight.shape) - 2
     strides, pads, dilations = _window(node, rank)
-    return AtenCall(f"conv{rank}d", (x, weight, bias, strides, pads, dilations, int(node.attributes.get("group", 1))))
+    return AtenCall(f"conv{rank}d", (x, weight, bias, strides, pads, dilations, node.integer("group", 1, least=1)))
 
 
 def _transposed(node: Node) -> AtenCall:
@@ -53,7 +55,7 @@ def _transposed(node: Node) -> AtenCall:
     rank = len(weight.shape) - 2
     strides, pads, dilations = _window(node, rank)
     extra = _pairs(node, "output_padding", rank, 0)
-    group = int(node.attributes.get("group", 1))
+    group = node.integer("group", 1, least=1)
     return AtenCall(f"conv_transpose{rank}d", (x, weight, bias, strides, pads, extra, group, dilations))
 
 
@@ -94,7 +96,7 @@ def _einsum(node: Node) -> AtenCall:
     Indices of both tensors are batch axes if the result has them, else they are summed. Sums over an index of one
     tensor, and other numbers of tensors, have no rule.
     """
-    equation = str(node.attributes["equation"]).replace(" ", "")
+    equation = str(node.attributes.get("equation", "")).replace(" ", "")
     left, _, result = equation.partition("->")
     terms = left.split(",")
     sizes = {
@@ -134,7 +136,8 @@ def _number(value: Value | None) -> Any:
     """Return the number if a value is a known scalar, else the value itself."""
     if value is not None and value.known is not None and value.known.size == 1 and value.is_weight:
         found = value.known.reshape(-1)[0].item()
-        return int(found) if isinstance(found, float) and found == int(found) and abs(found) < 2**31 else found
+        is_whole = isinstance(found, float) and found.is_integer() and abs(found) < 2**31  # neither infinite nor NaN
+        return int(found) if is_whole else found
     return value
 
 
@@ -149,7 +152,7 @@ def _clip(node: Node) -> AtenCall:
 def _layer_norm(aten: str) -> Rule:
     def rule(node: Node) -> AtenCall:
         x = node.given(0)
-        axis = int(node.attributes.get("axis", -1))
+        axis = node.axis(len(x.shape), -1)
         return AtenCall(aten, (x, list(x.shape[axis:]), *node.inputs[1:3]))
 
     return rule
@@ -165,7 +168,7 @@ def _skip_norm(aten: str) -> Rule:
 
 def _pool(aten: str) -> Rule:
     def rule(node: Node) -> AtenCall:
-        kernel = [int(one) for one in node.attributes["kernel_shape"]]
+        kernel = node.integers("kernel_shape", least=1)
         strides, pads, _ = _window(node, len(kernel))
         return AtenCall(f"{aten}{len(kernel)}d", (node.given(0), kernel, strides, pads))
 
@@ -181,16 +184,17 @@ def _global_pool(aten: str) -> Rule:
 
 
 def _softmax(aten: str) -> Rule:
-    return lambda node: AtenCall(aten, (node.given(0), int(node.attributes.get("axis", -1))))
+    return lambda node: AtenCall(aten, (node.given(0), node.axis(len(node.given(0).shape), -1)))
 
 
 def _concatenate(node: Node) -> AtenCall:
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], int(node.attributes["axis"])))
+    axis = node.axis(len(node.given(0).shape), 0)
+    return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
 
 
 def _gather(node: Node) -> AtenCall:
     x, index = node.given(0), node.given(1)
-    axis = int(node.attributes.get("axis", 0)) % max(len(x.shape), 1)
+    axis = node.axis(len(x.shape), 0)
     if index.known is not None and index.count == 1:
         return AtenCall("select", (x,), is_view=True)
     if axis == 0 and x.is_weight and len(x.shape) == 2:
@@ -214,7 +218,9 @@ def _resize(node: Node) -> AtenCall:
 
 def _transpose(node: Node) -> AtenCall:
     rank = len(node.given(0).shape)
-    order = [int(one) for one in node.attributes.get("perm", range(rank)[::-1])]
+    order = node.integers("perm", range(rank)[::-1])
+    if sorted(order) != list(range(rank)):
+        raise ModelError(f"{node.title} has perm={order!r:.40}, expected a permutation of {rank} axes")
     return AtenCall("permute", (node.given(0), order), is_view=True)
 
 
@@ -235,7 +241,7 @@ def _reduce(aten: str) -> Rule:
 
 
 def _group_norm(node: Node) -> AtenCall:
-    return AtenCall("group_norm", (node.given(0), int(node.attributes["num_groups"]), *node.inputs[1:3]))
+    return AtenCall("group_norm", (node.given(0), node.integer("num_groups", least=1), *node.inputs[1:3]))
 
 
 def _pass(_node: Node) -> None:
@@ -243,7 +249,7 @@ def _pass(_node: Node) -> None:
 
 
 def _top(node: Node) -> AtenCall:
-    return AtenCall("topk", (node.given(0), node.numbers(1, "k"), int(node.attributes.get("axis", -1))))
+    return AtenCall("topk", (node.given(0), node.numbers(1, "k"), node.axis(len(node.given(0).shape), -1)))
 
 
 def _scatter(node: Node) -> AtenCall:
@@ -326,7 +332,4 @@ def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
     rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")
-    try:
-        return rule(node)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise ModelError(f"{node.op} {node.name!r} cannot be read: {error}") from error
+    return rule(node)

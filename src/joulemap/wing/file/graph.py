@@ -13,18 +13,23 @@ import attrs
 
 from joulemap.domain.weight import read_weight_format
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.reading import Reading
 from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
-from joulemap.wing.file.value import DTYPES, FLOATS, Node, Value
+from joulemap.wing.file.value import DTYPES, FLOATS, MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
     from joulemap.trace.source import InputSpec
 
-MOST_NODES: Final = 1_000_000
-
 MOST_UNROLLED: Final = 20_000
 """Maximum operators that unrolling all loops of a file may add."""
+
+MOST_EXPANDED: Final = 50_000_000
+"""Maximum bytes of the operators of a graph after its local functions are expanded: 500 per operator."""
+
+DEEPEST_CALL: Final = 64
+"""Maximum depth of local functions that call each other; exporters write one per level of modules, about ten."""
 
 IDLE: Final = frozenset({"Identity", "Constant"})
 """Operators that compute nothing, and do not count where two branches are compared."""
@@ -61,6 +66,8 @@ CARRIED: Final = frozenset(
 class Program:
     """Graph of a file with the shapes of its values, as a workload is built from it."""
 
+    name: str
+    """Path of the file, for errors."""
     nodes: list[Node]
     inputs: list[Value]
     outputs: list[Value]
@@ -89,11 +96,13 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
             f"{name} uses operator set {opset}, but the installed package onnx supports up to {newest}: pip install "
             "-U onnx"
         )
-    if model.functions:
-        model = inline_local_functions(model)
-    if len(model.graph.node) > MOST_NODES:
-        raise ModelError(f"{name} has {len(model.graph.node):,} operators, at most {MOST_NODES:,} are read")
-    return _Reader(name=name, opsets=versions or {"": opset}, ir_version=model.ir_version).read(model, inputs, batch)
+    with Reading(name) as reading:
+        if model.functions:
+            reading.part = "a local function"
+            check_functions(model)
+            model = inline_local_functions(model)
+        reader = _Reader(name=name, opsets=versions or {"": opset}, ir_version=model.ir_version, reading=reading)
+        return reader.read(model, inputs, batch)
 
 
 def find_fixed_batch(model: ModelProto) -> int | None:
@@ -167,10 +176,11 @@ def find_packed(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, tuple[int, in
     """Yield (name, shape, weight format) of the weights that are packed in bytes, for each product that reads some."""
     for node in nodes:
         if node.op_type == PACKED:
-            own = read_attributes(node)
+            own = Node(node.op_type, node.name, (), [], read_attributes(node))
             kind = "uint" if _take(node, 3) else "int"  # uint has zero points
-            stored = read_weight_format(f"{kind}{own.get('bits', 4)}:{own['block_size']}").name
-            yield _take(node, 1), (int(own["N"]), int(own["K"])), stored
+            bits, block = own.integer("bits", 4, least=1), own.integer("block_size", least=1)
+            stored = read_weight_format(f"{kind}{bits}:{block}").name
+            yield _take(node, 1), (own.integer("N", least=1), own.integer("K", least=1)), stored
 
 
 def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Collection[str]) -> bool:
@@ -198,6 +208,10 @@ def _find_size(declared: TypeProto, axis: int) -> int | None:
 class _Reader(Values):
     """Reader that turns an ONNX graph into a program, operator by operator."""
 
+    reading: Reading = attrs.field(factory=lambda: Reading(""))
+    left_nodes: int = MOST_NODES
+    """Number of operators and stored tensors that may still be added."""
+    left_links: int = MOST_LINKS
     fixed: int = 1
     """Batch size that the file fixes; 1 if it fixes none."""
     axes: dict[str, int] = attrs.field(factory=dict)
@@ -218,10 +232,13 @@ class _Reader(Values):
         for one in sorted(free, key=lambda one: one.name not in taken):
             self.name_sizes(one.name, one.type, taken.get(one.name), batch)
         given = [self.add_input(one.name, one.type, taken.get(one.name), batch) for one in free]
+        for value in given:
+            check_shape(f"input {value.name[:80]!r}", value.shape)
         for node in graph.node:
             self.add(node)
         outputs = [self.values[one.name] for one in graph.output if one.name in self.values]
         return Program(
+            name=self.name,
             nodes=self.nodes,
             inputs=given,
             outputs=outputs,
@@ -280,14 +297,23 @@ class _Reader(Values):
             )
         return self.keep(Value(name, tuple(one or 0 for one in sizes), dtype, size, is_input=True), kind)
 
+    def spend(self, nodes: int, links: int) -> None:
+        """Subtract from the operators, inputs and outputs that may still be added; ModelError below zero."""
+        self.left_nodes -= nodes
+        self.left_links -= links
+        if self.left_nodes < 0 or self.left_links < 0:
+            raise ModelError(f"it has more than {MOST_NODES:,} operators, or {MOST_LINKS:,} inputs and outputs of them")
+
     def add(self, proto: NodeProto) -> None:
         """Add an operator; if all of its inputs are known, add only its computed outputs."""
+        self.reading.part = f"{proto.op_type} {proto.name[:80]!r}"
+        self.spend(1, len(proto.input) + len(proto.output))
         attributes = read_attributes(proto)
         if proto.op_type in ("If", "Loop"):
             (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
             return
         if proto.op_type == "Scan":
-            raise ModelError(f"{self.name}: Scan {proto.name!r} has no formula: it runs a subgraph for each step")
+            raise ModelError(f"Scan {proto.name!r} has no formula: it runs a subgraph for each step")
         if proto.op_type == "Constant":
             self.add_constant(proto)
             return
@@ -296,29 +322,32 @@ class _Reader(Values):
             self.add_size(proto, inputs[0], attributes)
             return
         present = [one for one in inputs if one is not None]
-        outputs = self.infer(proto, inputs)
-        is_small = sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED
-        if present and is_small and all(one.known is not None for one in present) and self.compute(proto):
+        name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
+        node = Node(proto.op_type, name, inputs, [], attributes)
+        outputs = node.outputs = self.infer(proto, node)
+        is_known = bool(present) and all(one.known is not None for one in present)
+        is_small = is_known and sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED
+        if is_small and self.compute(proto, node):
             return
         if present and all(one.is_weight for one in present) and proto.op_type in CARRIED:
             for output in outputs:
                 output.is_weight = True
         for output in outputs:
             output.is_fixed = all(one.is_weight or one.is_fixed for one in present)
-        name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
-        self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
+        self.nodes.append(node)
 
     def add_branch(self, proto: NodeProto) -> None:
         """Add one branch of a condition: the branch taken if that is known, else the one with more matrix products."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:
-            raise ModelError(f"{self.name}: If {proto.name!r} lacks one of its two branches")
+            raise ModelError(f"If {proto.name!r} lacks one of its two branches")
         if condition is not None and condition.known is not None:
             taken = branches["then_branch" if bool(condition.known.reshape(-1)[0]) else "else_branch"]
         else:
             self.branch_count += 1
             taken = max(branches.values(), key=_weigh)
+        self.spend(len(taken.initializer), 0)
         for tensor in taken.initializer:
             self.add_weight(tensor)
         for node in taken.node:
@@ -333,15 +362,12 @@ class _Reader(Values):
         body = next((one.g for one in proto.attribute if one.name == "body"), None)
         state = len(proto.input) - 2
         if body is None or len(body.input) != 2 + state or len(body.output) < 1 + state:
-            raise ModelError(
-                f"{self.name}: Loop {proto.name!r} has no subgraph that takes and returns its {state} values"
-            )
+            raise ModelError(f"Loop {proto.name!r} has no subgraph that takes and returns its {state} values")
         count, condition = (self.find(one, proto) for one in (*proto.input, "", "")[:2])
         most = None if count is None or count.known is None else int(count.known.reshape(-1)[0])
         if most is None or (condition is not None and condition.known is None):
             raise ModelError(
-                f"{self.name}: Loop {proto.name!r} has no formula: how often it runs its {len(body.node)} operators "
-                "depends on data"
+                f"Loop {proto.name!r} has no formula: how often it runs its {len(body.node)} operators depends on data"
             )
         carried = [self.find(one, proto) for one in proto.input[2:]]
         kept: list[list[Value]] = [[] for _ in body.output[1 + len(carried) :]]
@@ -350,11 +376,12 @@ class _Reader(Values):
                 break
             self.unrolled += max(len(body.node), 1)
             if self.unrolled > MOST_UNROLLED:
-                raise ModelError(f"{self.name}: Loop {proto.name!r} runs more than {MOST_UNROLLED:,} operators")
+                raise ModelError(f"Loop {proto.name!r} runs more than {MOST_UNROLLED:,} operators")
             self.keep_known(body.input[0].name, np.array(step, np.int64))
             self.keep_known(body.input[1].name, np.array(True))
             for inner, outer in zip(body.input[2:], carried, strict=True):
                 self.rename(inner.name, outer)
+            self.spend(len(body.initializer), 0)
             for tensor in body.initializer:
                 self.add_weight(tensor)
             for node in body.node:
@@ -372,7 +399,7 @@ class _Reader(Values):
         """Return a value that the body of a loop returns; ModelError if it has no name."""
         found = self.find(name, proto)
         if found is None:
-            raise ModelError(f"{self.name}: Loop {proto.name!r} returns a value without a name")
+            raise ModelError(f"Loop {proto.name!r} returns a value without a name")
         return found
 
     def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
@@ -383,6 +410,36 @@ class _Reader(Values):
         made = Value(name, (len(values), *first.shape), first.dtype, first.item_size)
         self.rename(name, made)
         self.nodes.append(Node("PACK", proto.name, list(values), [made], {"axis": 0}))
+
+
+def check_functions(model: ModelProto) -> None:
+    """Raise ModelError for local functions that call themselves, or that expand to more than a graph may have.
+
+    The expanded size is counted before anything is expanded, because functions that call each other twice double it.
+    """
+    known = {(one.domain, one.name, one.overload): one for one in model.functions}
+    sizes: dict[tuple[str, str, str], tuple[int, int]] = {}
+
+    def measure(nodes: Iterable[NodeProto], calls: tuple[tuple[str, str, str], ...]) -> tuple[int, int]:
+        """Return (operators, bytes) of nodes after their functions are expanded; `calls` lead to them."""
+        count = size = 0
+        for node in nodes:
+            key = (node.domain, node.op_type, node.overload)
+            if key in calls:
+                raise ModelError(f"the local function {node.op_type[:80]!r} calls itself")
+            if len(calls) > DEEPEST_CALL:
+                raise ModelError(f"local functions call each other {DEEPEST_CALL} deep or more")
+            if key in known and key not in sizes:
+                sizes[key] = measure(known[key].node, (*calls, key))
+            inner = [sizes.get(key, (1, node.ByteSize()))]
+            inner += [measure(one.g.node, calls) for one in node.attribute if one.HasField("g")]
+            count, size = count + sum(one for one, _ in inner), size + sum(one for _, one in inner)
+        if count > MOST_NODES or size > MOST_EXPANDED:
+            raise ModelError(f"its local functions expand to more than {MOST_NODES:,} operators or {MOST_EXPANDED:,} "
+                             "bytes")  # fmt: skip
+        return count, size
+
+    measure(model.graph.node, ())
 
 
 def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:

@@ -5,21 +5,38 @@ Shapes are inferred one operator at a time, because inference of a whole graph h
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.system.errors import ModelError
-from joulemap.wing.file.value import DTYPES, MOST_ELEMENTS, Node, Value
+from joulemap.wing.file.value import DTYPES, Node, Value, check_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, TypeProto
 
 
 FLOAT: Final = 1
+INT64: Final = 7
+
+KINDS: Final = {dtype: kind for kind, (dtype, _) in DTYPES.items()}
+"""Dtype -> number of an ONNX element type."""
+
+DOMAINS: Final = ("", "ai.onnx")
+"""Names of the domain of standard operators."""
+
+WHOLE: Final = frozenset({"int64", "int32"})
+"""Types of the inputs whose elements may decide the shape of an output."""
+
+FLOAT_READERS: Final = frozenset({"Resize", "Upsample", "Range"})
+"""Operators for which elements of floating-point inputs decide the shape of an output."""
+
+MOST_KEY: Final = 64
+"""Maximum bytes of known elements in a key of inferred shapes; of longer ones, a digest is the key."""
 
 SAME: Final = frozenset(
     {"FastGelu", "Gelu", "QuickGelu", "BiasGelu", "BiasSplitGelu", "SimplifiedLayerNormalization", "RotaryEmbedding",
@@ -28,39 +45,33 @@ SAME: Final = frozenset(
 """Operators whose outputs have the shape of their first input."""
 
 
-def infer_contrib(
-    op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
-) -> list[tuple[tuple[int, ...], int]] | None:
+def infer_contrib(node: Node) -> list[tuple[tuple[int, ...], int]] | None:
     """Return (shape, element type) of each output of an operator of ONNX Runtime; None for an unknown operator.
 
     Source: ContribOperators.md of ONNX Runtime.
     """
-    first = inputs[0] if inputs else None
-    if first is None:
-        return None
-    if op in SAME:
-        return [(first.shape, FLOAT)] * 4
-    if op == "MatMulNBits":
-        return [((*first.shape[:-1], int(attributes["N"])), FLOAT)]
-    if op in ("FusedMatMul", "MatMulIntegerToFloat", "QGemm", "FusedGemm") and inputs[1] is not None:
-        right = inputs[1].shape
-        return [((*first.shape[:-1], right[-2] if attributes.get("transB") else right[-1]), FLOAT)]
-    if op in ("MultiHeadAttention", "GroupQueryAttention"):
-        return _infer_attention(inputs, attributes)
+    if node.op in SAME:
+        return [(node.given(0).shape, FLOAT)] * 4
+    if node.op == "MatMulNBits":
+        return [((*node.given(0).shape[:-1], node.integer("N", least=1)), FLOAT)]
+    if node.op in ("FusedMatMul", "MatMulIntegerToFloat", "QGemm", "FusedGemm"):
+        right = node.given(1).shape
+        if len(right) < 2:
+            raise ModelError(f"{node.title} has a second input of the shape {right}, expected two axes or more")
+        return [((*node.given(0).shape[:-1], right[-2] if node.integer("transB", 0) else right[-1]), FLOAT)]
+    if node.op in ("MultiHeadAttention", "GroupQueryAttention"):
+        return _infer_attention(node)
     return None
 
 
-def _infer_attention(
-    inputs: Sequence[Value | None], attributes: Mapping[str, Any]
-) -> list[tuple[tuple[int, ...], int]] | None:
-    query = inputs[0]
-    assert query is not None
-    if len(query.shape) != 3:
-        return None
-    batch, rows, width = query.shape
-    heads = int(attributes["num_heads"])
-    pairs = int(attributes.get("kv_num_heads", heads))
-    past = next((one for one in inputs[3:7] if one is not None and len(one.shape) == 4), None)
+def _infer_attention(node: Node) -> list[tuple[tuple[int, ...], int]]:
+    query = node.given(0).shape
+    if len(query) != 3:
+        raise ModelError(f"{node.title} has queries of the shape {query}, expected three axes")
+    batch, rows, width = query
+    heads = node.integer("num_heads", least=1)
+    pairs = node.integer("kv_num_heads", heads, least=1)
+    past = next((one for one in node.inputs[3:7] if one is not None and len(one.shape) == 4), None)
     length = rows + (past.shape[2] if past is not None else 0)
     cache = ((batch, pairs, length, width // heads), FLOAT)
     return [((batch, rows, width), FLOAT), cache, cache]
@@ -71,6 +82,19 @@ MOST_COMPUTED: Final = 65_536
 
 BROKEN: Final = (RuntimeError, ValueError, TypeError)
 """Errors that the package onnx raises for an operator with invalid inputs or attributes."""
+
+COMPUTED: Final = frozenset(
+    {"Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
+     "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather",
+     "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Log", "Max", "Mean",
+     "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range", "Reciprocal", "ReduceMax",
+     "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Reshape", "Round", "ScatterElements", "ScatterND",
+     "Sigmoid", "Sign", "Sin", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu",
+     "Unique", "Unsqueeze", "Where", "Xor"}
+)  # fmt: skip
+"""Operators that are computed on known inputs: those of shapes, positions and masks. Their time and memory grow with
+their inputs and outputs alone, which other operators, such as a pooling with a large window, exceed.
+"""
 
 OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 """Operators whose output size depends on data."""
@@ -85,8 +109,12 @@ class Values:
     ir_version: int
     values: dict[str, Value] = attrs.field(factory=dict)
     nodes: list[Node] = attrs.field(factory=list)
-    types: dict[str, Any] = attrs.field(factory=dict)
-    """Name of a value -> its `TypeProto`."""
+    kinds: dict[str, int] = attrs.field(factory=dict)
+    """Name of a value -> number of its element type."""
+    inferred: dict[Hashable, list[tuple[tuple[int, ...], int]]] = attrs.field(factory=dict)
+    """Operator, attributes and inputs -> (shape, element type) of each output. Equal layers share one inference."""
+    computed: dict[Hashable, list[NDArray[Any]]] = attrs.field(factory=dict)
+    """Operator, attributes and known inputs -> known outputs."""
     assumed: list[str] = attrs.field(factory=list)
     """Operators whose outputs are assumed to have their maximum size."""
     outside: set[str] = attrs.field(factory=set)
@@ -98,8 +126,9 @@ class Values:
 
         shape = tuple(tensor.dims)
         dtype, size = DTYPES.get(tensor.data_type, ("", 0))
-        if not dtype or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
-            raise ModelError(f"{self.name}: tensor {tensor.name[:60]!r} has type {tensor.data_type} and shape {shape}")
+        if not dtype:
+            raise ModelError(f"tensor {tensor.name[:60]!r} has the unknown type {tensor.data_type}")
+        check_shape(f"tensor {tensor.name[:60]!r}", shape)
         known = None
         if tensor.external_data:
             self.outside.add(tensor.name)
@@ -114,10 +143,8 @@ class Values:
 
     def keep(self, value: Value, kind: int) -> Value:
         """Register a value under its name and return it."""
-        from onnx import helper
-
         self.values[value.name] = value
-        self.types[value.name] = helper.make_tensor_type_proto(kind, value.shape)
+        self.kinds[value.name] = kind
         return value
 
     def find(self, name: str, proto: NodeProto) -> Value | None:
@@ -129,9 +156,7 @@ class Values:
             return None
         found = self.values.get(name)
         if found is None:
-            raise ModelError(
-                f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which no earlier operator writes"
-            )
+            raise ModelError(f"{_call(proto)} reads {name[:80]!r}, which no earlier operator writes")
         return found
 
     def add_constant(self, proto: NodeProto) -> None:
@@ -140,7 +165,7 @@ class Values:
 
         attribute = next((one for one in proto.attribute if one.name.startswith("value")), None)
         if attribute is None:
-            raise ModelError(f"{self.name}: the constant {proto.name!r} has no value")
+            raise ModelError(f"the constant {proto.name[:80]!r} has no value")
         if attribute.HasField("t"):
             tensor = attribute.t
             tensor.name = proto.output[0]
@@ -161,12 +186,9 @@ class Values:
 
     def rename(self, name: str, value: Value | None) -> None:
         """Register a value under another name."""
-        from onnx import helper
-
         if name and value is not None:
             self.values[name] = value
-            kind = next((kind for kind, (dtype, _) in DTYPES.items() if dtype == value.dtype), 1)
-            self.types[name] = helper.make_tensor_type_proto(kind, value.shape)
+            self.kinds[name] = KINDS.get(value.dtype, FLOAT)
 
     def add_size(self, proto: NodeProto, value: Value, attributes: Mapping[str, Any]) -> None:
         """Add the result of `Shape` or `Size`, which is known although the elements of its input are not."""
@@ -178,20 +200,26 @@ class Values:
         start, end = int(attributes.get("start", 0)), attributes.get("end")
         self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
 
-    def compute(self, proto: NodeProto) -> bool:
+    def compute(self, proto: NodeProto, node: Node) -> bool:
         """Compute the outputs of an operator from known inputs and store them; return False if that is not possible."""
         from onnx.reference import ReferenceEvaluator
 
-        if proto.domain not in ("", "ai.onnx"):
+        if proto.domain not in DOMAINS or proto.op_type not in COMPUTED or has_outside(proto):
             return False
-        names = list(dict.fromkeys(one for one in proto.input if one))
-        try:
-            results = ReferenceEvaluator(self._wrap(proto)).run(None, {one: self.values[one].known for one in names})
-        except Exception:  # an operator that the evaluator lacks is only inferred
-            return False
-        for output, found in zip((one for one in proto.output if one), results, strict=False):
-            if not hasattr(found, "dtype"):
+        key = (_find_key(proto), tuple(one and (one.dtype, one.shape, _digest(one)) for one in node.inputs))
+        results = self.computed.get(key)
+        if results is None:
+            names = list(dict.fromkeys(one for one in proto.input if one))
+            try:
+                results = ReferenceEvaluator(self._wrap(proto)).run(
+                    None, {one: self.values[one].known for one in names}
+                )
+            except Exception:  # an operator that the evaluator lacks is only inferred
                 return False
+            if not all(hasattr(one, "dtype") for one in results):
+                return False
+            self.computed[key] = results
+        for output, found in zip((one for one in proto.output if one), results, strict=False):
             self.keep_known(output, found)
         return True
 
@@ -202,115 +230,134 @@ class Values:
         graph = helper.make_graph(
             [proto],
             "one",
-            [helper.make_value_info(one, self.types[one]) for one in dict.fromkeys(proto.input) if one],
+            [helper.make_value_info(one, self.find_type(one)) for one in dict.fromkeys(proto.input) if one],
             [helper.make_empty_tensor_value_info(one) for one in proto.output if one],
         )
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
 
-    def _infer_function(self, proto: NodeProto) -> dict[str, Any]:
-        """Return name -> type of the outputs of an operator that the standard defines by other operators.
+    def find_type(self, name: str) -> TypeProto:
+        """Return the type of a value, as shape inference takes it."""
+        from onnx import helper
 
-        An example is `GreaterOrEqual`.
-        """
-        from onnx import shape_inference
+        return helper.make_tensor_type_proto(self.kinds[name], self.values[name].shape)
 
-        return {one.name: one.type for one in shape_inference.infer_shapes(self._wrap(proto)).graph.output}
-
-    def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
+    def infer(self, proto: NodeProto, node: Node) -> list[Value]:
         """Return the outputs of an operator with their inferred shapes; ModelError if a shape remains unknown."""
-        from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
-
         outputs = [one for one in proto.output if one]
-        if proto.domain not in ("", "ai.onnx"):
-            found = infer_contrib(proto.op_type, inputs, read_attributes(proto))
-            if found is None:
-                raise ModelError(f"{self.name}: operator {proto.domain}.{_call(proto)} is not known")
-            return [
-                self.keep(Value(one, shape, *DTYPES[kind]), kind)
-                for one, (shape, kind) in zip(outputs, found, strict=False)
-            ]
+        if proto.op_type in OPEN and proto.domain in DOMAINS:
+            return [self.assume(proto, node, one) for one in outputs]
+        is_read = node.op in FLOAT_READERS
+        given = tuple(
+            one and (self.kinds[name], one.shape, _digest(one) if is_read or one.dtype in WHOLE else b"")
+            for name, one in zip(proto.input, node.inputs, strict=True)
+        )
+        key = (_find_key(proto), given, tuple(map(bool, proto.output)))
+        found = self.inferred.get(key)
+        if found is None:
+            made = infer_contrib(node) if proto.domain not in DOMAINS else self._infer_one(proto, outputs)
+            if made is None:
+                raise ModelError(f"operator {proto.domain}.{_call(proto)} is not known")
+            for shape, _ in made:
+                check_shape(f"an output of {_call(proto)}", shape)
+            found = self.inferred[key] = made
+        return [
+            self.keep(Value(one, shape, *DTYPES.get(kind, DTYPES[FLOAT])), kind)
+            for one, (shape, kind) in zip(outputs, found, strict=False)
+        ]
+
+    def _infer_one(self, proto: NodeProto, outputs: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
+        """Return (shape, element type) of each output of a standard operator."""
+        from onnx import checker, defs, helper, numpy_helper, shape_inference
+
+        version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
+        values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
         try:
-            schema = defs.get_schema(proto.op_type, self.opsets.get("", self.opsets.get("ai.onnx", 1)), "")
-            values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
-            data = {
-                one.name: numpy_helper.from_array(one.known)
-                for one in values
-                if one.known is not None and one.count <= MOST_COMPUTED
-            }
             types = shape_inference.infer_node_outputs(
-                schema,
+                defs.get_schema(proto.op_type, version, ""),
                 proto,
-                {one: self.types[one] for one in proto.input if one},
-                data,
-                opset_imports=[helper.make_opsetid(domain, version) for domain, version in self.opsets.items()],
+                {one: self.find_type(one) for one in proto.input if one},
+                {
+                    one.name: numpy_helper.from_array(one.known)
+                    for one in values
+                    if one.known is not None and one.count <= MOST_COMPUTED
+                },
+                opset_imports=[helper.make_opsetid(domain, number) for domain, number in self.opsets.items()],
                 ir_version=self.ir_version,
             )
-            if proto.op_type not in OPEN and not all(one.tensor_type.HasField("shape") for one in types.values()):
-                types = self._infer_function(proto)
+            if not all(one.tensor_type.HasField("shape") for one in types.values()):
+                inferred = shape_inference.infer_shapes(self._wrap(proto))  # an operator that others define
+                types = {one.name: one.type for one in inferred.graph.output}
         except defs.SchemaError as error:
-            version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
-            raise ModelError(f"{self.name}: {_call(proto)} is not an operator of ONNX's set {version}") from error
+            raise ModelError(f"{_call(proto)} is not an operator of ONNX's set {version}") from error
         except (checker.ValidationError, shape_inference.InferenceError, *BROKEN) as error:
-            reason = self.describe_outside(proto) or str(error).strip().splitlines()[-1][:120]
-            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
-        made = []
-        for one in outputs:
-            declared = types.get(one)
-            if proto.op_type in OPEN:
-                made.append(self.assume(proto, one))
-                continue
-            kind = declared.tensor_type.elem_type if declared is not None else TensorProto.UNDEFINED
-            dims = (
-                declared.tensor_type.shape.dim
-                if declared is not None and declared.tensor_type.HasField("shape")
-                else None
-            )
-            if dims is None or not all(dim.HasField("dim_value") for dim in dims):
-                reason = self.describe_outside(proto) or "it depends on data"
-                raise ModelError(
-                    f"{self.name}: the output of {proto.op_type} {proto.name!r} has no known shape: {reason}"
-                )
-            shape = tuple(dim.dim_value for dim in dims)
-            dtype, size = DTYPES.get(kind, ("fp32", 4))
-            if math.prod(shape) > MOST_ELEMENTS:
-                raise ModelError(
-                    f"{self.name}: {proto.op_type} {proto.name!r} has an output of {math.prod(shape):,} elements, "
-                    f"expected at most {MOST_ELEMENTS:,}"
-                )
-            made.append(self.keep(Value(one, shape, dtype, size), kind))
-        return made
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            reason = self.describe_outside(proto) or lines[-1][:120]
+            raise ModelError(f"{_call(proto)} cannot be read: {reason}") from error
+        return [self._read_type(proto, types.get(one)) for one in outputs]
+
+    def _read_type(self, proto: NodeProto, declared: TypeProto | None) -> tuple[tuple[int, ...], int]:
+        """Return (shape, element type) of an inferred type; ModelError if its shape depends on data."""
+        if declared is not None and declared.tensor_type.HasField("shape"):
+            dims = declared.tensor_type.shape.dim
+            if all(dim.HasField("dim_value") for dim in dims):
+                return tuple(dim.dim_value for dim in dims), declared.tensor_type.elem_type
+        reason = self.describe_outside(proto) or "it depends on data"
+        raise ModelError(f"the output of {_call(proto)} has no known shape: {reason}")
 
     def describe_outside(self, proto: NodeProto) -> str:
         """Return a text that says that a constant's elements are in another file; empty if all are in the file."""
+        if has_outside(proto):
+            return "its value lies in another file, which is not read"
         found = next((one for one in proto.input[1:] if one in self.outside), None)
         return f"its constant {found!r} lies in another file, which is not read" if found else ""
 
-    def assume(self, proto: NodeProto, output: str) -> Value:
+    def assume(self, proto: NodeProto, node: Node, output: str) -> Value:
         """Return the output of an operator whose output size depends on data, at its maximum size."""
-        values = [self.values[one] if one else None for one in proto.input]
-        first = values[0]
-        assert first is not None
+        first = node.given(0)
         if first.known is None:
             self.assumed.append(proto.op_type)
+        kind = self.kinds[proto.input[0]]
         if proto.op_type == "NonZero":
-            return self.keep(Value(output, (max(len(first.shape), 1), first.count), *DTYPES[7]), 7)
-        if proto.op_type == "NonMaxSuppression":
-            batch, boxes = first.shape[:2]
-            scores, most = values[1], values[2] if len(values) > 2 else None
-            classes = scores.shape[1] if scores is not None else 1
-            each = int(most.known.reshape(-1)[0]) if most is not None and most.known is not None else boxes
-            return self.keep(Value(output, (batch * classes * min(each, boxes), 3), *DTYPES[7]), 7)
-        kind = self.types[proto.input[0]].tensor_type.elem_type
-        axis = next((one.i for one in proto.attribute if one.name == "axis"), None)
-        shape = (first.count,) if axis is None else first.shape
-        is_index = list(proto.output).index(output) > 0
-        return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
+            shape: tuple[int, ...] = (max(len(first.shape), 1), first.count)
+        elif proto.op_type == "NonMaxSuppression":
+            scores = node.given(1)
+            if len(first.shape) != 3 or len(scores.shape) != 3:
+                raise ModelError(f"{node.title} has boxes of the shape {first.shape} and scores of the shape "
+                                 f"{scores.shape}, expected three axes")  # fmt: skip
+            most = (node.numbers(2) or [first.shape[1]])[0]
+            shape = (first.shape[0] * scores.shape[1] * min(max(int(most), 0), first.shape[1]), 3)
+        else:
+            shape = first.shape if "axis" in node.attributes else (first.count,)
+        if proto.op_type in ("NonZero", "NonMaxSuppression") or list(proto.output).index(output) > 0:
+            kind = INT64
+        check_shape(f"an output of {node.title}", shape)
+        return self.keep(Value(output, shape, *DTYPES.get(kind, DTYPES[FLOAT])), kind)
+
+
+def _find_key(proto: NodeProto) -> tuple[Any, ...]:
+    """Return what distinguishes an operator from others, apart from its inputs."""
+    return (proto.domain, proto.op_type, *(one.SerializeToString() for one in proto.attribute))
+
+
+def _digest(value: Value) -> bytes:
+    """Return a digest of the known elements of a value; empty if they are unknown."""
+    if value.known is None:
+        return b""
+    if value.known.dtype.hasobject:
+        return repr(value.known.tolist()).encode()
+    content = value.known.tobytes()
+    return content if len(content) <= MOST_KEY else hashlib.sha256(content).digest()
+
+
+def has_outside(proto: NodeProto) -> bool:
+    """Return True if an attribute is a tensor whose elements are in another file, which is never opened."""
+    return any(one.HasField("t") and bool(one.t.external_data) for one in proto.attribute)
 
 
 def _call(proto: NodeProto) -> str:
     """Return the type and name of a node for an error; an unnamed node is called after its first output."""
-    return f"{proto.op_type} {proto.name or next(iter(proto.output), '')!r}"
+    return f"{proto.op_type} {(proto.name or next(iter(proto.output), ''))[:80]!r}"
 
 
 def read_attributes(proto: NodeProto) -> dict[str, Any]:

@@ -26,8 +26,16 @@ from joulemap.system.file import FileError, open_regular
 from joulemap.system.record import frozen
 from joulemap.wing.file.value import MOST_ELEMENTS
 
-MOST_READ: Final = 40_000_000
-"""Maximum bytes read from vectors of a file; tables may share vectors, so a small file could fill the memory."""
+MOST_READ: Final = 400_000_000
+"""Maximum bytes of memory for what is read of a file. Tables may share vectors, so a small file could fill the memory;
+a file with 100,000 operators takes half of it.
+"""
+
+TABLE_BYTES: Final = 1000
+"""Memory of the record that a table becomes."""
+
+NUMBER_BYTES: Final = 40
+"""Memory of a number in a tuple."""
 
 
 class BrokenTableError(Exception):
@@ -50,10 +58,10 @@ class FlatBuffer:
         return struct.unpack_from(f"<{code}", self.data, place)[0]
 
     def spend(self, count: int) -> None:
-        """Subtract bytes from the number that may still be read; raise BrokenTableError below zero."""
+        """Subtract bytes of memory from those that are left; raise BrokenTableError below zero."""
         self.left -= count
         if self.left < 0:
-            raise BrokenTableError(f"it has more than {MOST_READ:,} bytes without its weights")
+            raise BrokenTableError(f"it would take more than {MOST_READ:,} bytes of memory without its weights")
 
     def take(self, place: int, count: int) -> bytes:
         """Return `count` bytes from a position."""
@@ -113,6 +121,7 @@ class FlatTable:
         """Return the vector of numbers in a field; `code` is the format of one number in `struct`."""
         size = struct.calcsize(f"<{code}")
         place, count = self.span(field, size)
+        self.data.spend(count * NUMBER_BYTES)
         return struct.unpack(f"<{count}{code}", self.data.take(place, count * size))
 
     def table(self, field: int) -> FlatTable | None:
@@ -123,7 +132,7 @@ class FlatTable:
     def tables(self, field: int) -> list[FlatTable]:
         """Return the vector of inner tables in a field."""
         place, count = self.span(field, 4)
-        self.data.spend(4 * count)
+        self.data.spend(TABLE_BYTES * count)
         starts = range(place, place + 4 * count, 4)
         return [FlatTable(self.data, start + self.data.number(start, "I")) for start in starts]
 

@@ -20,7 +20,9 @@ AXES: Final = ("d", "h", "w")
 
 
 def _turn(value: Value) -> Turned:
-    """Return a value seen with its channels before its spatial axes, as in ATen."""
+    """Return a value seen with its channels before its spatial axes, as in ATen; ModelError if it has no channels."""
+    if len(value.shape) < 3:
+        raise ModelError(f"{value.name[:80]!r} has the shape {value.shape}, expected a batch, axes and channels")
     batch, *spatial, channels = value.shape
     return Turned(value, shape=(batch, channels, *spatial))
 
@@ -28,8 +30,8 @@ def _turn(value: Value) -> Turned:
 def _window(node: Node, x: Value, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     """Return (strides, padding, dilations) of a convolution or pooling; padding is that at the start of each axis."""
     axes = AXES[-len(kernel) :]
-    strides = [max(int(node.attributes.get(f"stride_{one}", 1)), 1) for one in axes]
-    dilations = [max(int(node.attributes.get(f"dilation_{one}", 1)), 1) for one in axes]
+    strides = [max(node.integer(f"stride_{one}", 1), 1) for one in axes]
+    dilations = [max(node.integer(f"dilation_{one}", 1), 1) for one in axes]
     given = node.attributes.get("pads")
     if given is not None:
         return strides, list(given), dilations
@@ -84,7 +86,7 @@ def _transpose_convolve(node: Node) -> AtenCall:
 def _pool(aten: str) -> Rule:
     def rule(node: Node) -> AtenCall:
         x = node.given(0)
-        kernel = [int(node.attributes["filter_h"]), int(node.attributes["filter_w"])]
+        kernel = [node.integer(f"filter_{one}", least=1) for one in ("h", "w")]
         strides, pads, _ = _window(node, x, kernel)
         return AtenCall(aten, (_turn(x), kernel, strides, pads), output_shape=_turn(node.outputs[0]).shape)
 
@@ -129,12 +131,13 @@ def _unpack(node: Node) -> AtenCall:
 def _concatenate(node: Node) -> AtenCall:
     """Return the call of a concatenation; the channel axis of an image is renumbered as in ATen."""
     rank = len(node.outputs[0].shape)
-    axis = int(node.attributes.get("axis", 0)) % max(rank, 1)
+    axis = node.axis(rank, 0)
     return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))
 
 
 def _pack(node: Node) -> AtenCall:
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], int(node.attributes.get("axis", 0))))
+    axis = node.axis(len(node.outputs[0].shape), 0)
+    return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
 
 
 def _gather_rows(node: Node) -> AtenCall:

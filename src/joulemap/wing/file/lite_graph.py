@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.wing.file.graph import CARRIED, MOST_NODES, Program, match_inputs
+from joulemap.system.reading import Reading
+from joulemap.wing.file.graph import CARRIED, Program, match_inputs
 from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_type
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
 if TYPE_CHECKING:
     from joulemap.trace.source import InputSpec
@@ -91,7 +92,8 @@ def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], 
 
     Raise UsageError for a size that the file fixes or leaves open, ModelError for an operator that cannot be read.
     """
-    return _Reader(name=name, model=model).read(inputs, batch)
+    with Reading(name) as reading:
+        return _Reader(name=name, model=model, reading=reading).read(inputs, batch)
 
 
 def find_lite_batch(model: LiteModel) -> int | None:
@@ -112,6 +114,7 @@ class _Reader:
 
     name: str
     model: LiteModel
+    reading: Reading
     nodes: list[Node] = attrs.field(factory=list)
     weights: dict[tuple[int, int], Value] = attrs.field(factory=dict)
     """(subgraph, tensor) -> value of a constant."""
@@ -122,6 +125,7 @@ class _Reader:
     base: int = 1
     """Batch size in the shapes of the file."""
     step_count: int = 0
+    link_count: int = 0
 
     def read(self, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = self.model.graphs[0]
@@ -131,6 +135,7 @@ class _Reader:
         given = [attrs.evolve(self.make(one), is_input=True) for one in free]
         outputs = self.walk(0, given, 0)
         return Program(
+            name=self.name,
             nodes=self.nodes,
             inputs=given,
             outputs=[*outputs, *self.kept],
@@ -165,7 +170,9 @@ class _Reader:
         """Return the shape of a tensor at the batch size of the question."""
         if 0 not in tensor.open_axes or not tensor.shape:
             return tensor.shape
-        return (max(tensor.shape[0], 1) * self.batch // self.base, *tensor.shape[1:])
+        shape = (max(tensor.shape[0], 1) * self.batch // self.base, *tensor.shape[1:])
+        check_shape(f"tensor {tensor.name[:80]!r}", shape)
+        return shape
 
     def make(self, tensor: LiteTensor) -> Value:
         """Return a new value with the shape and type of a tensor."""
@@ -190,7 +197,7 @@ class _Reader:
     def walk(self, index: int, given: Sequence[Value], depth: int) -> list[Value]:
         """Add the operators of a subgraph and return its outputs."""
         if not 0 <= index < len(self.model.graphs) or depth > DEEPEST:
-            raise ModelError(f"{self.name}: subgraph {index} is missing in the file, or contains itself")
+            raise ModelError(f"subgraph {index} is missing in the file, or contains itself")
         graph = self.model.graphs[index]
         values: dict[int, Value] = dict(zip(graph.inputs, given, strict=False))
 
@@ -206,12 +213,16 @@ class _Reader:
 
         for operator in graph.operators:
             self.step_count += 1
-            if self.step_count > MOST_NODES:
-                raise ModelError(f"{self.name} has more than {MOST_NODES:,} operators")
+            self.link_count += len(operator.inputs) + len(operator.outputs)
+            if self.step_count > MOST_NODES or self.link_count > MOST_LINKS:
+                raise ModelError(
+                    f"it has more than {MOST_NODES:,} operators, or {MOST_LINKS:,} inputs and outputs of them"
+                )
             if operator.op in SILENT:
                 continue
             outputs = [value for one in operator.outputs if (value := find(one)) is not None]
             label = (outputs[0].name if outputs else operator.op).partition(";")[0]
+            self.reading.part = f"{operator.op} {label[:80]!r}"
             stage = Stage(operator, label, [find(one) for one in operator.inputs], outputs)
             made = self.add(stage, depth)
             values.update(zip((one for one in operator.outputs if one >= 0), made, strict=False))

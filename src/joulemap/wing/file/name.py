@@ -14,6 +14,7 @@ import attrs
 from joulemap.domain.default import SETTINGS
 from joulemap.plan.name import AROUND, JOIN, ModelNames, list_stages
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
 
@@ -90,10 +91,12 @@ class FileNames(ModelNames):
         if model.lower().endswith(TFLITE):
             from joulemap.wing.file.lite_graph import find_lite_batch
 
-            return find_lite_batch(_read_lite(Path(model))[0])
+            with Reading(model):
+                return find_lite_batch(_read_lite(Path(model))[0])
         from joulemap.wing.file.graph import find_fixed_batch
 
-        return find_fixed_batch(_read_onnx(Path(model))[0])
+        with Reading(model):
+            return find_fixed_batch(_read_onnx(Path(model))[0])
 
     def turn(self, model: str, inputs: Sequence[InputSpec]) -> list[InputSpec]:
         """Return the inputs in the file's order of axes.
@@ -104,7 +107,8 @@ class FileNames(ModelNames):
             return list(inputs)
         from joulemap.wing.file.graph import find_batch_axes, match_inputs
 
-        axes = find_batch_axes(_read_onnx(Path(model))[0])
+        with Reading(model):
+            axes = find_batch_axes(_read_onnx(Path(model))[0])
         late = [spec for name, spec in match_inputs(model, [*axes], inputs).items() if axes[name]]
         return [
             attrs.evolve(spec, shape=(*spec.shape[1::-1], *spec.shape[2:]))
@@ -130,7 +134,8 @@ class FileNames(ModelNames):
         made = assemble(join_chains(program), request.model, request.key, request.batch or 1, notes)
         if all(one.is_view for one in made.operators):
             raise ModelError(f"{request.model} has no operators that compute or move data")
-        return fuse(made)
+        with Reading(request.model):
+            return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
         """Return the precisions of a file's activations and weights; None if the file has no precision below fp32, or
@@ -181,10 +186,12 @@ def find_precision(name: str) -> tuple[str, str]:
     if name.lower().endswith(ONNX):
         from joulemap.wing.file.graph import measure_onnx_precision
 
-        return measure_onnx_precision(_read_onnx(Path(name))[0])
+        with Reading(name):
+            return measure_onnx_precision(_read_onnx(Path(name))[0])
     from joulemap.wing.file.lite_graph import measure_precision
 
-    return measure_precision(_read_lite(Path(name))[0])
+    with Reading(name):
+        return measure_precision(_read_lite(Path(name))[0])
 
 
 def _list_stages(model: str) -> list[str]:

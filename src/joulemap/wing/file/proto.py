@@ -1,17 +1,21 @@
 """Protobuf message of an ONNX file without its weights: the data of large tensors is skipped and never in memory.
 
-    ModelProto ─ graph (7) ─ initializer (5) ─ raw_data (9) … are omitted where a tensor has more than a few bytes
+    ModelProto ─ graph (7) ─┬ initializer (5) ─ raw_data (9) …          are omitted if they have more than a few bytes
+                            ├ node (1) ─ attribute (5) ─ t (5) ─ raw_data (9) …
+                            └ value_info (13), texts and metadata       are omitted: shapes are inferred anew
 
 External data is never opened. Source: onnx.proto of the ONNX project, field numbers of version 1.23.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
+
+import attrs
 
 from joulemap.system.errors import ModelError
 from joulemap.system.file import FileError, open_regular
@@ -20,11 +24,20 @@ from joulemap.system.resource import package_version
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-GRAPH: Final = 7
-"""Number of the field of a model that contains its graph."""
+INSIDE: Final[Mapping[str, Mapping[int, str]]] = {
+    "model": {7: "graph", 25: "function"},
+    "function": {7: "node"},
+    "graph": {1: "node", 5: "tensor"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
+}
+"""Message -> number of a field -> message in this field, for fields that may contain tensors."""
 
-INITIALIZER: Final = 5
-"""Number of the field of a graph that contains a tensor of weights."""
+LEFT_OUT: Final[Mapping[str, frozenset[int]]] = {
+    "model": frozenset({6, 14, 20}), "function": frozenset({8, 12, 14}), "graph": frozenset({10, 13, 14, 16}),
+    "node": frozenset({6, 9}), "attribute": frozenset({13}),
+}  # fmt: skip
+"""Message -> numbers of fields that nothing reads: texts, metadata, training and shapes of inner values."""
 
 NUMBERS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 """Protobuf field numbers of a tensor's elements."""
@@ -32,8 +45,16 @@ NUMBERS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 MOST_DATA: Final = 4096
 """Maximum bytes of a tensor whose elements are read: shapes, axes and scales have fewer, weights more."""
 
-MOST_KEPT: Final = 200_000_000
-"""Maximum bytes of a model after its weights are left out."""
+MOST_KEPT: Final = 50_000_000
+"""Maximum bytes of a model after its weights are left out: 500 for each operator of the largest graph. The message in
+memory is several times larger.
+"""
+
+MOST_FIELDS: Final = 1_000_000
+"""Maximum fields of the messages that are searched for weights: ten for each operator of the largest graph."""
+
+DEEPEST: Final = 100
+"""Maximum depth of nested messages, as in the protobuf library."""
 
 MOST_VARINT: Final = 10
 """Maximum bytes of a number in a message."""
@@ -58,7 +79,9 @@ def load_onnx(path: Path) -> ModelProto:
         with open_regular(path) as stream:
             size = stream.seek(0, 2)
             stream.seek(0)
-            model = ModelProto.FromString(_strip_model(stream, size))
+            if not size:
+                raise BrokenMessageError("it is empty")
+            model = ModelProto.FromString(Stripper(stream).strip("model", size))
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (BrokenMessageError, DecodeError) as error:
@@ -68,54 +91,73 @@ def load_onnx(path: Path) -> ModelProto:
     return model
 
 
-def _strip_model(stream: BufferedReader, size: int) -> bytes:
-    """Return the serialized model without the elements of its weights; `size` is the length of the file."""
-    kept = bytearray()
-    for field, kind, end, begin in _fields(stream, size):
-        if field != GRAPH or kind != 2:
-            kept += _copy(stream, begin, end, len(kept))
-            continue
-        graph = bytearray()
-        for inner, inner_kind, inner_end, inner_begin in _fields(stream, end):
-            if inner == INITIALIZER and inner_kind == 2 and inner_end - stream.tell() > MOST_DATA:
-                graph += _wrap(INITIALIZER, _strip_tensor(stream, inner_end))
+@attrs.define
+class Stripper:
+    """Copier of a message without the elements of its tensors."""
+
+    stream: BufferedReader
+    kept: int = 0
+    """Bytes copied so far."""
+    field_count: int = 0
+    """Fields seen so far."""
+
+    def strip(self, message: str, end: int, depth: int = 0) -> bytes:
+        """Return the message that begins here and ends at `end`, without the elements of its tensors."""
+        if depth > DEEPEST:
+            raise BrokenMessageError(f"its messages are nested more than {DEEPEST} deep")
+        inside, left_out = INSIDE.get(message, {}), LEFT_OUT.get(message, frozenset())
+        kept, begun = bytearray(), -1
+        for field, kind, last, begin, content in self.list_fields(end):
+            is_left_out = field in left_out or (message == "tensor" and field in NUMBERS and last - begin > MOST_DATA)
+            inner = inside.get(field, "") if kind == 2 and last - content > MOST_DATA else ""
+            if (is_left_out or inner) and begun >= 0:
+                kept += self.copy(begun, begin)
+                begun = -1
+            if inner and not is_left_out:
+                self.stream.seek(content)
+                kept += _wrap(field, self.strip(inner, last, depth + 1))
+            elif not is_left_out and begun < 0:
+                begun = begin
+            self.stream.seek(last)
+        return bytes(kept + self.copy(begun, end)) if begun >= 0 else bytes(kept)
+
+    def list_fields(self, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield (number, wire type, end, start, start of the content) of each field up to `end`.
+
+        The caller must leave the stream at the end of the field.
+        """
+        while (begin := self.stream.tell()) < end:
+            self.field_count += 1
+            if self.field_count > MOST_FIELDS:
+                raise BrokenMessageError(f"it has more than {MOST_FIELDS:,} fields")
+            tag = _varint(self.stream)
+            field, kind = tag >> 3, tag & 7
+            content = self.stream.tell()
+            if kind == 0:
+                _varint(self.stream)
+                last = self.stream.tell()
+            elif kind in (1, 5):
+                last = content + (8 if kind == 1 else 4)
+            elif kind == 2:
+                length = _varint(self.stream)
+                content = self.stream.tell()
+                last = content + length
             else:
-                graph += _copy(stream, inner_begin, inner_end, len(graph))
-        kept += _wrap(GRAPH, bytes(graph))
-    return bytes(kept)
+                raise BrokenMessageError(f"a field of wire type {kind}")
+            if field == 0 or last > end:
+                raise BrokenMessageError("a field extends past the end of its message")
+            yield field, kind, last, begin, content
 
-
-def _strip_tensor(stream: BufferedReader, end: int) -> bytes:
-    kept = bytearray()
-    for field, _, inner_end, begin in _fields(stream, end):
-        if field in NUMBERS and inner_end - begin > MOST_DATA:
-            stream.seek(inner_end)
-        else:
-            kept += _copy(stream, begin, inner_end, len(kept))
-    return bytes(kept)
-
-
-def _fields(stream: BufferedReader, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, wire type, end position, start position) of each field up to `end`.
-
-    The caller must leave the stream at the end of the field.
-    """
-    while (begin := stream.tell()) < end:
-        tag = _varint(stream)
-        field, kind = tag >> 3, tag & 7
-        if kind == 0:
-            _varint(stream)
-            last = stream.tell()
-        elif kind in (1, 5):
-            last = stream.tell() + (8 if kind == 1 else 4)
-        elif kind == 2:
-            length = _varint(stream)
-            last = stream.tell() + length
-        else:
-            raise BrokenMessageError(f"a field of wire type {kind}")
-        if field == 0 or last > end:
-            raise BrokenMessageError("a field extends past the end of its message")
-        yield field, kind, last, begin
+    def copy(self, begin: int, end: int) -> bytes:
+        """Return the bytes of whole fields."""
+        self.kept += end - begin
+        if self.kept > MOST_KEPT:
+            raise BrokenMessageError(f"it has more than {MOST_KEPT:,} bytes without its weights")
+        self.stream.seek(begin)
+        found = self.stream.read(end - begin)
+        if len(found) != end - begin:
+            raise BrokenMessageError("it ends within a field")
+        return found
 
 
 def _varint(stream: BufferedReader) -> int:
@@ -128,16 +170,6 @@ def _varint(stream: BufferedReader) -> int:
         if one[0] < 0x80:
             return value
     raise BrokenMessageError("a number has no end")
-
-
-def _copy(stream: BufferedReader, begin: int, end: int, held: int) -> bytes:
-    if held + end - begin > MOST_KEPT:
-        raise BrokenMessageError(f"it has more than {MOST_KEPT:,} bytes without its weights")
-    stream.seek(begin)
-    found = stream.read(end - begin)
-    if len(found) != end - begin:
-        raise BrokenMessageError("it ends within a field")
-    return found
 
 
 def _wrap(field: int, content: bytes) -> bytes:

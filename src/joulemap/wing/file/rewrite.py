@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from joulemap.system.reading import Reading
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.value import Node, Value
 
@@ -83,6 +84,11 @@ Found = tuple[Node, Sequence[Node]] | None
 
 def join_chains(program: Program) -> Program:
     """Return the graph with chains of nodes joined, one rule after the other."""
+    with Reading(program.name) as reading:
+        return _join_all(program, reading)
+
+
+def _join_all(program: Program, reading: Reading) -> Program:
     for rule in RULES:
         links = Links.of(program)
         places = {id(one): index for index, one in enumerate(program.nodes)}
@@ -91,6 +97,7 @@ def join_chains(program: Program) -> Program:
         for node in program.nodes:
             if id(node) in gone:
                 continue
+            reading.part = node.title
             found = rule(links, node)
             if found is None or any(id(one) in gone for one in found[1]) or not links.is_closed(*found):
                 continue

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 MOST_ELEMENTS: Final = 2**48
 """Maximum elements of a value."""
 
+MOST_NODES: Final = 100_000
+"""Maximum operators of a graph after functions, branches and loops are expanded. The largest exported graphs have about
+50,000; each takes a few kilobytes while it is read.
+"""
+
+MOST_LINKS: Final = 1_000_000
+"""Maximum inputs and outputs of all operators of a graph: ten per operator, of which most have three."""
+
 DTYPES: Final[Mapping[int, tuple[str, int]]] = {
     1: ("fp32", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
     7: ("int64", 8), 8: ("string", 8), 9: ("bool", 1), 10: ("fp16", 2), 11: ("fp64", 8), 12: ("uint32", 4),
@@ -25,6 +33,13 @@ DTYPES: Final[Mapping[int, tuple[str, int]]] = {
 
 FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
 """Floating-point dtypes, whose bytes per element follow the precision of a run."""
+
+
+def check_shape(owner: str, shape: Sequence[int]) -> None:
+    """Raise ModelError for a shape with a negative size or too many elements."""
+    if min(shape, default=0) < 0 or math.prod(shape) > MOST_ELEMENTS:
+        raise ModelError(f"{owner} has the shape {'x'.join(map(str, shape))[:80]}, expected sizes of at least 0 and at "
+                         f"most {MOST_ELEMENTS:,} elements")  # fmt: skip
 
 
 @attrs.define(eq=False)
@@ -77,8 +92,40 @@ class Node:
         """Return the input at a position; ModelError if it is omitted."""
         found = self.value(index)
         if found is None:
-            raise ModelError(f"{self.op} {self.name!r} lacks its input {index + 1}")
+            raise ModelError(f"{self.title} lacks its input {index + 1}")
         return found
+
+    @property
+    def title(self) -> str:
+        """Operator and name, for errors."""
+        return f"{self.op} {self.name[:80]!r}"
+
+    def integer(self, attribute: str, default: int | None = None, *, least: int = 0) -> int:
+        """Return an attribute that is one integer; ModelError if it is not, is below `least`, or lacks a default."""
+        found = self.attributes.get(attribute, default)
+        if found is None:
+            raise ModelError(f"{self.title} lacks its attribute {attribute}")
+        if not isinstance(found, int) or found < least:
+            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected an integer of at least {least}")
+        return found
+
+    def integers(self, attribute: str, default: Sequence[int] | None = None, *, least: int | None = 0) -> list[int]:
+        """Return an attribute that is a list of integers; ModelError as for `integer`. Without `least`, any integer."""
+        found = self.attributes.get(attribute, default)
+        if found is None:
+            raise ModelError(f"{self.title} lacks its attribute {attribute}")
+        if isinstance(found, str | int | float) or not all(isinstance(one, int) for one in found):
+            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected a list of integers")
+        if least is not None and min(found, default=least) < least:
+            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected integers of at least {least}")
+        return list(found)
+
+    def axis(self, rank: int, default: int) -> int:
+        """Return the attribute `axis`, counted from the first axis; ModelError for one that the rank does not have."""
+        found = self.integer("axis", default, least=-rank)
+        if found >= max(rank, 1):
+            raise ModelError(f"{self.title} has axis={found}, expected less than {rank}")
+        return found % max(rank, 1)
 
     def numbers(self, index: int, attribute: str = "") -> list[float] | None:
         """Return the known elements of an input, or of an attribute, which older operator sets use instead."""

@@ -22,6 +22,7 @@ import attrs
 
 from joulemap.domain.weight import read_weight_format
 from joulemap.system.errors import ModelError, UnknownFamilyError
+from joulemap.system.reading import Reading
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 from joulemap.trace.configuration import read_checkpoint_files
@@ -136,6 +137,11 @@ def _find_state(path: Path) -> tuple[int, int]:
 def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Decoder:
     """Return the decoder of the current files, cached because a command requests it several times."""
     del state
+    with Reading(name):
+        return _read(path, name)
+
+
+def _read(path: Path, name: str) -> Decoder:
     config, own = path.with_name(CONFIGURATION), path.with_name(OWN)
     values = read_checkpoint_files(config, name)
     try:

@@ -20,7 +20,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
+from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
+from joulemap.trace.configuration import check_sizes
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
@@ -47,6 +49,9 @@ JOINED: Final = (
 )
 """(weight, other weight whose format it takes if a file lacks the weight)."""
 
+NEEDED: Final[Mapping[str, str]] = {"block_count": "num_hidden_layers", "embedding_length": "hidden_size"}
+"""Key of a header that every language model has -> key of a configuration."""
+
 PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "ffn_up_exps": "moe", "ffn_up": "mlp"}
 """Tensor of a layer -> kind of the layer; the first of these tensors that a layer has decides."""
 
@@ -67,9 +72,10 @@ def read_model_file(path: Path, name: str) -> Decoder:
 def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
     """Return the decoder of the current file, cached because a command requests it several times."""
     del changed_ns, size
-    header = read_gguf(path)
-    decoder = read_config(form_config(header, name), name)
-    decoder = _apply_formats(_check_weights(decoder, header), header)
+    with Reading(name, "its header"):
+        header = read_gguf(path)
+        decoder = read_config(form_config(header, name), name)
+        decoder = _apply_formats(_check_weights(decoder, header), header)
     beside = load_tables()["images"].get(str(header.values.get("general.architecture")))
     notes = [*_describe_bytes(header), *decoder.file_notes]
     if beside:
@@ -93,6 +99,37 @@ def _describe_bytes(header: FileHeader) -> Iterator[str]:
         )
 
 
+class Keys(Mapping[str, Any]):
+    """Keys of a GGUF header for one architecture, whose values are counts or lists of counts.
+
+    Reading a value of another type, or a negative one, raises ModelError.
+    """
+
+    def __init__(self, values: Mapping[str, Any], architecture: str, name: str) -> None:
+        """Take the keys of `values` that begin with the architecture; `name` is the file's name in errors."""
+        self.begin = f"{architecture}."
+        self.values_by_key = {
+            key.removeprefix(self.begin): value for key, value in values.items() if key.startswith(self.begin)
+        }
+        self.name = name
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the count or the list of counts at a key."""
+        value = self.values_by_key[key]
+        counts = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, int) and one >= 0 for one in counts):
+            raise ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected a count")
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys without the architecture."""
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.values_by_key)
+
+
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     """Return a GGUF header as the keys of a `config.json`; ModelError for an unsupported architecture."""
     tables = load_tables()
@@ -101,8 +138,7 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     kind = (routed and tables["routed"].get(architecture)) or tables["architectures"].get(architecture)
     if kind is None:
         raise ModelError(_describe_unknown(name, architecture[:60]))
-    begin = f"{architecture}."
-    keys = {key.removeprefix(begin): value for key, value in header.values.items() if key.startswith(begin)}
+    keys = Keys(header.values, architecture, name)
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     values: dict[str, Any] = {"model_type": kind}
     hybrid = tables["hybrid"].get(kind)
@@ -111,8 +147,11 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
         if value is not None and one not in values:
             values[one] = value
     table = shapes.get("token_embd.weight")
-    if table is None or "num_hidden_layers" not in values:
-        raise ModelError(f"{name}: no {'token_embd' if table is None else 'block_count'}: it holds no language model")
+    lacking = [] if table else ["token_embd"]
+    lacking += [word for word, key in NEEDED.items() if key not in values]
+    if table is None or not table or lacking:
+        raise ModelError(f"{name}: no {lacking[0]}: it holds no language model")
+    check_sizes(values, name)
     values["num_hidden_layers"] -= keys.get("nextn_predict_layers", 0)
     values["vocab_size"] = table[0]
     values["tie_word_embeddings"] = "output.weight" not in shapes
