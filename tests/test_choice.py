@@ -32,7 +32,6 @@ from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.system.units import parse_si
 from joulemap.workspace import Workspace
 
 FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1)
@@ -785,34 +784,6 @@ def test_a_grid_is_found_by_id_or_name(name: str) -> None:
 
 def test_the_command_line_asks_what_the_library_asks() -> None:
     assert CandidateRunOptions().settings() == CANDIDATES
-
-
-@pytest.mark.parametrize(
-    ("text", "unit", "value"),
-    [
-        ("50ms", "s", 0.05),
-        ("50 µs", "s", 5e-5),
-        ("100mJ", "J", 0.1),
-        ("512MB", "B", 512e6),
-        ("512MiB", "B", 512.0 * 2**20),
-        ("15W", "W", 15.0),
-        ("30/s", "1/s", 30.0),
-        ("1.5k/s", "1/s", 1500.0),
-        ("2USD/h", "USD/h", 2.0),
-        ("$2/h", "USD/h", 2.0),
-        ("$500", "USD", 500.0),
-    ],
-)
-def test_a_quantity_is_read_with_its_unit(text: str, unit: str, value: float) -> None:
-    assert_close(parse_si(text, unit), value, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("text", "unit"), [("50J", "s"), ("30s", "1/s"), ("inf", "s"), ("nan", "W"), ("5 parsecs", "s"), ("", "J")]
-)
-def test_a_quantity_of_another_unit_is_refused(text: str, unit: str) -> None:
-    with pytest.raises(ValueError, match=r"is in|is not"):
-        parse_si(text, unit)
 
 
 @pytest.mark.parametrize(

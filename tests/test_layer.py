@@ -119,7 +119,6 @@ OWNERS: dict[str, set[str]] = {
     "highspy": {"wing.place"},
     "plotille": {"present"},
     "rich": {"present"},
-    "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"wing.explore"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,6 @@ from joulemap.system.errors import UsageError
 from joulemap.system.number import check_digits, read_real, read_whole
 
 Record = TypeVar("Record")
-
-BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
-"""Number without a unit, with or without an SI prefix."""
 
 MOST_BATCHES: Final = 10_000
 """Maximum batch sizes in one list."""
@@ -41,11 +37,10 @@ def read_number(option: str, text: str, unit: str) -> float | None:
         return None
     if len(text) > MOST_QUANTITY:
         raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
-    from joulemap.system.units import parse_si
+    from joulemap.system.number import find_bare, parse_si
 
-    bare = BARE_NUMBER.fullmatch(text.strip())
-    if bare and unit != "1":
-        raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare[1], unit)}")
+    if unit != "1" and (bare := find_bare(text)):
+        raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare, unit)}")
     try:
         check_digits(text)
         return parse_si(text, unit)
@@ -160,6 +155,11 @@ def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f"parameter {key} is given twice")
         pairs[key] = value
     return pairs
+
+
+def split_pairs(written: Sequence[str] | None) -> dict[str, str]:
+    """Return name -> value of texts such as `l4=0.40USD/h,t4=0.35USD/h`; UsageError as in `split_assignments`."""
+    return split_assignments([part for text in written or () for part in split_names(text)])
 
 
 def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:

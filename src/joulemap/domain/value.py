@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.constant import check_value
-from joulemap.system.number import check_digits, read_real, read_whole
-from joulemap.system.units import format_si, parse_si
+from joulemap.system.number import check_digits, find_bare, parse_si, read_real, read_whole
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.constant import Constant
@@ -22,8 +22,7 @@ MOST_VALUES: Final = 1_000_000
 
 WAYS: Final = "write A,B,C, LOW:HIGH:COUNT (0.5GHz:2GHz:16) or LOW:HIGH:*FACTOR (16:1024:*2)"
 
-_FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
-_BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
+_FACTOR: Final = re.compile(r"[x*](.+)|(.+)x", re.IGNORECASE)
 
 _PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
 """Units displayed with an SI prefix."""
@@ -40,14 +39,14 @@ def read_value(written: str | float, constant: Constant) -> float:
     check_digits(text)
     factor = _FACTOR.fullmatch(text)
     if factor is not None:
-        return constant.value * float(factor[1] or factor[2])
+        return constant.value * _read_factor(factor[1] or factor[2], constant)
     if constant.per:
         text = text.removesuffix(f"/{constant.per}")
     example = show_constant(constant.value, constant.unit).replace(" ", "")
     try:
         if constant.unit == "1":
             return read_real(text)
-        if _BARE.fullmatch(text):
+        if find_bare(text):
             raise ValueError(f"{text!r} has no unit")
         return parse_si(text, constant.unit)
     except ValueError as error:
@@ -55,6 +54,13 @@ def read_value(written: str | float, constant: Constant) -> float:
         fault = f"{text!r} is not a number" if is_plain else str(error)
         what = "a number without a unit" if is_plain else f"in {constant.unit}"
         raise ValueError(f"{fault}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
+
+
+def _read_factor(text: str, constant: Constant) -> float:
+    try:
+        return read_real(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; write {constant.name}=x1.5") from None
 
 
 def is_several(written: str | float) -> bool:

@@ -1,10 +1,13 @@
-"""Parse numbers from files and users: ASCII digits, a point and an exponent, without Python's extensions."""
+"""Parse numbers and quantities from files and users: ASCII digits, a point and an exponent, and an SI unit."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Final
+
+from joulemap.system.units import PREFIXES
 
 _REAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
@@ -13,6 +16,26 @@ _ODD: Final = re.compile(r"\d_|(?![0-9])\d")
 
 MOST_DIGITS: Final = 40
 """Maximum digits of a whole number; no count is longer."""
+
+_POWERS: Final[Mapping[str, int]] = {
+    **{prefix: power for power, prefix in PREFIXES.items()},
+    "u": -6,
+    "μ": -6,
+    "K": 3,
+}
+"""Decimal prefix as written -> power of ten. The micro sign, the Greek letter and `u` mean the same."""
+
+_BINARY: Final[Mapping[str, float]] = {
+    "ki": 1024.0,
+    **{f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)},
+}
+"""Binary prefix as written -> factor."""
+
+_QUANTITY: Final = re.compile(
+    r"(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<power>[-+]?[0-9]{1,4}))? *"
+    r"(?P<unit>(?:[^\W\d_]|[°%$€£])[\w/²³^*·]*|/\w+)?"
+)
+"""One number and at most one unit, which has no blank inside."""
 
 
 def read_real(text: str) -> float:
@@ -33,3 +56,37 @@ def check_digits(text: str) -> None:
     """Raise ValueError for non-ASCII digits, or digits separated by `_`, in a number with a unit."""
     if _ODD.search(text):
         raise ValueError(f"{text[:60]!r} is not a number: write digits 0 to 9 without _ between them")
+
+
+def parse_si(text: str, unit: str) -> float:
+    """Parse `30W`, `16 GiB`, `30/s`, `$2/h` or `0.5` as a number in `unit`; ValueError names the expected form.
+
+    The text is one ASCII number with a point, an optional blank, an optional SI or binary prefix and the unit. Commas,
+    names as in `tdp=20W`, percentages and comments are refused, because several of their readings are possible.
+    """
+    written = text.strip()
+    if unit.startswith("USD") and written.startswith("$"):
+        amount, slash, per = written[1:].partition("/")
+        written = f"{amount}USD{slash}{per}"
+    found = _QUANTITY.fullmatch(written)
+    if found is None:
+        example = "1.5k/s" if unit == "1/s" else f"1.5{unit}" if unit.startswith("USD") else f"1.5k{unit}"
+        raise ValueError(f"{text!r} is not a number with a unit such as {example}")
+    own = found["unit"] or ""
+    end = "/s" if unit == "1/s" else unit
+    prefix = own.removesuffix(end) if own.endswith(end) else own
+    if prefix not in _POWERS and prefix not in _BINARY:
+        raise ValueError(f"{text!r} is in {own}, expected {unit}")
+    power = int(found["power"] or 0) + _POWERS.get(prefix, 0)
+    value = float(f"{found['number']}e{power}") * _BINARY.get(prefix, 1.0)  # decimal, so that 31pJ is 31e-12 exactly
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+def find_bare(text: str) -> str:
+    """Return the number of a text that has no unit, such as `30` or `1.5k`; empty for any other text."""
+    found = _QUANTITY.fullmatch(text.strip())
+    if found is None or ((own := found["unit"] or "") not in _POWERS and own not in _BINARY):
+        return ""
+    return text.strip().removesuffix(own).strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Final
 
 SI_SCALE: Final[dict[str, tuple[float, str]]] = {
@@ -58,31 +57,6 @@ PREFIXES: Final = dict(
     zip(range(-18, 21, 3), ("a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"), strict=True)
 )
 """Power of ten -> displayed prefix."""
-
-_NUMBER: Final = r"(?i)^[-+]?[\d.,_]+(?:e[-+]?\d+)?\s*"
-
-
-def parse_si(text: str, unit: str) -> float:
-    """Parse `30W`, `16 GiB`, `30/s`, `$2/h` or `0.5` as a number in `unit`; ValueError names the expected form."""
-    from quantiphy import InvalidNumber, Quantity
-
-    written = text.strip()
-    if unit == "1/s":
-        written = written.removesuffix("/s")
-    if unit.startswith("USD") and written.startswith("$"):
-        amount, slash, per = written[1:].partition("/")
-        written = f"{amount}USD{slash}{per}"
-    try:
-        quantity = Quantity(written, binary=True)
-    except InvalidNumber as error:
-        example = "1.5k/s" if unit == "1/s" else f"1.5{unit}" if unit.startswith("USD") else f"1.5k{unit}"
-        raise ValueError(f"{text!r} is not a number with a unit such as {example}") from error
-    if quantity.units not in ("", unit):
-        own = re.sub(_NUMBER, "", written) or quantity.units
-        raise ValueError(f"{text!r} is in {own}, expected {unit}")
-    if not math.isfinite(quantity):
-        raise ValueError(f"{text!r} is not a finite number")
-    return float(quantity)
 
 
 def format_si(value: float, unit: str, digits: int = 3) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 import attrs
 
 from joulemap.cli.command import COST, LIMITS, option
-from joulemap.cli.value import read_as, read_number, read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_number, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -77,7 +77,10 @@ class LimitOptions(UseLimitOptions):
 def rent_option(*, is_advanced: bool) -> Any:
     """Return the option `--price-per-hour`."""
     return option(
-        None, "Rental price of a chip, e.g. l4=0.40USD/h; repeatable.", metavar="PRICE", is_advanced=is_advanced
+        None,
+        "Rental prices of chips, e.g. l4=0.40USD/h,t4=0.35USD/h.",
+        metavar="CHIP=PRICE,...",
+        is_advanced=is_advanced,
     )
 
 
@@ -99,7 +102,7 @@ class PriceOptions:
     panel: ClassVar[str] = COST
     price_per_hour: list[str] | None = rent_option(is_advanced=True)
     purchase_price: list[str] | None = option(
-        None, "Purchase price of a chip, e.g. l4=2500USD; repeatable.", metavar="PRICE", is_advanced=True
+        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE,...", is_advanced=True
     )
     price_file: Path | None = option(
         None,
@@ -125,10 +128,12 @@ class PriceOptions:
 def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
     """Return hardware -> price from texts such as `l4=0.40USD/h`; UsageError names the option and the fault."""
     try:
-        pairs = split_assignments(written)
+        pairs = split_pairs(written)
     except UsageError:
         found = ", ".join(written or ())
-        raise UsageError(f"{option}: cannot read {found}: write HARDWARE=PRICE, each once: l4=0.40{unit}") from None
+        raise UsageError(
+            f"{option}: cannot read {found}: write HARDWARE=PRICE, each once: l4=0.40{unit},t4=0.35{unit}"
+        ) from None
     return {name: read_quantity(f"{option} {name}=", text, unit) for name, text in pairs.items()}
 
 

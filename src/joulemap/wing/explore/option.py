@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from joulemap.cli.command import LIMITS, option
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.value import read_as, read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_quantity, split_assignments, split_pairs
 from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_real
@@ -38,7 +38,7 @@ class DesignOptions:
         metavar="NAME=VALUES",
     )
     share: list[str] | None = option(
-        None, "Fraction of all inferences that run a model; repeatable.", metavar="MODEL=SHARE", is_advanced=True
+        None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...", is_advanced=True
     )
     random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1, shown=False)
     search: str = option(
@@ -104,8 +104,8 @@ class DesignOptions:
         return {
             **{name: getattr(self, name) for name in ("search", "seed", "lake", "jobs", "cluster")},
             "like": split_names(self.like) if "/" not in self.like else self.like,
-            "vary": _read_pairs("--vary", self.vary, "units=16:1024:*2"),
-            "share": {name: _read_share(name, text) for name, text in _read_pairs("--share", self.share, "").items()},
+            "vary": _read_variations(self.vary),
+            "share": _read_shares(self.share),
             "objectives": split_names(self.objective),
             "count": self.random if self.points is None else self.points,
             "solve": split_names(self.solve),
@@ -132,12 +132,22 @@ def read_area(text: str) -> float | None:
     raise UsageError(f"--max-area: {text!r} is not an area: write 100mm2")
 
 
-def _read_pairs(option: str, written: list[str] | None, example: str) -> dict[str, str]:
+def _read_variations(written: list[str] | None) -> dict[str, str]:
+    """Return constant -> values of `--vary`, whose commas separate values."""
     try:
         return split_assignments(written)
     except UsageError as error:
-        hint = f": write NAME=VALUES, each name once, e.g. {example}" if example else ": write MODEL=SHARE"
-        raise UsageError(f"{option}: {error}{hint}") from None
+        hint = "write NAME=VALUES, each name once, e.g. units=16:1024:*2"
+        raise UsageError(f"--vary: {error}: {hint}") from None
+
+
+def _read_shares(written: list[str] | None) -> dict[str, float]:
+    """Return model -> fraction of `--share`."""
+    try:
+        pairs = split_pairs(written)
+    except UsageError as error:
+        raise UsageError(f"--share: {error}: write MODEL=SHARE") from None
+    return {name: _read_share(name, text) for name, text in pairs.items()}
 
 
 def _read_share(name: str, text: str) -> float:

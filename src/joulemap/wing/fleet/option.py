@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.cli.command import COST, LIMITS, option
 from joulemap.cli.option.run import repeat_options
-from joulemap.cli.value import read_as, read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real, read_whole
@@ -44,8 +44,8 @@ class DemandOptions:
     )
     beside: list[str] | None = option(
         None,
-        "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable.",
-        metavar="MODEL=SHARE",
+        "Other models and their shares of the requests, e.g. vit_b_16=0.2,resnet18=0.1.",
+        metavar="MODEL=SHARE,...",
         is_advanced=True,
     )
     objective: Objective = option("cost", "Quantity to minimize.")
@@ -67,8 +67,8 @@ class DemandOptions:
     )
     owned: list[str] | None = option(
         None,
-        "Devices that you own and pay only electricity for, e.g. l4=8; repeatable.",
-        metavar="CHIP=N",
+        "Devices that you own and pay only electricity for, e.g. l4=8,t4=4.",
+        metavar="CHIP=N,...",
         panel=COST,
         is_advanced=True,
     )
@@ -148,7 +148,7 @@ def _read_each(
 ) -> dict[str, Number]:
     """Return name -> number from texts such as `name=8`; UsageError names the option and the fault."""
     try:
-        return {name: read(text) for name, text in split_assignments(written).items()}
+        return {name: read(text) for name, text in split_pairs(written).items()}
     except (UsageError, ValueError) as error:
         found = ", ".join(written or ())
         raise UsageError(f"{option}: cannot read {found}: write {example}, each name once") from error

@@ -25,9 +25,8 @@ from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.number import read_real
+from joulemap.system.number import parse_si, read_real
 from joulemap.system.record import frozen
-from joulemap.system.units import parse_si
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, Load
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
@@ -285,6 +284,7 @@ def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequen
 
 def read_target(text: str) -> Target:
     """Return the target of a text such as `latency = 10ms`; UsageError for a text that cannot be read."""
+    text = " ".join(text.split())
     name, equals, written = (part.strip() for part in text.partition("="))
     if not equals or not written:
         raise UsageError(f'--for {text}: write OBJECTIVE=VALUE, as "latency = 10ms"')
