@@ -19,7 +19,9 @@ from conftest import Run
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
 from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explain.insight import describe_confidence
 from joulemap.answer.explain.pair import find_role, name_cause
+from joulemap.answer.explain.text import HALF_CALIBRATED
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
@@ -360,3 +362,9 @@ def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: 
     assert any("bf16 MACs, 6 per MAC of the model" in line for line in answer.document().insights)
     (grid, *_) = answer.document().sections[0].blocks
     assert isinstance(grid, Grid) and "share" not in grid.headings
+
+
+def test_the_side_without_a_calibration_is_named_even_if_it_is_a_projection(workspace: Workspace) -> None:
+    for pair in (("kpu_t256", "h100_sxm5"), ("h100_sxm5", "kpu_t256")):
+        told = describe_confidence(workspace.explain("resnet18", *pair))
+        assert HALF_CALIBRATED(calibrated="h100_sxm5", donor="h200_sxm", names=["~kpu_t256"]) in told

@@ -153,10 +153,19 @@ def test_static_power_of_both_is_told_on_one_screen(
     told = [cells for block in document.sections[0].blocks for cells in getattr(block, "rows", ())]
     assert [cells[0] for cells in told].count("static power") == 2
     assert len(told) <= 10
-    assert [side for side in dict.fromkeys(cells[1] for cells in told) if side != "both"] == ["A", "B"]
+    assert {cells[1] for cells in told} - {"both"} == {"A", "B"}
     for columns in (80, 120):
         shown = write(document.on_screen(notes=False, details=False), TABLE, columns)
         assert len(shown.splitlines()) <= 40
+
+
+def test_a_short_table_keeps_the_likeliest_reversals(workspace: Workspace) -> None:
+    answer = workspace.flip("resnet18", "kpu_t256", "tpu_v4", precision="bf16")
+    likely = sorted((row for row in answer.rows if row.likelihood), key=lambda row: -(row.likelihood or 0.0))
+    assert (likely[4].likelihood or 0.0) > 1e-3
+    for limit in (2, 5):
+        (block,) = answer.document(limit=limit).sections[0].blocks
+        assert [cells[0] for cells in getattr(block, "rows", ())] == [row.word for row in likely[:limit]]
 
 
 @pytest.mark.slow

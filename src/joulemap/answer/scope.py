@@ -151,8 +151,8 @@ class Scope:
     """Assumptions of the traces, and operators that they could not count."""
     calibrations: Table[StoredCalibration]
     """Calibrations that the runs used; empty if all used class defaults."""
-    uncalibrated: tuple[str, ...]
-    """Hardware of the runs without a calibration."""
+    uncalibrated_runs: Mapping[int, str]
+    """Run id of a run without a calibration -> its hardware."""
     boundaries: tuple[str, ...]
     """Boundaries of the energies: `board`, `chip` or `system`. Only stored runs named by id may mix several."""
     tf32: str = ""
@@ -244,6 +244,11 @@ class Scope:
     def evaluated_ids(self) -> tuple[int, ...]:
         """Ids of runs that were not refused."""
         return tuple(run_id for run_id in self.run_ids if run_id not in self.refused)
+
+    @property
+    def uncalibrated(self) -> tuple[str, ...]:
+        """Hardware of the runs without a calibration, in alphabetical order."""
+        return tuple(sorted({*self.uncalibrated_runs.values()}))
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -780,7 +785,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "assumed": find_assumed(connection, ids),
         "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
         "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),
-        "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
+        "uncalibrated_runs": {run_id: run.hardware for run_id, run in runs.items() if not run.is_calibrated},
     }
 
 

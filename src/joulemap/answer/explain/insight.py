@@ -107,12 +107,21 @@ def describe_confidence(answer: PairAnswer) -> str:
         found.append(text.SPREAD(spans=[text.SPAN(name=name, value=value) for name, value in shown]))
     elif answer.metric != "memory" and not answer.subgraph:
         found += filter(None, [answer.scope.describe_spread()])
-    if answer.scope.calibrations and answer.scope.uncalibrated and answer.metric != "memory":
-        row = answer.scope.calibrations[0]
-        calibrated = next((name for name in names if name not in answer.scope.uncalibrated), row.hardware)
-        donor = row.hardware if row.inheritors else None
-        found.append(text.HALF_CALIBRATED(calibrated=calibrated, donor=donor, names=answer.scope.uncalibrated))
+    found += _describe_half_calibrated(answer)
     return "; ".join(found)
+
+
+def _describe_half_calibrated(answer: PairAnswer) -> list[str]:
+    """Return a sentence if exactly one of the two runs uses a calibration: which one, and whose calibration."""
+    total, without = answer.total, answer.scope.uncalibrated_runs
+    sides = [*zip(answer.names, (total.run_a, total.run_b), strict=True)]
+    lacking = [name for name, run_id in sides if run_id in without]
+    calibrated = [name for name, run_id in sides if run_id not in without]
+    if not (lacking and calibrated and answer.scope.calibrations) or answer.metric == "memory":
+        return []
+    row = answer.scope.calibrations[0]
+    donor = row.hardware if row.inheritors else None
+    return [text.HALF_CALIBRATED(calibrated=calibrated[0], donor=donor, names=lacking)]
 
 
 def list_insights(answer: PairAnswer) -> list[str]:

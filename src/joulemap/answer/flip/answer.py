@@ -43,6 +43,12 @@ SIDES: Final = ("A", "B", "both")
 SHOWN: Final = 10
 """Default number of constants in the main table."""
 
+FEWEST: Final = 3
+"""Reversals in the main table even if none is likely."""
+
+FIRST: Final = 5
+"""Places of the main table that only the likeliest reversals use."""
+
 SHOWN_STILL: Final = 4
 """Maximum constants in the main table that cannot reverse the order alone; the largest uncertainty shares are kept."""
 
@@ -224,22 +230,21 @@ class FlipAnswer(RunAnswer):
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return at most `limit` constants for the main table, taken from A, B and both in turn, grouped by side."""
-        sides = []
+        """Return at most `limit` constants for the main table: first those that can reverse the order, likeliest first.
+
+        Static power of each side follows if there is a place behind the `FIRST` likeliest, then the constants with the
+        largest shares of the uncertainty.
+        """
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
-        for side in SIDES:
-            rows = self._of(side)
-            chosen = [row for row in rows if row.flip_ratio is not None][:1]
-            chosen += [row for row in rows if row.constant == STATIC and has_static and row not in chosen]
-            flipping = (
-                row for row in rows if (row.likelihood or 0.0) >= LEAST_LIKELY or row.variance_fraction >= LEAST_SHARE
-            )
-            sides.append([*chosen, *(row for row in flipping if row not in chosen)])
-        turns = max(map(len, sides))
-        taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
-        idle = (row for row in taken if row.flip_ratio is None and not (has_static and row.constant == STATIC))
-        still = sorted(idle, key=lambda row: -row.variance_fraction)
-        return [row for side in SIDES for row in self._of(side) if row in taken and row not in still[SHOWN_STILL:]]
+        rows = [row for side in SIDES for row in self._of(side)]
+        rows.sort(key=lambda row: -(row.likelihood or 0.0))
+        flips = [row for row in rows if row.likelihood]
+        likely = [row for place, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or place < FEWEST]
+        static = [row for row in rows if row.constant == STATIC and has_static]
+        others = (row for row in rows if row.variance_fraction >= LEAST_SHARE and row not in (*likely, *static))
+        still = sorted(others, key=lambda row: -row.variance_fraction)[:SHOWN_STILL]
+        kept = likely[: max(limit - sum(row not in likely[:limit] for row in static), FIRST)]
+        return [*kept, *(row for row in static if row not in kept), *still][:limit]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, including the winner, the ratio and the sentences that people see."""
