@@ -213,7 +213,7 @@ def test_runs_of_two_settings_are_never_mixed(tmp_path: Path) -> None:
     rows = workspace.sql("SELECT hardware, matmul_precision, label FROM runs WHERE is_newest ORDER BY ALL").rows
     assert [row[:2] for row in rows] == [(name, one) for name in names for one in MATMUL_PRECISIONS]
     assert all((f"matmul {one}" in label) == (one != "default") for _, one, label in rows)
-    assert {answer.data()["matmul_precision"] for answer in found.values()} == set(MATMUL_PRECISIONS)
+    assert [answer.data()["matmul_precisions"] for answer in found.values()] == [(one,) for one in MATMUL_PRECISIONS]
     scored = workspace.sql(
         "SELECT DISTINCT e.measurement_id FROM prediction_errors AS e JOIN runs AS r USING (run_id) "
         "JOIN measurements AS m USING (measurement_id) WHERE r.matmul_precision <> m.matmul_precision"

@@ -54,12 +54,17 @@ class Meaning(NamedTuple):
     title: str = ""
     """Text that follows `fp32` in a title, in parentheses; empty if every chip computes in fp32."""
     note: str = ""
+    settings: tuple[str, ...] = ()
+    """Matmul precisions of the runs at fp32. Only stored runs named by id may mix several."""
 
 
 def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
     """Return what the runs at fp32 of an answer compute in."""
     found = list(dict.fromkeys(runs))
-    setting = next((one.setting for one in found), DEFAULT)
+    settings = tuple(dict.fromkeys(one.setting for one in found))
+    if len(settings) != 1:
+        return Meaning(title=" and ".join(settings), settings=settings)
+    (setting,) = settings
     forms: dict[str, dict[str, None]] = {}
     for one in found:
         is_mixed = any(other.maker == one.maker and other.form != one.form for other in found)
@@ -67,9 +72,9 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
         forms.setdefault(one.form, {})[one.maker if generation is None else generation(maker=one.maker)] = None
     narrow = {form: list(makers) for form, makers in sorted(forms.items()) if form != text.TRUE_FP32}
     if setting == HIGHEST:
-        return Meaning(title=HIGHEST)
+        return Meaning(title=HIGHEST, settings=settings)
     if not narrow:
-        return Meaning(title="" if setting == DEFAULT else setting)
+        return Meaning(title="" if setting == DEFAULT else setting, settings=settings)
     whole = [text.ON(products=form, makers=makers) for form, makers in narrow.items()]
     if len(forms) == 1:
         (form,) = narrow
@@ -82,4 +87,5 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
         )
         note = text.DIFFERING_NOTE(products=[*whole, *others])
     listed = ", ".join(whole)
-    return Meaning(title=listed if setting == DEFAULT else text.OF_SETTING(setting=setting, products=listed), note=note)
+    title = listed if setting == DEFAULT else text.OF_SETTING(setting=setting, products=listed)
+    return Meaning(title=title, note=note, settings=settings)

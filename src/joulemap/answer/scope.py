@@ -620,7 +620,7 @@ class Scope:
             "weight_precisions": tuple(dict.fromkeys(weights for _, weights in self.precisions)),
             "runtimes": self.settings.runtime,
             "boundaries": self.boundaries,
-            "matmul_precision": self.settings.matmul_precision,
+            "matmul_precisions": self.fp32.settings,
             "fp32_products": self.fp32.title,
             "run_ids": self.run_ids,
             "class_defaults": self.meanings,

@@ -361,6 +361,7 @@ def utilization(
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
         where = {
             "precision": label_precision(*settings.precisions[0]),
+            "matmul_precision": settings.matmul_precision,
             "runtime": settings.runtime[0],
             "batch": scope.batches[0],
         }
