@@ -23,7 +23,7 @@ CREATE TABLE internal.hardware_version (
     described_digest VARCHAR NOT NULL,
     needs_host VARCHAR NOT NULL DEFAULT '',
     host VARCHAR NOT NULL DEFAULT '',
-    tf32 VARCHAR NOT NULL DEFAULT '' CHECK (tf32 IN ('', 'allowed')),
+    matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     helper_digest VARCHAR NOT NULL DEFAULT '',
     changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
@@ -49,7 +49,7 @@ COMMENT ON COLUMN internal.hardware_version.boundary IS 'Parts included in the e
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version without this boundary or these changes; empty if there is none';
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'Slot or port of a computer that it needs, and whose power is not included; empty if it works by itself';
 COMMENT ON COLUMN internal.hardware_version.host IS 'Host named in the question: it launches kernels, and its energy is included if needs_host is not empty';
-COMMENT ON COLUMN internal.hardware_version.tf32 IS 'allowed if libraries may compute fp32 GEMMs in TF32; else empty';
+COMMENT ON COLUMN internal.hardware_version.matmul_precision IS 'Setting of the libraries for GEMMs and convolutions of fp32 runs';
 COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that runs the operators which its compiler leaves out; empty if there is none';
 COMMENT ON COLUMN internal.hardware_version.changes IS 'Numbers that a question changed with --set, which are facts and energies with the source --set; empty if none';
 COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Digests of this row and of its facts, precisions, levels, links, power modes and energies, eight digits each; checked by `joulemap db check`';
@@ -702,6 +702,7 @@ CREATE TABLE internal.measurement (
     hardware VARCHAR NOT NULL,
     model VARCHAR NOT NULL,
     precision VARCHAR NOT NULL,
+    matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     batch INTEGER NOT NULL CHECK (batch > 0),
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     scope VARCHAR NOT NULL,
@@ -725,6 +726,7 @@ COMMENT ON COLUMN internal.measurement.measurement_id IS 'Number of the row';
 COMMENT ON COLUMN internal.measurement.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.measurement.model IS 'Model name';
 COMMENT ON COLUMN internal.measurement.precision IS 'Measured precision';
+COMMENT ON COLUMN internal.measurement.matmul_precision IS 'Setting of the library for GEMMs and convolutions at fp32; default at other precisions';
 COMMENT ON COLUMN internal.measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.measurement.runtime IS 'eager, graph or fused';
 COMMENT ON COLUMN internal.measurement.scope IS 'What the measurement covers, e.g. whole board';
@@ -1176,6 +1178,7 @@ CREATE TABLE internal.operator_measurement (
     hardware VARCHAR NOT NULL,
     model VARCHAR NOT NULL,
     precision VARCHAR NOT NULL,
+    matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     batch INTEGER NOT NULL CHECK (batch > 0),
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     operation VARCHAR NOT NULL,
@@ -1193,6 +1196,7 @@ COMMENT ON TABLE internal.operator_measurement IS 'Measured device times of oper
 COMMENT ON COLUMN internal.operator_measurement.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.operator_measurement.model IS 'Model name';
 COMMENT ON COLUMN internal.operator_measurement.precision IS 'Measured precision';
+COMMENT ON COLUMN internal.operator_measurement.matmul_precision IS 'Setting of the library for GEMMs and convolutions at fp32; default at other precisions';
 COMMENT ON COLUMN internal.operator_measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.operator_measurement.runtime IS 'eager, graph or fused';
 COMMENT ON COLUMN internal.operator_measurement.operation IS 'Operation as in operator_signatures; empty for kernels that match no traced operator';

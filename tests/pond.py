@@ -111,9 +111,10 @@ def list_blocks_of(path: Path) -> Iterator[tuple[Block, Totals]]:
             w.model, w.source, w.input_spec, w.input_shape, w.workload_key, w.work, w.parameter_count, w.torch_version,
             w.torchvision_version, w.tracer_version, v.hardware, r.hardware_digest, v.architecture, v.unit_name,
             array_to_string(v.deployment, ',') AS deployment, v.projection, v.unavailable, v.host, v.needs_host,
-            v.boundary, v.tf32, r.power_mode, r.precision, r.weight_precision, r.batch, r.runtime, r.calibration,
-            r.calibration_digest, r.formula_version, coalesce(r.clock_hz / r.clock_fraction, 1) AS full_clock_hz,
-            '' AS rules, r.* EXCLUDE (refusal), t.* EXCLUDE (run_id), coalesce(r.refusal, '') AS refusal,
+            v.boundary, v.matmul_precision, r.power_mode, r.precision, r.weight_precision, r.batch, r.runtime,
+            r.calibration, r.calibration_digest, r.formula_version,
+            coalesce(r.clock_hz / r.clock_fraction, 1) AS full_clock_hz, '' AS rules,
+            r.* EXCLUDE (refusal), t.* EXCLUDE (run_id), coalesce(r.refusal, '') AS refusal,
             (SELECT map_from_entries(list((c.common_category, c.energy_fj))) FROM (
                 SELECT a.common_category, sum(l.energy_fj) AS energy_fj
                 FROM internal.run_action AS l JOIN internal.action AS a USING (action_id)

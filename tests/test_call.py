@@ -53,7 +53,6 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
 )
 def test_one_evaluation_makes_no_more_calls(hardware: str, precision: str, runtime: str, most: int) -> None:
     chip = CATALOGUE.find(hardware)
-    chip = chip.with_tf32() if chip.has_tf32 else chip  # convolutions of frameworks at fp32, all products of an engine
     evaluator, one = Evaluator(shipped("resnet18")), asked(chip, precision, runtime)
     assert count_calls(lambda: evaluator.evaluate_all([one])) <= most
 

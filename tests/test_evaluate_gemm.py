@@ -214,7 +214,7 @@ def test_tpu_int8_streams_two_rows_a_cycle() -> None:
 
 
 def test_tpu_fp32_takes_six_passes() -> None:
-    found = run(tpu(), "fp32")
+    found = run(tpu(), "fp32")  # the toy has six at every matmul precision
     assert_close(float(found.subgraphs.compute_s[0]), (6 * 256 * 256 + 128) / 1e9, rel=1e-9)
     assert count(found, "mxu", "bf16_mac") == 6 * MACS
 

@@ -54,7 +54,10 @@ def test_an_older_command_line_is_one_of_today(older: str, here: str) -> None:
         ("compare resnet18 --hardware l4 t4", "compare resnet18 --hardware l4 t4"),
         ("compare --batch resnet18 8", "compare --batch resnet18 8"),
         ("compare --batch 1 -- 8", "compare --batch 1 -- 8"),
-        ("analyze a l4 --precision fp32 --tf32 never", "analyze a l4 --precision fp32 --tf32 never"),
+        (
+            "analyze a l4 --precision fp32 --matmul-precision high",
+            "analyze a l4 --precision fp32 --matmul-precision high",
+        ),
         ("diff a b --fail-above energy=5% latency=3%", "diff a b --fail-above energy=5%,latency=3%"),
         ("diff a b --fail-above energy=5% l4", "diff a b --fail-above energy=5% l4"),
     ],

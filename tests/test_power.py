@@ -274,7 +274,7 @@ def test_a_module_that_waits_between_images_draws_what_its_sensors_read(
     mode: str, images_per_s: float, core_w: float, measured_w: float
 ) -> None:
     """ResNet-152 as a pipeline (BroncoSpace-Lab/scales-hardware): static power, work at its rate and one busy core."""
-    module = load_catalogue().find("jetson_agx_orin_64gb_gpu").in_mode(mode).with_tf32()
+    module = load_catalogue().find("jetson_agx_orin_64gb_gpu").in_mode(mode)
     found = evaluate(shipped("resnet152"), module, Configuration(hardware=module.id, precision="fp32", runtime="eager"))
     dynamic_j = (found.energy_fj - static_fj(found)) / 1e15
     assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.14)

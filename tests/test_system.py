@@ -341,7 +341,7 @@ def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_host_is_in_the_energy_at_the_wall_and_in_no_share_of_it(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(hardware=("h100_sxm5", "l4", "apple_m4_pro"), precision=("fp16",), batch=(8,), tf32="allowed")
+    settings = Settings(hardware=("h100_sxm5", "l4", "apple_m4_pro"), precision=("fp16",), batch=(8,))
     settings = attrs.evolve(settings, runtime=("engine",))
     at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
     usage = Usage(utilization=0.5)

@@ -19,7 +19,7 @@ from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.catalogue import read_known
 from joulemap.plan.change import Changed
 from joulemap.plan.run import Plan, plan_runs
-from joulemap.plan.target import AllowingTf32, AtBoundary, AtMode, Target
+from joulemap.plan.target import AtBoundary, AtMatmulPrecision, AtMode, Target
 
 CATALOGUE = load_catalogue().hardware
 
@@ -44,9 +44,11 @@ def test_a_word_extends_a_digest_and_none_leaves_it() -> None:
 def test_words_follow_each_other_in_the_order_of_modifiers() -> None:
     l4 = CATALOGUE["l4"]
     change = Change(address=Address.read("tdp"), value=60.0, before=72.0, unit="W")
-    target = Target(l4, (AtMode("900MHz"), AtBoundary.of(l4, "chip"), AllowingTf32(), Changed((change,), "mine")))
+    target = Target(
+        l4, (AtMode("900MHz"), AtBoundary.of(l4, "chip"), AtMatmulPrecision("highest"), Changed((change,), "mine"))
+    )
     text = l4.digest
-    for word in ("@900MHz", f"|chip|{formula_version('gpu')}", "|tf32", "|set tdp=60.0|as mine"):
+    for word in ("@900MHz", f"|chip|{formula_version('gpu')}", "|matmul highest", "|set tdp=60.0|as mine"):
         text = digest_of(text + word)
     assert target.digest == text
     assert Target(l4, tuple(reversed(target.modifiers))).digest != text
@@ -107,7 +109,7 @@ CASES = [pytest.param(one, marks=[pytest.mark.wings] if "box" in one else []) fo
     ],
 )
 def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, boundary: Boundary) -> None:
-    settings = attrs.evolve(QUESTIONS[question], boundary=boundary, tf32="allowed")
+    settings = attrs.evolve(QUESTIONS[question], boundary=boundary, matmul_precision="highest")
     targets = list_targets(plan_runs(("resnet18",), settings))
     assert targets
     for target, record in targets:
@@ -133,7 +135,10 @@ def test_no_calibration_has_another_target_than_a_calibration() -> None:
     assert plain.bind(h200).coefficients == h200.coefficients
 
 
-def test_tf32_makes_another_target_of_the_same_gpu() -> None:
-    settings = Settings(hardware=("l4",), precision=("fp32", "fp16"), tf32="allowed")
-    allowed, half = (run.target for run in plan_runs(("resnet18",), settings).runs(""))
-    assert allowed.digest == extend_digest(half.digest, "|tf32")
+def test_a_matmul_precision_makes_another_target_at_fp32_alone() -> None:
+    settings = Settings(hardware=("l4", "xeon_8490h"), precision=("fp32", "bf16"), matmul_precision="highest")
+    wide, xeon, half, narrow = (run.target for run in plan_runs(("resnet18",), settings).runs(""))
+    assert wide.digest == extend_digest(half.digest, "|matmul highest")
+    assert xeon.digest == extend_digest(narrow.digest, "|matmul highest")
+    default = attrs.evolve(settings, matmul_precision="default")
+    assert {run.target.digest for run in plan_runs(("resnet18",), default).runs("")} == {half.digest, narrow.digest}

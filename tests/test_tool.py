@@ -67,8 +67,8 @@ def test_a_chip_has_the_tools_of_its_maker(hardware: str, given: dict[str, Any],
     assert [one.tool for one in list_checks(find_entry(hardware), run)] == tools
 
 
-def test_tf32_is_switched_off_if_the_prediction_forbids_it() -> None:
-    (one,) = list_checks(find_entry("l4"), CheckedRun(model="net.onnx", allows_tf32=False))
+def test_tf32_is_switched_off_at_the_highest_matmul_precision() -> None:
+    (one,) = list_checks(find_entry("l4"), CheckedRun(model="net.onnx", matmul_precision="highest"))
     (other,) = list_checks(find_entry("l4"), CheckedRun(model="net.onnx"))
     assert set(shlex.split(one.command)) - set(shlex.split(other.command)) == {"--noTF32"}
 

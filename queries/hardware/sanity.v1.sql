@@ -25,9 +25,9 @@ peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dens
 reason = { type = "VARCHAR", meaning = "reason why the status is not ok, or the effect of the cap" }
 */
 WITH measured AS (
-    SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
+    SELECT hardware, model, precision, matmul_precision, batch, runtime, avg(power_w) AS power_w
     FROM internal.measurement
-    GROUP BY hardware, model, precision, batch, runtime
+    GROUP BY hardware, model, precision, matmul_precision, batch, runtime
 ),
 static AS (
     SELECT
@@ -113,6 +113,7 @@ drawn AS (
         ON m.hardware = r.hardware
         AND m.model = r.model
         AND m.precision = r.precision
+        AND m.matmul_precision = r.matmul_precision
         AND m.batch = r.batch
         AND m.runtime = r.runtime
     WHERE r.run_id IN (SELECT unnest($run_ids))

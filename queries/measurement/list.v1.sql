@@ -8,6 +8,7 @@ source = { type = "VARCHAR", default = "", meaning = "text that source names mus
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
+matmul_precision = { type = "VARCHAR", meaning = "arithmetic of GEMMs and convolutions at fp32, as measured; default at other precisions" }
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per batch" }
@@ -22,7 +23,7 @@ source = { type = "VARCHAR", meaning = "source of the measurement" }
 conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
 */
 SELECT
-    measurement_id, hardware, model, "precision", batch, runtime, latency_s, throughput_per_s, energy_j, power_w,
+    measurement_id, hardware, model, "precision", matmul_precision, batch, runtime, latency_s, throughput_per_s, energy_j, power_w,
     wall_power_w, device_count, peak_memory_bytes, scope, boundary, idle_power_w, seen, source, conditions
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)

@@ -5,6 +5,7 @@ grain = "one row per class of FLOPs, precision, batch and goal"
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
 [parameters]
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
+matmul_precision = { type = "VARCHAR", default = "default", meaning = "arithmetic of GEMMs and convolutions of the runs at fp32" }
 batch = { type = "INTEGER", default = 0, meaning = "batch to restrict to; 0 for all" }
 runtime = { type = "VARCHAR", default = "", meaning = "runtime to restrict to; empty for all" }
 hardware = { type = "VARCHAR[]", default = [], meaning = "hardware to restrict to, with @MODE where the power mode is not the default; empty for all" }
@@ -42,6 +43,7 @@ WITH chosen AS (
     WHERE r.refusal IS NULL
         AND len(r.changes) = 0
         AND ($precision = '' OR r.precision_label = $precision)
+        AND (r.precision <> 'fp32' OR r.matmul_precision = $matmul_precision)
         AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
         AND ($batch = 0 OR r.batch = $batch)
         AND ($runtime = '' OR r.runtime = $runtime)

@@ -11,7 +11,7 @@ grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of e
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
 least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of the model's size class, as in `utilization.pairing`" }
 compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
-fp32_peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "peak at fp32 where peak_ops_per_s is that of TF32; null elsewhere" }
+fp32_peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "peak at fp32 of a GPU where peak_ops_per_s is that of TF32; null elsewhere" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
 sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the share that a flag tests" }
 ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
@@ -43,7 +43,7 @@ asked AS (
 lane AS (
     SELECT r.run_id AS of_run, f.value AS fp32_peak_ops_per_s
     FROM internal.run AS r
-    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.tf32 = 'allowed'
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.architecture = 'gpu'
     JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = 'peak.fp32'
     WHERE r.run_id IN (SELECT unnest($run_ids)) AND r.precision = 'fp32' AND r.peak_ops_per_s > f.value
 )

@@ -164,7 +164,7 @@ FROM (
             'batch': batch,
             'dimensions': CAST(MAP {} AS MAP(VARCHAR, VARCHAR))
         } AS w,
-        {'hardware': hardware, 'boundary': boundary, 'host': host, 'tf32': tf32} AS v,
+        {'hardware': hardware, 'boundary': boundary, 'host': host, 'matmul_precision': matmul_precision} AS v,
         {
             'power_mode': power_mode,
             'precision': precision,

@@ -485,7 +485,7 @@ SELECT
     board_of(v.hardware) AS hardware,
     w.source AS model,
     {error_case} AS configuration,
-    concat_ws(' ', w.source, w.input_spec, {label}, v.boundary, v.host, v.tf32, CAST(v.changes AS VARCHAR)) AS own
+    concat_ws(' ', w.source, w.input_spec, {label}, v.boundary, v.host, v.matmul_precision, CAST(v.changes AS VARCHAR)) AS own
 FROM internal.run_total AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
@@ -1077,6 +1077,7 @@ SELECT
     hardware,
     model,
     precision,
+    matmul_precision,
     batch,
     runtime,
     scope,
@@ -1129,6 +1130,7 @@ SELECT
     v.architecture,
     e.power_mode,
     e.precision,
+    v.matmul_precision,
     e.batch,
     e.runtime,
     seconds(e.latency_fs) AS latency_s,
@@ -1381,7 +1383,7 @@ FROM (
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
-        WHERE r.refusal IS NULL AND r.boundary = coalesce(nullif(m.boundary, ''), 'board') AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = coalesce(nullif(m.boundary, ''), 'board') AND r.host = '' AND r.matmul_precision = m.matmul_precision AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
         )
@@ -1426,6 +1428,7 @@ FROM (
         ON s.configured_hardware = m.hardware
         AND s.model = m.model
         AND s.precision = m.precision
+        AND s.matmul_precision = m.matmul_precision
         AND s.batch = m.batch
         AND s.runtime = m.runtime
     WHERE s.refusal IS NULL
@@ -1487,7 +1490,7 @@ LEFT JOIN (
                     AND r.runtime = m.runtime
                 WHERE m.wall_power_w IS NOT NULL
                     AND r.refusal IS NULL AND r.boundary = 'system'
-                    AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0
+                    AND r.host = '' AND r.matmul_precision = m.matmul_precision AND len(r.changes) = 0
                 QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.measurement_id, r.calibration)
             ) AS n
             JOIN internal.run_total AS x ON x.run_id = n.run_id
@@ -1969,6 +1972,7 @@ SELECT
     hardware,
     model,
     precision,
+    matmul_precision,
     batch,
     runtime,
     operation,
@@ -2037,6 +2041,7 @@ WITH newest AS (
         m.hardware,
         m.model,
         m.precision,
+        m.matmul_precision,
         m.batch,
         m.runtime,
         r.run_id,
@@ -2045,7 +2050,7 @@ WITH newest AS (
         r.architecture,
         coalesce(f.value / c.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
     FROM (
-        SELECT DISTINCT hardware, model, precision, batch, runtime
+        SELECT DISTINCT hardware, model, precision, matmul_precision, batch, runtime
         FROM internal.operator_measurement
     ) AS m
     JOIN workload_names AS w ON w.measured_model = m.model
@@ -2063,8 +2068,8 @@ WITH newest AS (
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN internal.hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
-    WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0
-    QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime)
+    WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.matmul_precision = m.matmul_precision AND len(r.changes) = 0
+    QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.hardware, m.model, m.precision, m.matmul_precision, m.batch, m.runtime)
 ),
 predicted AS (
     SELECT
@@ -2106,6 +2111,7 @@ JOIN newest AS n
     ON n.hardware = m.hardware
     AND n.model = m.model
     AND n.precision = m.precision
+    AND n.matmul_precision = m.matmul_precision
     AND n.batch = m.batch
     AND n.runtime = m.runtime
 JOIN predicted AS p

@@ -42,6 +42,7 @@ from joulemap.answer.part.analyze import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.part.breakdown import PartAnswer as PartAnswer
 from joulemap.answer.part.edp import EdpAnswer as EdpAnswer
 from joulemap.answer.part.part import PartsAnswer as PartsAnswer
+from joulemap.answer.product import Meaning as Meaning
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -75,7 +76,6 @@ from joulemap.domain.configuration import (
     Configuration as Configuration,
     Precision as Precision,
     Runtime as Runtime,
-    Tf32 as Tf32,
 )
 from joulemap.domain.constant import Change as Change, Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
@@ -97,6 +97,7 @@ from joulemap.domain.metric import (
     VariedMetricName as VariedMetricName,
 )
 from joulemap.domain.offer import Seller as Seller
+from joulemap.domain.product import MatmulPrecision as MatmulPrecision, Products as Products
 from joulemap.domain.quantity import Quantity as Quantity
 from joulemap.domain.reference import (
     ActionKey as ActionKey,

@@ -16,18 +16,28 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.design import read_design, write_design
+from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.address import Address
+from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.product import MATMUL_PRECISIONS
+from joulemap.domain.settings import Settings
 from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.value import read_values
 from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
 from joulemap.model.change import change_hardware, follow, point_hardware
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.power import PowerLaw
+from joulemap.model.total import evaluate_totals
+from joulemap.plan.hold import find_targets, holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
+from joulemap.wing.explore.design.doubt import half_widths
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
@@ -35,6 +45,7 @@ from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey, find_slopes
 from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
+from models import shipped
 
 CATALOGUE = load_catalogue().hardware
 KPU = CATALOGUE["kpu_t256"]
@@ -381,6 +392,43 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
         assert_close(float(outcomes.latency_half_width[row]), widths[path.stem][0], rel=1e-12)
         assert_close(float(outcomes.energy_half_width[row]), widths[path.stem][1], rel=1e-12)
     assert len(rows) >= 20
+
+
+ALIKE = ("h100_sxm5", "l4", "t4", "mi300x", "b60", "xeon_8490h", "tpu_v4", "trainium1", "kpu_t256", "tda4vm_c7x_mma")
+"""Chips that differ in what they compute at fp32, and in their fastest precision."""
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("hardware", ALIKE)
+def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -> None:
+    """At every precision, matmul precision and runtime of a chip."""
+    source, doubt, evaluator = Source(path=tmp_path / "a.duckdb"), load_doubt(), Evaluator(shipped("resnet50"))
+    asked = Settings(
+        hardware=hardware,
+        precision=tuple(CATALOGUE[hardware].peaks),  # type: ignore[arg-type]
+        runtime=("eager", "engine"),
+        calibration="none",
+    )
+    compared = 0
+    for setting in MATMUL_PRECISIONS:
+        plan = plan_runs(("resnet50",), attrs.evolve(asked, matmul_precision=setting))
+        targets = find_targets(source, plan)
+        with holding_runs(source, plan) as held:
+            rows = held.connection.execute(
+                "SELECT run_id, latency_half_width, energy_half_width FROM run_uncertainty"
+            ).fetchall()
+        widths = {run_id: both for run_id, *both in rows}
+        for run, run_id in zip(plan.runs(""), held.ids, strict=True):
+            if run_id not in widths:
+                continue
+            chip = targets[run.target.digest]
+            configuration = Configuration(hardware=chip.id, **run.point)
+            points = evaluate_totals(evaluator, [(chip, configuration)])
+            latency, energy = half_widths(points, chip, configuration, doubt)
+            assert_close(float(latency[0]), widths[run_id][0], rel=1e-12)
+            assert_close(float(energy[0]), widths[run_id][1], rel=1e-12)
+            compared += 1
+    assert compared >= 2 * len(CATALOGUE[hardware].peaks)
 
 
 @pytest.mark.slow

@@ -191,7 +191,7 @@ class RunAnswer(Answer):
                 model,
                 [row for row in rows if getattr(row, "model", model) == model],
                 spell=scope.spell,
-                allows_tf32=scope.settings.tf32 != "never",
+                matmul_precision=scope.settings.matmul_precision,
             )
             for model in models
         )

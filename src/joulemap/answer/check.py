@@ -13,6 +13,7 @@ from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_ch
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import split_precision
 from joulemap.plan.name import list_stages
@@ -133,7 +134,11 @@ def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
 
 
 def check_runs(
-    model: str, rows: Iterable[CheckedRow], *, spell: Callable[[str], str] = str, allows_tf32: bool = True
+    model: str,
+    rows: Iterable[CheckedRow],
+    *,
+    spell: Callable[[str], str] = str,
+    matmul_precision: MatmulPrecision = DEFAULT,
 ) -> Checks:
     """Return the commands that measure runs of a model; `spell` maps a displayed chip name to its name in commands.
 
@@ -142,7 +147,7 @@ def check_runs(
     rows = tuple(rows)
     if stages := list_stages(model):
         names = (name for name, _ in stages if not AROUND.fullmatch(name) or count_in(name) != INFERENCES)
-        return Checks.join(check_runs(name, rows, spell=spell, allows_tf32=allows_tf32) for name in names)
+        return Checks.join(check_runs(name, rows, spell=spell, matmul_precision=matmul_precision) for name in names)
     if is_operator(model):
         return Checks((), {row.hardware: () for row in rows})
     models = load_models()
@@ -174,7 +179,7 @@ def check_runs(
             speculates=tokens > 1 and "logits" in given,
             reuses_prefixes=tokens > 1 and "cached" in given and "logits" not in given,
             shape=entry.input_shape if entry is not None and entry.task == CLASSIFICATION else (),
-            allows_tf32=allows_tf32,
+            matmul_precision=choose_setting(matmul_precision, precision),
         )
         runs.append((row.hardware, spell(row.hardware), run))
     return find_checks(runs)

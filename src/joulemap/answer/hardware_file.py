@@ -11,12 +11,11 @@ import attrs
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
-from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.plan.run import uses_tf32
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
@@ -174,8 +173,6 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
-            point = {"precision": precision, "weight_precision": precision}
-            target = plain.with_tf32() if uses_tf32(HardwareEntry.of(hardware), point) else plain
             for model, columns in workloads.items():
                 for runtime in RUNTIMES:
                     where = (hardware.id, mode, precision, model, runtime)
@@ -183,7 +180,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                         hardware=hardware.id, precision=precision, runtime=runtime, power_mode=mode
                     )
                     try:
-                        run = evaluate(columns, target, configuration)
+                        run = evaluate(columns, plain, configuration)
                     except UnsupportedError as error:
                         yield Trial(*where, None, None, None, str(error))
                         continue

@@ -14,6 +14,7 @@ from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
+from joulemap.domain.product import choose_setting
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.plan.catalogue import known_hardware, writing
@@ -261,7 +262,6 @@ def measure(
     settings.check_single("measure")
     if settings.changes:
         raise UsageError("measure compares a machine with its unchanged prediction: leave out --set")
-    settings = attrs.evolve(settings, tf32="never")  # trials disable TF32
     need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
 
@@ -280,12 +280,22 @@ def measure(
     source.talk(f"measuring {model} for about {seconds:g} s …")
     request = plan.models[0].request
     source = source.anchor()
-    trial = run_trial(request, device=device, precision=precision, runtime=runtime, threads=threads, seconds=seconds)
+    setting = choose_setting(settings.matmul_precision, precision)
+    trial = run_trial(
+        request,
+        device=device,
+        precision=precision,
+        matmul_precision=setting,
+        runtime=runtime,
+        threads=threads,
+        seconds=seconds,
+    )
     ensure_runs(source, plan)
     measurement = Measurement(
         hardware=target.id,
         model=name_model(request),
         precision=precision,
+        matmul_precision=setting,
         batch=trial.batch,
         runtime=runtime,
         scope=trial.scope,

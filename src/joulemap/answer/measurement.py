@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import catalogue_digest
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
+    from joulemap.domain.product import MatmulPrecision
     from joulemap.model.workload import WorkloadColumns
 
 Place = tuple[str, int]
@@ -273,6 +274,7 @@ def observe(
                 configuration=Configuration(
                     hardware=hardware.id, precision=row.precision, batch=row.batch, runtime=row.runtime, power_mode=mode
                 ),
+                matmul_precision=cast("MatmulPrecision", row.matmul_precision),
                 model=row.model,
                 family=find_family(row.model, known),
                 latency_s=row.latency_s,

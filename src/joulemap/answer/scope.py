@@ -14,12 +14,14 @@ from joulemap.answer.assumed import describe_assumed, is_whole, names_chip, name
 from joulemap.answer.caveat import describe_caveat, is_read
 from joulemap.answer.engine import INFERENCES, count_in
 from joulemap.answer.layout import shorten
+from joulemap.answer.product import Fp32Run, Meaning, describe_fp32
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import BOARD, MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.name import is_module_name
+from joulemap.domain.product import FP32 as WIDE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -104,7 +106,7 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 """Metric -> quantities (`energy`, `latency`) that its uncertainty comes from."""
 
 FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
-"""Pattern of `fp32` in a title where a description of TF32 is missing; fp32 with other weights never runs in TF32."""
+"""Pattern of `fp32` in a title that lacks a description of its arithmetic."""
 
 TIE_RATIO: Final = 1.005
 """Ratio below which two values look equal at the digits shown."""
@@ -155,8 +157,8 @@ class Scope:
     """Run id of a run without a calibration -> its hardware."""
     boundaries: tuple[str, ...]
     """Boundaries of the energies: `board`, `chip` or `system`. Only stored runs named by id may mix several."""
-    tf32: str = ""
-    """Text on the operators of fp32 runs that use TF32; empty if there are none."""
+    fp32: Meaning = Meaning()
+    """What the runs at fp32 compute in."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> changed numbers, with their former values."""
     slots: Mapping[str, str] = attrs.field(factory=dict)
@@ -277,7 +279,7 @@ class Scope:
 
     def bounded(self, title: str, beside: str = "") -> str:
         """Insert the boundary of the energies, `beside`, hosts and changed numbers into a title, before any colon."""
-        subject, colon, rest = self._mark_tf32(title).partition(": ")
+        subject, colon, rest = self._mark_fp32(title).partition(": ")
         is_mixed = self.fallback_boundary == BOARD and len(self.boundaries) > 1
         changes = self.describe_changes()
         hidden = len(changes) - SHOWN_CHANGES
@@ -292,14 +294,14 @@ class Scope:
             rest=f"{colon}{rest}",
         )
 
-    def _mark_tf32(self, title: str) -> str:
-        """Add the operators that run in TF32 to `fp32` in a title; return the title.
+    def _mark_fp32(self, title: str) -> str:
+        """Add what it computes in to `fp32` in a title; return the title.
 
         If the title does not name fp32, the addition is appended, but only if fp32 is the only precision.
         """
-        if not self.tf32:
+        if not self.fp32.title:
             return title
-        name = text.FP32(tf32=self.tf32)
+        name = text.FP32(products=self.fp32.title)
         marked, count = FP32.subn(name, title, count=1)
         if count or self.precisions != (("fp32", "fp32"),):
             return marked
@@ -430,7 +432,7 @@ class Scope:
             *describe_meanings(self.meanings),
             *describe_abbreviations(self.abbreviations),
             *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
-            *([text.TF32_NOTE(tf32=self.tf32)] if self.tf32 else []),
+            *([self.fp32.note] if self.fp32.note else []),
             *(text.PLACED(hardware=name, placement=change) for name, change in self.placements.items()),
             *(text.SET(change=change) for change in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
@@ -623,7 +625,8 @@ class Scope:
             "weight_precisions": tuple(dict.fromkeys(weights for _, weights in self.precisions)),
             "runtimes": self.settings.runtime,
             "boundaries": self.boundaries,
-            "tf32": self.tf32,
+            "matmul_precisions": self.fp32.settings,
+            "fp32_products": self.fp32.title,
             "run_ids": self.run_ids,
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
@@ -784,16 +787,13 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "plugged": _find_plugged(connection, ids) if any(run.boundary == SYSTEM for run in runs.values()) else (),
         "assumed": find_assumed(connection, ids),
         "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
-        "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),
+        "fp32": describe_fp32(
+            Fp32Run.of(run.architecture, run.vendor, run.hardware_precisions, run.matmul_precision, run.runtime)
+            for run in runs.values()
+            if run.precision == WIDE
+        ),
         "uncalibrated_runs": {run_id: run.hardware for run_id, run in runs.items() if not run.is_calibrated},
     }
-
-
-def name_tf32(runtimes: Iterable[str]) -> str:
-    """Return a text on the operators of fp32 runs that use TF32 in these runtimes, and on the library with this
-    default.
-    """
-    return "; ".join(sorted({text.TF32[runtime if runtime in text.TF32 else ""] for runtime in runtimes}))
 
 
 def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:

@@ -17,12 +17,19 @@ WITH_HOST: Final = Template("with host {host}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
 MORE_NUMBERS: Final = Template("{count} more numbers")
-TF32: Final = {
-    "engine": "TF32 GEMMs, TensorRT's default",
-    "": "TF32 convolutions, PyTorch's default",
-}
-"""Runtime -> text on the operators of an fp32 run on an NVIDIA GPU that use TF32; key "" is for framework runtimes."""
-FP32: Final = Template("fp32 ({tf32})")
+CONVOLUTIONS: Final = Template("{precision} convolutions")
+GEMMS: Final = Template("{precision} GEMMs")
+PASSES: Final = {"default": "one bf16 pass", "high": "three bf16 passes", "highest": "six bf16 passes"}
+"""Matmul precision -> text on the passes of an fp32 product through a systolic array."""
+TRUE_FP32: Final = "fp32"
+DEFAULT_OF: Final = Template("{products}, {library}'s default")
+LIBRARIES: Final = {"TPU": "XLA", "AWS": "Neuron", "NVIDIA": "PyTorch"}
+"""Makers of chips, as a title names them -> library whose default a framework's fp32 is."""
+ON: Final = Template("{products} on {makers:and}")
+GENERATIONS: Final = (Template("{maker} since Ampere"), Template("{maker} before Ampere"))
+"""Chips of a maker with TF32, and those without it, where an answer has both."""
+OF_SETTING: Final = Template("{setting}[: {products}]")
+FP32: Final = Template("fp32 ({products})")
 POWER: Final = Template("{power:W}{host}")
 AND_HOST: Final = " + host"
 
@@ -77,7 +84,10 @@ WEIGHTS: Final = Template(
     "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "
     "and tables keep the precision of activations"
 )
-TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never` turns this off")
+PRODUCTS_NOTE: Final = Template("fp32 means {products} here; `--matmul-precision highest` computes in true fp32")
+DIFFERING_NOTE: Final = Template(
+    "Chips differ in what they compute at fp32: {products:and}; `--matmul-precision highest` compares true fp32"
+)
 PLACED: Final = Template("{hardware} runs the model as {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")

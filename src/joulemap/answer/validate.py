@@ -232,10 +232,10 @@ def _ensure_runs(
         has_table = any(wanted and wanted in table.source.lower() for table in tables)
         other = " and `joulemap measurements tables`" if has_table else ""
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
-    groups: dict[tuple[str, Any, Any, int, Boundary], list[str]] = {}
-    operators: dict[tuple[str, Any, Any], list[Place]] = {}
+    groups: dict[tuple[str, Any, Any, Any, int, Boundary], list[str]] = {}
+    operators: dict[tuple[str, Any, Any, Any], list[Place]] = {}
     for row in rows:
-        configuration = row["hardware"], row["precision"], row["runtime"]
+        configuration = row["hardware"], row["precision"], row["matmul_precision"], row["runtime"]
         if is_operator(row["model"]):
             operators.setdefault(configuration, []).append((row["model"], row["batch"]))
         else:
@@ -247,7 +247,7 @@ def _ensure_runs(
     used: set[str] = set()
 
     def find_settings(
-        name: str, precision: Any, runtime: Any, batch: int = 1, boundary: Boundary = BOARD
+        name: str, precision: Any, setting: Any, runtime: Any, batch: int = 1, boundary: Boundary = BOARD
     ) -> Settings | None:
         target = _find_target(source, name)
         if target is None:
@@ -261,6 +261,7 @@ def _ensure_runs(
         return Settings(
             hardware=target,
             precision=precision,
+            matmul_precision=setting,
             runtime=runtime,
             batch=batch,
             boundary=boundary,
@@ -269,15 +270,15 @@ def _ensure_runs(
             trust=trust,
         )
 
-    for (name, precision, runtime), places in operators.items():
-        settings = find_settings(name, precision, runtime)
+    for (name, precision, setting, runtime), places in operators.items():
+        settings = find_settings(name, precision, setting, runtime)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
             ensure_estimates(source, places, settings)
     plans: list[Plan] = []
     lost: dict[str, list[str]] = {}
-    for (name, precision, runtime, batch, boundary), models in groups.items():
-        settings = find_settings(name, precision, runtime, batch, boundary)
+    for (name, precision, setting, runtime, batch, boundary), models in groups.items():
+        settings = find_settings(name, precision, setting, runtime, batch, boundary)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
             plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)

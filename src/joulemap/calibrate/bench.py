@@ -18,6 +18,7 @@ from joulemap.calibrate.parameter import Parameter, values_at
 from joulemap.calibrate.stack import Part, Stack, stack
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.product import MatmulPrecision
 from joulemap.domain.quantity import Quantity
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
@@ -46,6 +47,7 @@ class Group:
     """Observations that are evaluated together: same power mode, precision, runtime and treatment of gaps."""
 
     power_mode: str
+    matmul_precision: MatmulPrecision
     includes_gap: bool
     rows: Integers
     """Indices of the bench's observations that belong to this group."""
@@ -189,20 +191,22 @@ class Bench:
         """Return the hardware for a group of observations: with these coefficients and at the group's power mode."""
         if not group.includes_gap and GAP in coefficients:
             coefficients = {**coefficients, GAP: attrs.evolve(coefficients[GAP], value=0.0)}
-        return attrs.evolve(self.hardware, coefficients=coefficients).in_mode(group.power_mode)
+        moved = attrs.evolve(self.hardware, coefficients=coefficients)
+        return moved.in_mode(group.power_mode).at_matmul_precision(group.matmul_precision)
 
 
 def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench:
     """Build a bench of these observations; its rows keep their order."""
     architecture = find_architecture(hardware.architecture)
     formed: dict[tuple[int, str, str], KernelColumns] = {}
-    grouped: dict[tuple[str, str, str, bool], list[int]] = {}
+    grouped: dict[tuple[str, MatmulPrecision, str, str, bool], list[int]] = {}
     for row, one in enumerate(observations):
         settings = one.configuration
-        key = (settings.power_mode, settings.precision, settings.runtime, one.includes_gap)
+        key = (settings.power_mode, one.matmul_precision, settings.precision, settings.runtime, one.includes_gap)
         grouped.setdefault(key, []).append(row)
     groups = []
-    for (mode, precision, runtime, includes_gap), rows in grouped.items():
+    for (mode, setting, precision, runtime, includes_gap), rows in grouped.items():
+        device = hardware.in_mode(mode).at_matmul_precision(setting)
         covered: dict[int, list[tuple[int, tuple[int, ...] | None]]] = {}
         columns: dict[int, WorkloadColumns] = {}
         for number, row in enumerate(rows):
@@ -213,15 +217,15 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
             if (key_of_work, precision, runtime) not in formed:
                 formed[key_of_work, precision, runtime] = form_kernels(work, precision, runtime)
         parts = [
-            Part.of(formed[key_of_work, precision, runtime], those, hardware.in_mode(mode))
-            for key_of_work, those in covered.items()
+            Part.of(formed[key_of_work, precision, runtime], those, device) for key_of_work, those in covered.items()
         ]
         groups.append(
             Group(
                 power_mode=mode,
+                matmul_precision=setting,
                 includes_gap=includes_gap,
                 rows=np.array(rows, dtype=np.int64),
-                stack=stack(parts, len(rows), hardware.in_mode(mode), architecture),
+                stack=stack(parts, len(rows), device, architecture),
             )
         )
     return Bench(

@@ -27,6 +27,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.product import DEFAULT, MatmulPrecision
 from joulemap.model.workload import Booleans, Floats, WorkloadColumns
 from joulemap.system.record import frozen
 
@@ -52,6 +53,8 @@ class Observation:
 
     columns: WorkloadColumns
     configuration: Configuration
+    matmul_precision: MatmulPrecision = DEFAULT
+    """Setting of the library for products at fp32."""
     model: str
     family: str
     """Model family, held out as a whole in cross-validation."""

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.catalog.digest import DATA
+from joulemap.domain.product import DEFAULT
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ ALL_LAYERS: Final = 99
 APPLE: Final = "Apple"
 """Vendor whose GPUs are the device `mps` of PyTorch."""
 
-WITHOUT_TF32: Final = "_without_tf32"
-"""Suffix of a precision in the table of tools, for options that forbid TF32 in its GEMMs."""
 
 LEAST_REQUESTS: Final = 200
 """Minimum requests of a load test; fewer give no reliable p99."""
@@ -71,7 +70,8 @@ class CheckedRun:
     precision: str = "fp32"
     weights: str = ""
     """Format of the weights, if it differs from the precision."""
-    allows_tf32: bool = True
+    matmul_precision: str = DEFAULT
+    """Setting of the tool's library for products at fp32."""
     batch: int = 1
     runtime: str = "engine"
     engine: str = ""
@@ -167,7 +167,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
     values = _fill(entry, run)
     for tool in found[:1] if run.kind == LANGUAGE else found:
         options = tool.get("precision", {})
-        own = run.precision if run.allows_tf32 else f"{run.precision}{WITHOUT_TF32}"
+        own = f"{run.precision}_{run.matmul_precision}"
         words = {
             **values,
             "precision": options.get(own, options.get(run.precision, "")),

@@ -47,8 +47,10 @@ from joulemap.domain.hardware import (
     MemoryLevel,
     Peak,
     PowerMode,
+    derive_peaks,
 )
 from joulemap.domain.operating_point import read_point
+from joulemap.domain.product import FP32, PASS, PASSES
 from joulemap.domain.quantity import Quantity
 from joulemap.system.units import SI_SCALE
 
@@ -162,6 +164,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     _check_array(peaks, geometry)
     _check_capacities(quantities, levels)
     levels = levels or complete_levels(quantities, peaks, shared)
+    _check_passes(peaks, coefficients)
+    peaks = dict(derive_peaks(peaks, coefficients))
     return Hardware(
         id=chip.id,
         name=chip.name or chip.id,
@@ -263,6 +267,15 @@ def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
     near = difflib.get_close_matches(value, known, n=1)
     fault = what if value in what else f"{what}: {value!r}"
     raise ValueError(f"{fault}, " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
+
+
+def _check_passes(peaks: Mapping[str, Peak], coefficients: Mapping[str, Quantity]) -> None:
+    """Raise ValueError for a stated peak that follows from another one and a number of passes."""
+    if PASSES in coefficients and FP32 in peaks:
+        raise ValueError(
+            f"peaks.{FP32}: products at {FP32} take {PASS} passes through the arrays, so this peak is that at {PASS} / "
+            f"{PASSES}; leave it out and give peaks.{PASS}"
+        )
 
 
 def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) -> None:

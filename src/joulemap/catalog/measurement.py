@@ -30,6 +30,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS, choose_setting
 from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
@@ -134,6 +135,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
         yield make_measurement(
             {
                 **{name: row.get(name, "") for name in ("hardware", "model", "precision", *COUNTS, *FIGURES)},
+                "matmul_precision": header.get("matmul_precision", ""),
                 "runtime": BENCH_RUNTIME[row["mode"]],
                 "scope": "board",
                 "boundary": "board",
@@ -158,6 +160,7 @@ def make_measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     return Measurement(
         **{name: row[name] for name in (*TEXTS, "runtime")},
         **numbers,
+        matmul_precision=choose_setting(row.get("matmul_precision") or DEFAULT, row["precision"]),
         scope=row.get("scope") or "not given",
         boundary=row.get("boundary") or (find_boundary(row.get("scope") or "") if drawn else ""),
         conditions=row.get("conditions") or "not given",
@@ -349,7 +352,7 @@ def _checked(
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
-    for name in (*TEXTS, "runtime", "scope", "boundary", "conditions", "seen"):
+    for name in (*TEXTS, "matmul_precision", "runtime", "scope", "boundary", "conditions", "seen"):
         check_text(name, "" if row.get(name) is None else row[name])
     figures = {name: _number(row, name) for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, "")}
     boundary = _read_boundary(row, figures)
@@ -370,6 +373,10 @@ def _checked(
         raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")
     if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
+    setting = fold_into(str(row.get("matmul_precision") or DEFAULT), MATMUL_PRECISIONS)
+    if setting not in MATMUL_PRECISIONS:
+        known_settings = ", ".join(MATMUL_PRECISIONS)
+        raise ValueError(f"matmul_precision is {row['matmul_precision']!r}, expected one of {known_settings}")
     model = find_model_name(str(row["model"]), models)
     is_written = ":" in model or model.endswith(".pt2") or is_operator(model) or ARGUMENTS.fullmatch(model)
     if model not in models and not is_written:
@@ -378,6 +385,7 @@ def _checked(
         "hardware": _name_hardware(str(row["hardware"]), entries),
         "model": model,
         "precision": precision,
+        "matmul_precision": setting,
         "runtime": runtime,
     }
     if boundary in (CHIP, BOARD):
@@ -475,6 +483,8 @@ class Profile:
     """Path of the TOML file."""
     hardware: str
     runtime: str
+    matmul_precision: str = DEFAULT
+    """Setting of the library for products at fp32."""
     source: str
     conditions: str
 

@@ -44,6 +44,8 @@ class PublicTable:
     scope: str = ""
     boundary: str = ""
     """Boundary of energies and powers; empty if the scope is the name of a boundary."""
+    matmul_precision: str = ""
+    """Setting of the library for products at fp32; empty for the default, or if rows state their own."""
     conditions: str
     """Measurement conditions that all rows share."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
@@ -105,6 +107,7 @@ class PublicTable:
         key = row.get("condition", "")
         conditions = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
         shared = {
+            **({"matmul_precision": self.matmul_precision} if self.matmul_precision else {}),
             "runtime": self.runtime,
             "scope": self.scope,
             "boundary": self.boundary,

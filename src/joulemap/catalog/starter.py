@@ -217,7 +217,7 @@ def minimal_text(architecture: str) -> str:
     for field in attrs.fields(ChipQuantities):
         mark = "" if field.default is attrs.NOTHING else "# "
         text += _write(field.name, getattr(example, field.name), mark, UNITS[field.name])
-    for place, (precision, peak) in enumerate(example.peaks.items()):
+    for place, (precision, peak) in enumerate(example.stated_peaks.items()):
         text += f"\n[peaks.{precision}]\n" + _write("rate", _rate(precision, peak.rate), "")
         if place:
             continue
@@ -237,7 +237,7 @@ def minimal_text(architecture: str) -> str:
         mode_tdp=_entry(attrs.evolve(example.tdp, value=(example.tdp.value + example.static_power.value) / 2)),
         mode_clock=_entry(attrs.evolve(example.clock, value=example.clock.value / 2)),
         load_power=_entry(attrs.evolve(example.tdp, value=(example.tdp.value + example.static_power.value) / 2)),
-        precision=next(iter(example.peaks)),
+        precision=next(iter(example.stated_peaks)),
         coefficient=shared.coefficients[0],
         action=shared.actions[0],
     )

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from joulemap.cli.argument import OLDER, join_values, modernize, read_words
+from joulemap.cli.argument import OLDER, RETIRED, find_retired, join_values, modernize, read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice
@@ -256,6 +256,8 @@ def run(arguments: Sequence[str]) -> int:
             voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
             voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
+        if getattr(error, "option_name", "") in RETIRED:
+            return _report(find_retired(arguments), ExitCode.USAGE)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)

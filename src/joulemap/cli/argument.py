@@ -73,6 +73,19 @@ command `explain`.
 """
 
 
+RETIRED: Final[Mapping[str, str]] = {
+    "--tf32": "`--matmul-precision highest` computes in true fp32 on every chip; the default is what each chip's "
+    "library does, such as TF32 convolutions on NVIDIA",
+}
+"""Option that no longer exists -> what to write instead."""
+
+
+def find_retired(words: Sequence[str]) -> str:
+    """Return a line on the first option of a command line that no longer exists; empty without one."""
+    named = (word.partition("=")[0] for word in words)
+    return next((f"there is no {name}: {RETIRED[name]}" for name in named if name in RETIRED), "")
+
+
 def modernize(words: Sequence[str]) -> list[str]:
     """Return a command line with options of other tools renamed and the model moved to the front."""
     models: list[str] = []
@@ -103,7 +116,7 @@ def join_values(words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         if word == "--":
             return [*found, *words[place:]]
-        is_option = word.startswith("-")  # an option may be spelled like a value: `--tf32`
+        is_option = word.startswith("-")  # an option may be spelled like a value
         if is_value is not None and not is_option and is_value(word) and is_value(found[-1].rpartition(",")[2]):
             found[-1] += f",{word}"
             continue

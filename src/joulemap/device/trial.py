@@ -16,6 +16,7 @@ from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
+from joulemap.domain.product import DEFAULT, HIGHEST
 from joulemap.hub.build import BuiltModel, build_request
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import frozen
@@ -145,23 +146,41 @@ def check_device(device: str, runtime: str) -> None:
 
 
 def run_trial(
-    request: ModelRequest, *, device: str, precision: str, runtime: str, threads: int | None, seconds: float
+    request: ModelRequest,
+    *,
+    device: str,
+    precision: str,
+    matmul_precision: str,
+    runtime: str,
+    threads: int | None,
+    seconds: float,
 ) -> Trial:
     """Measure a model; ModelError if it cannot be built, compiled or run."""
     check_device(device, runtime)
     with hosting(request.model):
-        return _run_trial(request, device, precision, runtime, threads, seconds)
+        _set_matmul_precision(matmul_precision)
+        return _run_trial(request, device, precision, matmul_precision, runtime, threads, seconds)
+
+
+def _set_matmul_precision(setting: str) -> None:
+    """Set what torch computes fp32 products in; the default stays as torch has it."""
+    if setting != DEFAULT:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = setting != HIGHEST
 
 
 def _run_trial(
-    request: ModelRequest, device: str, precision: str, runtime: str, threads: int | None, seconds: float
+    request: ModelRequest,
+    device: str,
+    precision: str,
+    matmul_precision: str,
+    runtime: str,
+    threads: int | None,
+    seconds: float,
 ) -> Trial:
     if threads is not None:
         torch.set_num_threads(threads)
     place = torch.device(device)
     subject = prepare(request, precision, place)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     state = read_state()
     counter: EnergyCounter | None
     wait: Callable[[], object]
@@ -187,7 +206,7 @@ def _run_trial(
         name_device(device),
         _threads(device),
         state,
-        f"weights and inputs from seed {SEED}, inference mode, fp32 without TF32",
+        f"weights and inputs from seed {SEED}, inference mode, matmul precision {matmul_precision}",
         layout,
         f"{timing.repetition_count} repetitions of {timing.calls_per_repetition} in {timing.window_s:.3g} s after "
         f"{timing.warm_up_s:.3g} s of warm-up{'' if timing.is_steady else ' that did not become steady'}",

@@ -32,7 +32,7 @@ QUESTION: Final[Mapping[str, str]] = {
     "projection": "text",
     "unavailable": "text",
     "host": "text",
-    "tf32": "text",
+    "matmul_precision": "text",
     "needs_host": "text",
     "boundary": "text",
     "power_mode": "text",

@@ -52,6 +52,8 @@ one kernel per operator without host cost. `fused`: one kernel per subgraph from
 call a library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
 """
 
+ENGINE: Final[Runtime] = "engine"
+
 MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
 """Runtimes that run a subgraph as one kernel."""
 
@@ -65,9 +67,6 @@ MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 
 LIMIT_SHARE: Final = "limit_share"
 """Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""
-
-Tf32 = Literal["allowed", "never"]
-"""Permission for libraries to compute fp32 GEMMs in TF32."""
 
 NO_HOST: Final = "none"
 """Host name that stands for a device alone: no transfers over its link, and no operators on a host."""
@@ -84,12 +83,6 @@ LINK_SHARE: Final = 0.8
 """Share of a host link's bandwidth that transfers reach. Assumed: protocol headers and set-up of DMA take the rest."""
 
 TF32: Final = "tf32"
-
-TF32_ALLOWED: Final = "tf32_allowed"
-"""Name of a coefficient of GPUs: 1 if libraries may compute fp32 GEMMs in TF32, 0 if they compute in fp32."""
-
-TF32_VENDOR: Final = "NVIDIA"
-"""Vendor whose libraries use TF32 by default."""
 
 CALL_CLOCKS: Final = "call_clocks"
 """Name of a coefficient of CPUs: clock cycles that a thread needs for one call of an eager framework."""

@@ -81,7 +81,7 @@ DIMENSIONS: Final = (
     Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
     Dimension(name="boundary", table="hardware_version"),
     Dimension(name="host", table="hardware_version"),
-    Dimension(name="tf32", table="hardware_version", is_swept=True),  # determined by the chip and the precision
+    Dimension(name="matmul_precision", table="hardware_version", label="matmul {}", usual="'default'"),
 )
 """Dimensions of the core, in the order of view columns and label parts."""
 

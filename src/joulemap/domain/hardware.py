@@ -22,11 +22,18 @@ from joulemap.domain.configuration import (
     LINK_SHARE,
     NO_HOST,
     RUNTIMES,
-    TF32,
-    TF32_ALLOWED,
-    TF32_VENDOR,
 )
 from joulemap.domain.operating_point import OperatingPoint, read_point
+from joulemap.domain.product import (
+    DEFAULT,
+    FP32,
+    MATMUL_PRECISIONS,
+    PASS,
+    PASSES,
+    MatmulPrecision,
+    Products,
+    find_products,
+)
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
     FJ_PER_J,
@@ -41,11 +48,11 @@ from joulemap.domain.reference import (
 from joulemap.domain.target import (
     DEVICE_WORD,
     FIXED_VOLTAGE_WORD,
-    TF32_WORD,
     boundary_word,
     calibration_word,
     extend_digest,
     host_word,
+    matmul_word,
     mode_word,
 )
 from joulemap.system.record import frozen
@@ -244,6 +251,24 @@ class PowerMode:
     static_power: Quantity | None = None
 
 
+def derive_peaks(
+    peaks: Mapping[str, Peak], coefficients: Mapping[str, Quantity], setting: str = DEFAULT
+) -> Mapping[str, Peak]:
+    """Return the peaks of a chip, with that at fp32 where its products take bf16 passes: peak at bf16 / passes."""
+    passes = coefficients.get(f"{PASSES}.{setting}", coefficients.get(PASSES))
+    if passes is None or PASS not in peaks:
+        return peaks
+    one = peaks[PASS]
+    rate = attrs.evolve(
+        one.rate,
+        value=one.rate.value / passes.value,
+        basis=least_sure("derived", one.rate.basis, passes.basis),
+        source=f"peak at {PASS} / {passes.value:g} passes: {passes.source}",
+    )
+    derived = attrs.evolve(one, rate=rate, operations_per_clock=one.operations_per_clock / passes.value)
+    return {FP32: derived, **{precision: peak for precision, peak in peaks.items() if precision != FP32}}
+
+
 def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
     """Return a note that lists the assumed key numbers among the attributes of `quantities`; empty if there are none.
 
@@ -385,6 +410,8 @@ class Hardware:
     """Boundary of the measurements behind the energies per action: `board`, or `chip` for circuit-level energies."""
     boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))
     """Boundary of a run's energy."""
+    matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS), repr=False)
+    """Setting of the libraries for the products of fp32 runs."""
     described_digest: str = ""
     """Digest before the changes of a run, such as a boundary or a host; empty if there are none."""
 
@@ -512,30 +539,46 @@ class Hardware:
         """
         return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
 
-    @property
-    def tf32(self) -> str:
-        """`allowed` if libraries may compute fp32 GEMMs in TF32; empty if they may not or TF32 is not supported."""
-        allowed = self.coefficients.get(TF32_ALLOWED)
-        return "allowed" if TF32 in self.peaks and allowed is not None and allowed.value > 0.0 else ""
+    def find_products(self, *, is_engine: bool) -> Products:
+        """Return the arithmetic of the products of an fp32 run, in an inference engine or in a framework."""
+        return find_products(self.architecture, self.vendor, self.peaks, self.matmul_precision, is_engine=is_engine)
 
     @property
-    def has_tf32(self) -> bool:
-        """True if libraries compute fp32 GEMMs in TF32 by default."""
-        return self.architecture == "gpu" and self.vendor == TF32_VENDOR and TF32 in self.peaks
+    def stated_peaks(self) -> Mapping[str, Peak]:
+        """Peaks of the description: all but the one at fp32 that follows from bf16 passes."""
+        if not self.find_products(is_engine=False).has_passes:
+            return self.peaks
+        return {precision: peak for precision, peak in self.peaks.items() if precision != FP32}
 
-    def product_precision(self, precision: str) -> str:
-        """Return the precision whose peak limits the GEMMs of a run: tf32 for fp32 runs that may use TF32."""
-        return TF32 if precision == "fp32" and self.tf32 else precision
+    def product_precision(self, precision: str, weight_precision: str = "") -> str:
+        """Return the precision whose peak limits the GEMMs of a run: the fastest that its products use.
 
-    def with_tf32(self) -> Hardware:
-        """Return this hardware, as used in a run, with TF32 allowed for fp32 GEMMs."""
-        allowed = attrs.evolve(self.coefficients[TF32_ALLOWED], value=1.0)
-        return attrs.evolve(
+        Kernels that widen narrow weights on a GPU are not those of its libraries and compute at the run's precision.
+        """
+        is_widened = self.architecture == "gpu" and weight_precision not in ("", precision)
+        return precision if precision != FP32 or is_widened else self.find_products(is_engine=False).convolution
+
+    def product_passes(self, precision: str) -> float:
+        """Return the passes through the arrays that a product of a run takes; 1 except for fp32 on systolic arrays."""
+        has_passes = precision == FP32 and self.find_products(is_engine=False).has_passes
+        return self.coefficient(PASSES, self.matmul_precision) if has_passes else 1.0
+
+    def product_rate(self, precision: str, weight_precision: str = "") -> float:
+        """Return the peak of the GEMMs of a run in operations per second, all passes of a product together."""
+        rate = self.peaks[self.product_precision(precision, weight_precision)].rate.value
+        return rate / self.product_passes(precision)
+
+    def at_matmul_precision(self, setting: MatmulPrecision) -> Hardware:
+        """Return this hardware, as used in a run, at a setting of its libraries for fp32 products."""
+        if setting == self.matmul_precision:
+            return self
+        changed = attrs.evolve(
             self,
-            coefficients={**self.coefficients, TF32_ALLOWED: allowed},
+            matmul_precision=setting,
             described_digest=self.described_digest or self.digest,
-            digest=extend_digest(self.digest, TF32_WORD),
+            digest=extend_digest(self.digest, matmul_word(setting)),
         )
+        return attrs.evolve(changed, peaks=derive_peaks(self.peaks, self.coefficients, setting))
 
     def coefficient(self, name: str, *qualifiers: str) -> float:
         """Return the first existing coefficient `name.qualifier`, in the order of the qualifiers; without any, return

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.configuration import BOUNDARIES, RUNTIMES
+from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.system.record import frozen
 
 Shape = tuple[int, ...]
@@ -25,6 +26,8 @@ class Measurement:
     hardware: str
     model: str
     precision: str
+    matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS))
+    """Setting of the library for products at fp32, such as `highest` where TF32 was disabled."""
     batch: int = attrs.field(validator=attrs.validators.ge(1))
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
     scope: str

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypedDict,
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime, Tf32
+from joulemap.domain.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.offer import WAY_OF, Seller
+from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
 from joulemap.domain.weight import name_weight_precision, pair_precisions
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -55,6 +56,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
     "input": 'write inputs="1,3,224,224"',
     "model_arg": 'write arguments={"width": 32}',
     "set": 'write changes={"l4:tdp": "60W"}',
+    "tf32": 'write matmul_precision="highest" for true fp32',
 }
 """Command-line option -> hint at the equivalent in Python."""
 
@@ -123,6 +125,10 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
 def name_boundary(name: str) -> Boundary:
     """Return the canonical name of a boundary; an unknown name is unchanged."""
     return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
+
+
+def _matmul_precision(name: MatmulPrecision) -> MatmulPrecision:
+    return cast("MatmulPrecision", fold_into(name, MATMUL_PRECISIONS))
 
 
 def _each_of(noun: str, kind: Any) -> Check:
@@ -369,9 +375,11 @@ class Settings:
     """
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
-    tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
-    """Use of TF32 in fp32 runs on NVIDIA GPUs. `allowed`: as libraries do by default, for convolutions in frameworks
-    and all GEMMs in an engine. `never`: plain fp32, as in the measurements.
+    matmul_precision: MatmulPrecision = attrs.field(
+        default=DEFAULT, converter=_matmul_precision, validator=_each_of("matmul precision", MatmulPrecision)
+    )
+    """Arithmetic of GEMMs and convolutions at fp32. `default`: as the library of each chip computes them unless it is
+    told otherwise. `high`: TF32 on NVIDIA GPUs, three bf16 passes on TPUs. `highest`: true fp32 on every chip.
     """
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
     """Changes of hardware numbers, as on the command line: `{"dram.read": "31pJ", "l4:tdp": "x1.5"}`; plain numbers are
@@ -468,7 +476,7 @@ class RunKeywords(ModelKeywords, total=False):
     host: str
     boundary: Boundary
     fallback_boundary: Boundary | Literal[""]
-    tf32: Tf32
+    matmul_precision: MatmulPrecision
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 
 

@@ -1,8 +1,8 @@
 """Digest of a chip in a run.
 
 The digest of a chip's description is extended by one word for each modifier of a question: calibration, power mode,
-boundary, host, TF32, changes. The words are added in the order in which the modifiers apply. An empty word leaves the
-digest unchanged.
+boundary, host, matmul precision, changes. The words are added in the order in which the modifiers apply. An empty word
+leaves the digest unchanged.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.product import DEFAULT
 
 DEFAULT_MODE: Final = "default"
 """Name of the power mode of a chip for which no mode is set."""
 
-TF32_WORD: Final = "|tf32"
 DEVICE_WORD: Final = "|device only"
 FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
 
@@ -34,6 +34,11 @@ def calibration_word(calibration_digest: str) -> str:
 def mode_word(power_mode: str) -> str:
     """Return the word that a power mode adds to a chip's digest; empty for the default mode."""
     return "" if power_mode == DEFAULT_MODE else f"@{power_mode}"
+
+
+def matmul_word(setting: str) -> str:
+    """Return the word that a matmul precision adds to a chip's digest; empty for the default."""
+    return "" if setting == DEFAULT else f"|matmul {setting}"
 
 
 def boundary_word(boundary: str, priced_at: str, version: str, around: str = "") -> str:

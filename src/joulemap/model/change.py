@@ -1,8 +1,9 @@
 """Variants of a chip with other numbers, set by a question or by one of many points.
 
 A number changes alone, except clock and unit count. Peaks and on-chip bandwidths follow both, and vector cores of an
-NPU follow the units. The other clocks follow the main clock, as in a power mode. The highest clock of the die stays, so
-voltage follows the clock by the power law. `follow` implements this for single numbers and for arrays of many designs.
+NPU follow the units. A peak in several passes follows the peak of one pass and their number. The other clocks follow
+the main clock, as in a power mode. The highest clock of the die stays, so voltage follows the clock by the power law.
+`follow` implements this for single numbers and for arrays of many designs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
 from joulemap.domain.constant import Change, word_changes
 from joulemap.domain.hardware import VECTOR_UNITS
+from joulemap.domain.product import FP32, PASS, PASSES
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.domain.target import changes_word, extend_digest
 from joulemap.model.stream import DIVIDED
@@ -71,6 +73,7 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
     the form that `set_numbers` expects.
     """
     following = dict(_follow_rates(hardware, values))
+    following |= _follow_passes(hardware, values, following)
     found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
     for address, value in values.items():
         if address.kind == "price":
@@ -116,6 +119,25 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
     for name in ("clock_base", "clock_boost"):
         if (quantity := getattr(hardware, name)) is not None:
             yield Address("quantity", name), quantity.value * clock_ratio
+
+
+def _follow_passes(
+    hardware: Hardware, values: Mapping[Address, Any], following: Mapping[Address, Any]
+) -> dict[Address, Any]:
+    """Return the peak at fp32 where products take bf16 passes, or the number of passes for a peak that is set."""
+    if not hardware.find_products(is_engine=False).has_passes:
+        return {}
+    named = Address("coefficient", f"{PASSES}.{hardware.matmul_precision}")
+    passes = named if named.name in hardware.coefficients else Address("coefficient", PASSES)
+    whole, one = Address("peak", FP32), Address("peak", PASS)
+    rate = following.get(one, hardware.peaks[PASS].rate.value)
+    if whole in values:
+        return {passes: rate / values[whole]}
+    if passes not in values and one not in values:
+        return {}
+    count = values.get(passes, hardware.coefficients[passes.name].value)
+    per_clock = following.get(Address("peak", PASS, "operations_per_clock"), hardware.peaks[PASS].operations_per_clock)
+    return {whole: rate / count, Address("peak", FP32, "operations_per_clock"): per_clock / count}
 
 
 def _price(action: EnergyAction, value: Any) -> Any:

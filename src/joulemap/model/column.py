@@ -18,6 +18,7 @@ import numpy as np
 from joulemap.domain.address import STATIC_POWER, Address, set_numbers
 from joulemap.domain.configuration import NO_HOST
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.product import FP32
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
 
@@ -103,6 +104,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
         tuple(hardware.coefficients),
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         precision in hardware.peaks,
+        (hardware.matmul_precision, hardware.product_precision(precision)) if precision == FP32 else "",
         reference.keys,
         reference.on_chip,
         reference.on_board,

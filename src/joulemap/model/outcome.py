@@ -199,13 +199,13 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
     found = []
     for place, (hardware, configuration) in zip(places, asked, strict=True):
         clock = float(clocks[place % len(clocks)])
-        peak = hardware.peaks[hardware.product_precision(configuration.precision)]
+        peak_rate = hardware.product_rate(configuration.precision, configuration.weight_precision)
         found.append(
             {
                 "configuration": configuration,
                 "hardware": hardware,
                 "units_total_count": int(units[place % len(units)]) if kernels.work.operator_count else hardware.units,
-                "peak_ops_per_s": peak.rate.value,
+                "peak_ops_per_s": peak_rate,
                 "memory_bandwidth_bytes_per_s": hardware.memory_bandwidth.value,
                 "weight_bytes": round(float(kernels.total_weight_bytes)),
                 "activation_bytes": round(find_activations(kernels, hardware)),

@@ -191,7 +191,7 @@ class Placement:
         """Return the minimum (compute, memory) times of each workload: MACs at the peak, off-chip bytes at the
         bandwidth.
         """
-        peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
+        peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
             kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
@@ -199,7 +199,7 @@ class Placement:
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
         """Return the placement with each kernel no faster than its MACs at the peak and its bytes at the bandwidth."""
-        peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
+        peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
         least_compute = self.real_macs(kernels) * (FLOPS_PER_MAC / peak)
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
         return attrs.evolve(

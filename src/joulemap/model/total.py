@@ -151,7 +151,7 @@ def evaluate_points(
     points.evaluate()
     given: dict[str, Any] = {
         "peak_ops_per_s": of_points(
-            points.whole.peaks[points.whole.product_precision(configuration.precision)].rate.value, shape
+            points.whole.product_rate(configuration.precision, configuration.weight_precision), shape
         ),
         "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
         "weight_bytes": round(float(kernels.total_weight_bytes)),

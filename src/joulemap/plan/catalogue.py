@@ -223,7 +223,6 @@ def _store_defaults(connection: Connection) -> None:
                 usual.append(default_target(one, None if entry is None else fitted[entry]).bind(one))
                 used |= {} if entry is None else {entry: fitted[entry]}
     ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
-    usual += [one.with_tf32() for one in usual if one.has_tf32]
     known = {one.digest for one in described.values()}
     write_hardware(connection, [one for one in usual if one.digest not in known], package_version("joulemap"))
 
@@ -263,6 +262,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 profile.operators,
                 hardware=profile.hardware,
                 runtime=profile.runtime,
+                matmul_precision=profile.matmul_precision,
                 source=profile.source,
                 conditions=profile.conditions,
                 find_seen=partial(find_seen, profile.hardware),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.domain.calibration import CalibrationEntry
-from joulemap.domain.configuration import TF32, TF32_VENDOR
+from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -17,7 +17,7 @@ from joulemap.plan.change import Changed, find_changes
 from joulemap.plan.model import Model
 from joulemap.plan.name import list_names
 from joulemap.plan.selection import Selection, select_hardware
-from joulemap.plan.target import AllowingTf32, Target
+from joulemap.plan.target import AtMatmulPrecision, Target
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -57,7 +57,7 @@ class Plan:
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
     """(hardware, power mode) -> constants that the question sets."""
-    _targets: dict[tuple[HardwareEntry, str, bool], Target] = attrs.field(
+    _targets: dict[tuple[HardwareEntry, str, MatmulPrecision], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
 
@@ -73,8 +73,7 @@ class Plan:
         planned = []
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
-                tf32 = self.settings.tf32 == "allowed" and uses_tf32(entry, point)
-                target = self.target(entry, mode, tf32=tf32)
+                target = self.target(entry, mode, choose_setting(self.settings.matmul_precision, point["precision"]))
                 version = formula_version(entry.architecture)
                 parts = (workload_key, target.digest, mode, *point.values(), version)
                 planned.append(
@@ -89,26 +88,19 @@ class Plan:
                 )
         return tuple(planned)
 
-    def target(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> Target:
+    def target(self, entry: HardwareEntry, mode: str, matmul_precision: MatmulPrecision = DEFAULT) -> Target:
         """Return the target of a chip at a power mode, with the constants that the question sets."""
-        key = entry, mode, tf32
+        key = entry, mode, matmul_precision
         if key not in self._targets:
-            allowing = (AllowingTf32(),) if tf32 else ()
             changed = Changed(self.changes.get((entry, mode), ()), "" if entry.variant is None else entry.id)
             plain = self.selection.target(entry, mode, self.calibration, self.settings.boundary)
-            self._targets[key] = plain.modified(*allowing, changed)
+            self._targets[key] = plain.modified(AtMatmulPrecision(matmul_precision), changed)
         return self._targets[key]
 
     def check_calibration(self) -> None:
         """Raise CatalogueError, before any slow step, for a calibration that does not fit."""
         for entry, _ in self.selection.pairs:
             self.calibration.check_fit(entry)
-
-
-def uses_tf32(entry: HardwareEntry, point: Mapping[str, str]) -> bool:
-    """Return True if libraries use TF32 by default for fp32 GEMMs of a run on a chip."""
-    is_plain = point["precision"] == point["weight_precision"] == "fp32"
-    return is_plain and entry.architecture == "gpu" and entry.vendor == TF32_VENDOR and TF32 in entry.precisions
 
 
 @frozen(kw_only=True)

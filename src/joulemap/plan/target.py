@@ -1,6 +1,6 @@
 """Targets of runs: a chip as described, with the modifiers of a question in order.
 
-    described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
+    described ─► calibration ─► power mode ─► boundary ─► host ─► matmul precision ─► changes
 
 A modifier has a word, which extends the digest, and a change of the numbers. The same modifiers determine the digest
 and the record of a target, so a stored run is found without reading the record.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from joulemap.domain.configuration import SYSTEM
-from joulemap.domain.target import DEVICE_WORD, TF32_WORD, boundary_word, calibration_word, extend_digest, mode_word
+from joulemap.domain.target import DEVICE_WORD, boundary_word, calibration_word, extend_digest, matmul_word, mode_word
 from joulemap.model.version import formula_version
 from joulemap.system.record import frozen
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.product import MatmulPrecision
     from joulemap.domain.surrounding import Surrounding
 
     Described = HardwareEntry | Hardware
@@ -128,17 +129,19 @@ class WithoutHost:
 
 
 @frozen
-class AllowingTf32:
-    """Modifier that allows libraries to compute fp32 GEMMs in TF32."""
+class AtMatmulPrecision:
+    """Modifier that sets the matmul precision of the libraries for fp32 runs."""
+
+    setting: MatmulPrecision
 
     @property
     def word(self) -> str:
-        """Word that TF32 adds to the digest."""
-        return TF32_WORD
+        """Word that the setting adds to the digest; empty for the default."""
+        return matmul_word(self.setting)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware with TF32 allowed."""
-        return hardware.with_tf32()
+        """Return the hardware at the setting."""
+        return hardware.at_matmul_precision(self.setting)
 
 
 @frozen

@@ -334,7 +334,7 @@ def _vary_kind(
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
-    hardware = plan.target(entry, mode, tf32=False).bind(record)
+    hardware = plan.target(entry, mode).bind(record)
     return Variation(
         **one,
         hardware=hardware,

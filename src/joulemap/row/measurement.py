@@ -13,6 +13,7 @@ class ListedMeasurement(Row, query="measurement.list"):
     hardware: str
     model: str
     precision: str
+    matmul_precision: str
     batch: int
     runtime: str
     latency_s: float | None

@@ -99,7 +99,7 @@ def write_measurements(connection: Connection, measurements: Iterable[Measuremen
     return len(fresh)
 
 
-DESCRIBED: Final = ("hardware", "scope", "boundary", "conditions", "seen")
+DESCRIBED: Final = ("hardware", "matmul_precision", "scope", "boundary", "conditions", "seen")
 """Fields of a measurement that a later catalogue may correct while the source's numbers stay the same."""
 
 
@@ -170,11 +170,12 @@ def read_operator_file(
     *,
     hardware: str,
     runtime: str,
+    matmul_precision: str,
     source: str,
     conditions: str,
     find_seen: Callable[[str], str],
 ) -> None:
-    """Insert the rows of a shipped operator file into a database, with this hardware, runtime and source.
+    """Insert the rows of a shipped operator file into a database, with this hardware, runtime, setting and source.
 
     `find_seen` returns which coefficients were fitted to the rows of a model.
     """
@@ -183,7 +184,8 @@ def read_operator_file(
     execute(
         connection,
         "INSERT INTO internal.operator_measurement "
-        "SELECT $hardware, p.model, p.precision, p.batch, $runtime, p.operation, "
+        "SELECT $hardware, p.model, p.precision, CASE WHEN p.precision = 'fp32' THEN $matmul_precision "
+        "ELSE 'default' END, p.batch, $runtime, p.operation, "
         "p.shapes, p.operator_count, p.kernels, p.call_count, p.device_time_us / 1e6, p.is_overlapping, $source, "
         "concat($conditions, CASE WHEN p.pass_count > 1 THEN "
         "concat('; every operator is listed ', p.pass_count, ' times: times and calls are those of one') ELSE '' END), "
@@ -192,6 +194,7 @@ def read_operator_file(
         {
             "hardware": hardware,
             "runtime": runtime,
+            "matmul_precision": matmul_precision,
             "source": source,
             "conditions": conditions,
             "path": str(path),

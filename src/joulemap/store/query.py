@@ -13,6 +13,7 @@ import attrs
 import duckdb
 
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.store import literal
@@ -306,16 +307,18 @@ def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Ma
     if not named or not reads_parts(query):
         return
     statement = (
-        "SELECT r.run_id, r.model, r.configured_hardware, r.precision_label, r.batch, r.runtime, r.boundary, r.host "
+        "SELECT r.run_id, r.model, r.configured_hardware, r.precision_label, r.batch, r.runtime, r.boundary, r.host, "
+        "r.matmul_precision "
         "FROM run_configurations AS r WHERE list_contains($named, r.run_id) AND NOT r.has_ledger AND r.refusal IS NULL "
         "ORDER BY r.run_id LIMIT 1"
     )
-    for run_id, model, hardware, precision, batch, runtime, boundary, host in literal.execute(
+    for run_id, model, hardware, precision, batch, runtime, boundary, host, setting in literal.execute(
         connection, statement, {"named": named}
     ).fetchall():
         command = f"joulemap analyze '{model}' {hardware} --precision {precision} --batch {batch} --runtime {runtime}"
         command += f" --boundary {boundary}" if boundary != BOARD else ""
         command += f" --host {host}" if host else ""
+        command += f" --matmul-precision {setting}" if setting != DEFAULT else ""
         raise UsageError(f"run {run_id} was evaluated to totals only: `{command}` evaluates its ledger")
 
 

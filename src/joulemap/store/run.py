@@ -49,8 +49,13 @@ class Outline:
     """Hardware id with its power mode."""
     boundary: str
     """Boundary of the run's energy: chip, board or system."""
-    tf32: str
-    """`allowed` if the run's libraries may compute fp32 GEMMs in TF32, else empty."""
+    matmul_precision: str
+    """Setting of the libraries for products at fp32."""
+    precision: str
+    architecture: str
+    vendor: str
+    hardware_precisions: list[str]
+    """Precisions that the hardware supports."""
     is_calibrated: bool
     changes: list[str]
     """Descriptions of hardware numbers that the user changed for the run."""
@@ -84,13 +89,16 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, "
+        "v.matmul_precision, r.precision, v.architecture, v.vendor, p.precisions, "
+        "r.calibration_digest <> '', v.changes, v.needs_host, "
         "v.needs_host = '' AND v.architecture <> 'cpu' AND v.deployment = ['datacenter'] AND r.placement = '', "
         "v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
         f"coalesce(t.latency_basis = '{OTHER_WORK}', FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
+        "LEFT JOIN (SELECT hardware_digest, list(precision) AS precisions FROM internal.hardware_precision "
+        "GROUP BY hardware_digest) AS p USING (hardware_digest) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()

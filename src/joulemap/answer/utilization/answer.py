@@ -13,6 +13,7 @@ from joulemap.answer.utilization import text
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
@@ -360,6 +361,7 @@ def utilization(
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
         where = {
             "precision": label_precision(*settings.precisions[0]),
+            "matmul_precision": settings.matmul_precision,
             "runtime": settings.runtime[0],
             "batch": scope.batches[0],
         }
@@ -377,7 +379,9 @@ def utilization(
             pairings=fetch(connection, Pairing, **where, hardware=names if len(names) > 1 else [])
             if is_pairing
             else None,
-            has_plain_gemms=_has_plain_gemms(connection, ids) and settings.runtime[0] not in text.ALL_IN_TF32,
+            has_plain_gemms=_has_plain_gemms(connection, ids)
+            and settings.matmul_precision == DEFAULT
+            and settings.runtime[0] not in text.ALL_IN_TF32,
             untraced=given.untraced,
             rows=rows(),
         )

@@ -26,7 +26,7 @@ ALL_IN_TF32: Final = ("engine",)
 """Runtimes that run all GEMMs of an fp32 run in TF32."""
 LANES: Final = Template(
     "{name}: only convolutions use TF32; linear and attention layers run in fp32. The run reaches {share:%} of the "
-    "fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--precision tf32` runs all of them in TF32"
+    "fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--matmul-precision high` runs all of them in TF32"
 )
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""

@@ -129,6 +129,7 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
         hardware=own.hardware,
         precision=own.precision,
         weight_precision=own.weight_precision,
+        matmul_precision=own.matmul_precision,
         runtime=own.runtime,
         batch=batch,
         calibration=own.calibration,

@@ -23,6 +23,7 @@ from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD, NO_HOST, SYSTEM
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.name import split_names
+from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -31,7 +32,17 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
-GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "device_only", "boundary", "tf32", "changes")
+GIVEN: Final = (
+    "inputs",
+    "arguments",
+    "config",
+    "calibration",
+    "host",
+    "device_only",
+    "boundary",
+    "matmul_precision",
+    "changes",
+)
 """Options that every follow-up command repeats, in addition to its own."""
 
 MODEL_HELP: Final = (
@@ -46,7 +57,10 @@ BOUNDARY_HELP: Final = (
     "Boundary of energies: chip (with memory), board (adds regulators) or system (wall: adds host, fans and supply)."
 )
 
-TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
+MATMUL_HELP: Final = (
+    "Arithmetic at fp32: default (that of each chip's library: TF32 convolutions on NVIDIA, one bf16 pass on a TPU), "
+    "high (all TF32; three passes) or highest (true fp32)."
+)
 
 HOST_HELP: Final = (
     "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launch times and transfers."
@@ -210,7 +224,7 @@ class RunOptions(ModelOptions):
     )
     device_only: bool = option(False, DEVICE_ONLY_HELP, is_advanced=True)
     boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, is_advanced=True)
-    tf32: str = option("allowed", TF32_HELP, metavar="allowed|never", is_advanced=True)
+    matmul_precision: str = option(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS), is_advanced=True)
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
@@ -228,7 +242,7 @@ class RunOptions(ModelOptions):
                 "calibration": self.calibration,
                 "host": NO_HOST if self.device_only else self.host,
                 "boundary": self.boundary,
-                "tf32": self.tf32,
+                "matmul_precision": self.matmul_precision,
                 "changes": self.changes,
             },
         )

@@ -1,8 +1,9 @@
 """TPU: weight-stationary systolic arrays fed from software-managed memory.
 
 Time. An array of Dr x Dc (array_rows, array_columns) holds one weight tile while activation rows stream through it, in
-equal blocks of at most row_block. Blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
-pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
+equal blocks of at most row_block. Blocks are dealt to the arrays in waves. An fp32 product takes P bf16 passes,
+fp32_passes of the run's matmul precision; P is 1 at other precisions. h rows pass in a cycle: operations per clock of
+one pass / (2 Dr Dc):
 
     tiles   = G ⌈K / Dr⌉ ⌈N / Dc⌉ b,   b = ⌈M / row_block⌉        waves = ⌈tiles / U⌉
     busy    = P waves max(⌈M / b⌉, Dr) / h + Dr + Dc cycles       fill and drain included
@@ -33,19 +34,18 @@ al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.stream import find_shares
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats, Work
+from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen, vary
 
 VECTOR_BYTES: Final = 4.0
@@ -90,12 +90,8 @@ class TpuPlacement(Placement):
     """Share of a paged attention's scores that no mask skips; 1 for all other operators."""
 
 
-class Tpu:
+class Tpu(Indifferent):
     """Model of systolic-array machines."""
-
-    def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether a GEMM at this precision takes more than one pass through the arrays."""
-        return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
@@ -106,7 +102,7 @@ class Tpu:
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         block = hardware.coefficient("row_block")
-        passes = self._passes(hardware, kernels.precision)
+        passes = hardware.product_passes(kernels.precision)
 
         weight_tiles = work.gemm_groups * ceil_divide(work.gemm_k, rows) * ceil_divide(work.gemm_n, columns)
         row_blocks = ceil_divide(work.gemm_m, block)
@@ -174,24 +170,19 @@ class Tpu:
 
     @staticmethod
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
-        """Return the rows that an array takes per cycle: more than one if small integers run faster.
-
-        The fp32 peak includes the time of several passes, which are counted separately, so the rate is at least 1.
-        """
+        """Return the rows that an array takes per cycle in one pass: more than one if small integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
-        rate: Floats | float = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
-        return np.maximum(1.0, rate) if precision == "fp32" else rate
-
-    @staticmethod
-    def _passes(hardware: Hardware, precision: str) -> float:
-        return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
+        one_pass = hardware.peaks[hardware.product_precision(precision)]
+        rate: Floats | float = one_pass.operations_per_clock / FLOPS_PER_MAC / elements
+        return rate
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        passes = self._passes(hardware, precision)
+        multiplied = hardware.product_precision(precision)
+        passes, pass_item = hardware.product_passes(precision), PRECISION_BYTES[multiplied]
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         on_mxu = placement.on_mxu
@@ -203,8 +194,6 @@ class Tpu:
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
         results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
-        is_one_pass = not decide(np.greater(passes, 1.0))
-        pass_item = item if is_one_pass else PRECISION_BYTES["bf16"]
         streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * pass_item * passes
         read_in = kernels.input_bytes + kernels.weight_bytes
         vector_in = (1.0 - on_mxu) * read_in
@@ -220,7 +209,6 @@ class Tpu:
         bundles = placement.cycles * cores
         scalar = bundles * hardware.coefficient("scalar_per_bundle")
         tiles = placement.tile_count
-        mac_action = "bf16_mac" if decide(np.greater(passes, 1.0)) else f"{precision}_mac"
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
@@ -229,7 +217,7 @@ class Tpu:
         filled = cmem_read if has_cmem else placement.dram_read_bytes
         drained = kernels.output_bytes if has_cmem else placement.dram_write_bytes
         return {
-            ("mxu", mac_action): mxu_macs,
+            ("mxu", f"{multiplied}_mac"): mxu_macs,
             ("pe_register", "shift"): mxu_macs,
             ("weight", "shift_in"): weights * placement.row_blocks,
             ("mxu", "idle_cycle"): idle_slots / self._row_rate(hardware, precision),

@@ -130,7 +130,7 @@ class Gpu:
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
             *(one in hardware.peaks for one in ("fp32", CARRIED)),
-            *((hardware.tf32 and shows_tensor_cores(hardware, TF32),) if precision == "fp32" else ()),
+            *((TF32 in hardware.peaks and shows_tensor_cores(hardware, TF32),) if precision == "fp32" else ()),
             count is None or np.equal(count.value, 1.0),
             name_engine(hardware.architecture, hardware.vendor),
             name_memory(hardware.memory_type),

@@ -1,18 +1,13 @@
 """Kernels of an fp32 run that libraries compute in TF32. They get the numbers of TF32, all other kernels those of fp32.
 
-    frameworks   convolutions in TF32, all other GEMMs in fp32     torch.backends.cudnn.allow_tf32 = True,
-                                                                      torch.backends.cuda.matmul.allow_tf32 = False
-    engine       all GEMMs in TF32                                 TensorRT, BuilderFlag.TF32
-
-TF32 is stored as fp32, so that no byte differs. Source: PyTorch documentation, CUDA semantics, TensorFloat-32; TensorRT
-documentation, builder flags. Both are the defaults of these libraries.
+`domain/product.py` says which products these are. TF32 is stored as fp32, so that no byte differs.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from joulemap.domain.configuration import TF32
+from joulemap.domain.configuration import ENGINE
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import Engine, uses_tensor_cores
 from joulemap.model.kernel import KernelColumns
@@ -30,10 +25,12 @@ def find_engine(kernels: KernelColumns, device: Hardware) -> Engine:
     plain = Engine.of(device, kernels.precision)
     if kernels.precision != "fp32" or kernels.weight_precision:  # kernels that widen weights are not those of cuDNN
         return plain
-    if not (device.tf32 and uses_tensor_cores(device, TF32)):
+    products = device.find_products(is_engine=kernels.runtime == ENGINE)
+    if products.convolution == kernels.precision or not uses_tensor_cores(device, products.convolution):
         return plain
-    if kernels.runtime == "engine":
-        return Engine.of(device, TF32)
+    narrow = Engine.of(device, products.convolution)
+    if products.gemm == products.convolution:
+        return narrow
     led = kernels.leader[kernels.kernel_index]
     convolves: Booleans = kernels.work.of_kind(*CONVOLUTIONS)[led]
-    return plain.mixed_with(Engine.of(device, TF32), convolves) if convolves.any() else plain
+    return plain.mixed_with(narrow, convolves) if convolves.any() else plain

@@ -158,7 +158,7 @@ class Npu(Indifferent):
 
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
         """Return the placement for a batch that uses n / `divisor` of the n copies of a model, rounded up."""
-        peak = hardware.peaks[kernels.precision]
+        peak = hardware.peaks[hardware.product_precision(kernels.precision)]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         copies = count_copies(kernels, hardware, divisor)
         own, copy_units = take_fullest(kernels, hardware, divisor)
@@ -265,7 +265,7 @@ class Npu(Indifferent):
         fits = np.asarray(kernels.total_weight_bytes + image) <= Npu._own_bytes(hardware)
         stays = kernels.each(fits & ("resident_programs" in hardware.geometry))
         if not self._is_dataflow(hardware):
-            peak = hardware.peaks[kernels.precision]
+            peak = hardware.peaks[hardware.product_precision(kernels.precision)]
             seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
             return stays, seconds, np.zeros(kernels.kernel_count), None
         layout = lay_out(kernels, hardware, engine.busy, engine.tile_share)
@@ -320,11 +320,13 @@ class Npu(Indifferent):
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
+        multiplied = hardware.product_precision(precision)
+        operand = PRECISION_BYTES[multiplied]
         on_tensor = placement.on_tensor
         tensor_macs = work.mac_count * on_tensor
         vector_macs = work.mac_count - tensor_macs
         crossing = kernels.input_bytes + kernels.weight_bytes
-        streamed = (placement.activations + placement.weights) * item
+        streamed = (placement.activations + placement.weights) * operand
         written = kernels.output_bytes
         sram_read = np.maximum(streamed * kernels.outside_read_share, crossing + placement.copied_bytes)
         noc = sram_read * hardware.coefficient("noc_share") + written
@@ -338,12 +340,12 @@ class Npu(Indifferent):
         edge = "host_link" if LINK_LANES in hardware.geometry else "dram"
         included, crossing_share = find_shares(hardware)
         counts: ActionCounts = {
-            ("tensor_engine", f"{precision}_mac"): tensor_macs,
+            ("tensor_engine", f"{multiplied}_mac"): tensor_macs,
             ("tensor_engine", "idle_cycle"): np.maximum(placement.slots - tensor_macs, 0.0),
             ("pe_register", "access"): tensor_macs,
             ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * placement.sums,
-            ("weight_buffer", "read"): placement.weights * item,
-            ("activation_buffer", "read"): placement.activations * item,
+            ("weight_buffer", "read"): placement.weights * operand,
+            ("activation_buffer", "read"): placement.activations * operand,
             ("vector_engine", f"{precision}_mac"): vector_macs,
             ("vector_engine", "elementwise"): work.elementwise_count,
             ("vector_engine", "special_function"): work.special_count,

@@ -41,7 +41,7 @@ def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> T
     """Return the tiles of GEMMs on this number of units, and their clocks. The docstring of `npu` has the formulas."""
     work = kernels.work
     geometry = hardware.geometry
-    peak = hardware.peaks[kernels.precision]
+    peak = hardware.peaks[hardware.product_precision(kernels.precision)]
     unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
     groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
     rows: Floats | float
@@ -103,6 +103,6 @@ def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
     """Return the edge of the largest square of outputs that a unit's MACs can form."""
-    unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
+    unit_macs = hardware.peaks[hardware.product_precision(precision)].operations_per_clock / FLOPS_PER_MAC
     edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
     return edge

@@ -15,11 +15,13 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
-from joulemap.answer.scope import TIE_RATIO, name_tf32
+from joulemap.answer.product import Fp32Run, describe_fp32
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.answer.text import BRACKETS
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.product import FP32
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.table import Table
@@ -485,9 +487,14 @@ def _name_question(question: DesignQuestion) -> str:
         for name, value in (("batch", text.BATCH(batch=first.batch)), *first.dimensions.items())
         if len({find_dimension(one, name) for one in question.groups}) == 1
     ]
-    if first.space.hardware.tf32:
-        fast = name_tf32(one.dimensions.get("runtime", "") for one in question.groups)
-        settings = [f"fp32 ({fast})" if value == "fp32" else value for value in settings]
+    bases = ((one.space.hardware, one.loads[0].configuration) for one in question.groups)
+    wide = (
+        Fp32Run.of(chip.architecture, chip.vendor, chip.peaks, chip.matmul_precision, configuration.runtime)
+        for chip, configuration in bases
+        if configuration.precision == FP32
+    )
+    if meaning := describe_fp32(wide).title:
+        settings = [f"fp32 ({meaning})" if value == "fp32" else value for value in settings]
     named = chips if len(chips) <= NAMED_CHIPS else [text.CHIP_COUNT(count=len(chips))]
     return text.TITLE(models=" + ".join(models), settings=settings, chips=named)
 

@@ -60,7 +60,9 @@ def half_widths(
 def _find_sizes(points: PointColumns, hardware: Hardware, configuration: Configuration) -> Floats:
     """Return the peak of each point at the chip's fastest precision, in operations per second."""
     fastest = max(peak.rate.value for peak in hardware.peaks.values())
-    return fastest * points.peak_ops_per_s / hardware.peaks[configuration.precision].rate.value
+    return (
+        fastest * points.peak_ops_per_s / hardware.product_rate(configuration.precision, configuration.weight_precision)
+    )
 
 
 def _combine(

@@ -126,14 +126,13 @@ def prepare_question(
     if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
         raise UsageError("--set does not apply to designs: write --vary tdp=60W instead")
     targets = find_targets(source, plan)
-    chips: dict[tuple[str, str], Space] = {}
+    chips: dict[str, Space] = {}
     for run in plan.runs(""):
-        key = run.hardware, run.power_mode
-        chip = targets[run.target.digest]
-        if key not in chips or chip.tf32:  # TF32 does not affect runs at other precisions
-            chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
+        if run.target.digest not in chips:
+            chip = targets[run.target.digest]
+            chips[run.target.digest] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
-    total = sum(space.size for space in chips.values()) * len(settings.points) * batches
+    total = sum(chips[run.target.digest].size for run in plan.runs("")) * batches
     _check_total(count, total)
     with holding_runs(source, plan) as runs:
         connection = runs.connection
@@ -148,7 +147,7 @@ def prepare_question(
         for place in range(batches):
             mine = range(place, len(plan.models), batches)
             for number, run in enumerate(asked[mine[0]]):
-                space = chips[run.hardware, run.power_mode]
+                space = chips[run.target.digest]
                 loads = tuple(
                     Load(
                         evaluator=evaluators[one],

@@ -57,7 +57,7 @@ def describe(
             "projection": hardware.projection,
             "unavailable": hardware.unavailable,
             "host": hardware.host,
-            "tf32": hardware.tf32,
+            "matmul_precision": hardware.matmul_precision,
             "needs_host": hardware.needs_host,
             "boundary": hardware.boundary,
             "power_mode": configuration.power_mode,

@@ -307,9 +307,10 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
             connection,
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
-            "doubts, priced_at, boundary, described_digest, needs_host, host, tf32) SELECT $hardware_digest, "
-            "$hardware, $hardware, '', $architecture, string_split($deployment, ','), '', $unit_name, '', $projection, "
-            "$unavailable, '', $power_mode, [], [], $boundary, $boundary, '', $needs_host, $host, $tf32 "
+            "doubts, priced_at, boundary, described_digest, needs_host, host, matmul_precision) SELECT "
+            "$hardware_digest, $hardware, $hardware, '', $architecture, string_split($deployment, ','), '', "
+            "$unit_name, '', $projection, $unavailable, '', $power_mode, [], [], $boundary, $boundary, '', "
+            "$needs_host, $host, $matmul_precision "
             "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
             dict(one),
         )

@@ -68,7 +68,7 @@ WORKLOAD: Final = (
 )  # fmt: skip
 HARDWARE: Final = (
     "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
-    "tf32", "needs_host", "boundary", "power_mode",
+    "matmul_precision", "needs_host", "boundary", "power_mode",
 )  # fmt: skip
 """Columns of a block that describe the hardware; the footer lists their distinct values."""
 

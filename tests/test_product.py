@@ -1,0 +1,311 @@
+"""What runs at fp32 compute their products in: by chip, library and matmul precision."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final, cast
+
+import attrs
+import numpy as np
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.product import Meaning
+from joulemap.answer.scope import Scope
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements, load_profiles
+from joulemap.catalog.public import load_public_tables
+from joulemap.cli.app import list_commands
+from joulemap.domain.address import Address
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.constant import Change
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
+from joulemap.domain.table import Table
+from joulemap.model.change import change_hardware
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.workspace import Workspace
+from models import shipped
+
+CATALOGUE = load_catalogue().hardware
+H100 = CATALOGUE["h100_sxm5"]
+
+
+def run_of(hardware: Hardware, model: str, precision: str = "fp32", runtime: str = "fused") -> RunColumns:
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+    return evaluate(shipped(model), hardware, configuration)
+
+
+def macs_of(run: RunColumns, component: str, action: str) -> float:
+    row = run.hardware.reference.position((component, action))
+    return float(run.ledger.action_count[run.ledger.action_index == row].sum())
+
+
+@pytest.mark.parametrize(
+    ("hardware", "default", "high"),
+    [
+        ("h100_sxm5", ("tf32", "fp32"), ("tf32", "tf32")),
+        ("v100_sxm2", ("fp32", "fp32"), ("fp32", "fp32")),  # no TF32
+        ("mi300x", ("fp32", "fp32"), ("fp32", "fp32")),  # ROCm uses its TF32 only on demand
+        ("b60", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("apple_m4_pro", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("xeon_8490h", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("tpu_v4", ("bf16", "bf16"), ("bf16", "bf16")),
+        ("trainium2", ("bf16", "bf16"), ("tf32", "tf32")),
+        ("gaudi3", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("kpu_t256", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("plasticine", ("fp32", "fp32"), ("fp32", "fp32")),
+        ("tda4vm_c7x_mma", ("fp32", "fp32"), ("fp32", "fp32")),
+    ],
+)
+def test_each_library_has_its_own_default(hardware: str, default: tuple[str, str], high: tuple[str, str]) -> None:
+    chip = CATALOGUE[hardware]
+
+    def products(setting: MatmulPrecision) -> tuple[str, str]:
+        found = chip.at_matmul_precision(setting).find_products(is_engine=False)
+        return found.convolution, found.gemm
+
+    assert (products("default"), products("high")) == (default, high)
+    assert products("highest") == (("bf16", "bf16") if hardware == "tpu_v4" else ("fp32", "fp32"))
+
+
+def at(hardware: Hardware, setting: MatmulPrecision) -> Hardware:
+    return hardware.at_matmul_precision(setting)
+
+
+@pytest.mark.parametrize("runtime", ["eager", "graph", "fused"])
+def test_frameworks_compute_convolutions_in_tf32_and_other_products_in_fp32(runtime: str) -> None:
+    # of resnet18 all but the last linear layer, whose 512 x 1000 MACs stay on CUDA cores
+    mixed, plain = (run_of(at(H100, one), "resnet18", runtime=runtime) for one in ("default", "highest"))
+    fast = run_of(H100, "resnet18", "tf32", runtime)
+    last = int(mixed.subgraphs.subgraph_index[-1])
+    is_last = mixed.operators.subgraph_index == last
+    assert np.array_equal(mixed.operators.latency_fs[~is_last], fast.operators.latency_fs[~is_last])
+    assert np.array_equal(mixed.operators.latency_fs[is_last], plain.operators.latency_fs[is_last])
+    assert macs_of(mixed, "cuda_core", "fp32_mac") < macs_of(plain, "cuda_core", "fp32_mac") / 100.0
+    assert macs_of(mixed, "tensor_core", "tf32_mac") > 0.9 * macs_of(fast, "tensor_core", "tf32_mac")
+    assert mixed.peak_ops_per_s == fast.peak_ops_per_s
+    assert plain.peak_ops_per_s == H100.peaks["fp32"].rate.value
+
+
+def test_an_engine_and_the_setting_high_compute_all_products_in_tf32() -> None:
+    for model in ("resnet18", "transformer_encoder_layer"):
+        for runtime, setting in (("engine", "default"), ("engine", "high"), ("fused", "high")):
+            mixed = run_of(at(H100, cast("MatmulPrecision", setting)), model, runtime=runtime)
+            fast = run_of(H100, model, "tf32", runtime)
+            assert np.array_equal(mixed.operators.latency_fs, fast.operators.latency_fs)
+            assert int(mixed.ledger.energy_fj.sum()) == int(fast.ledger.energy_fj.sum())
+
+
+def test_a_model_without_convolutions_is_in_fp32_by_default_on_a_gpu() -> None:
+    mixed, plain = (run_of(at(H100, one), "transformer_encoder_layer") for one in ("default", "highest"))
+    assert np.array_equal(mixed.operators.latency_fs, plain.operators.latency_fs)
+    assert int(mixed.ledger.energy_fj.sum()) == int(plain.ledger.energy_fj.sum())
+
+
+@pytest.mark.parametrize(
+    ("hardware", "precision"),
+    [("t4", "fp32"), ("mi300x", "fp32"), ("xeon_8490h", "fp32"), ("kpu_t256", "fp32"), ("h100_sxm5", "bf16"),
+     ("h100_sxm5", "tf32"), ("tpu_v4", "bf16"), ("trainium1", "bf16")],
+)  # fmt: skip
+def test_the_setting_changes_nothing_where_products_are_fp32_or_the_run_is_not(hardware: str, precision: str) -> None:
+    some = [run_of(at(CATALOGUE[hardware], one), "resnet18", precision) for one in MATMUL_PRECISIONS]
+    assert len({int(one.ledger.energy_fj.sum()) for one in some}) == 1
+    assert len({one.latency_fs for one in some}) == 1
+
+
+@pytest.mark.parametrize(("setting", "passes"), [("default", 1.0), ("high", 3.0), ("highest", 6.0)])
+def test_all_numbers_of_a_tpu_at_fp32_follow_from_its_passes(setting: MatmulPrecision, passes: float) -> None:
+    bf16, one = CATALOGUE["tpu_v4"].peaks["bf16"].rate.value, at(CATALOGUE["tpu_v4"], setting)
+    assert_close(one.peaks["fp32"].rate.value, bf16 / passes, rel=1e-12)
+    found, base = run_of(one, "resnet18"), run_of(CATALOGUE["tpu_v4"], "resnet18", "bf16")
+    assert_close(found.peak_ops_per_s, bf16 / passes, rel=1e-12)
+    macs = macs_of(found, "mxu", "bf16_mac")
+    assert_close(macs, passes * macs_of(base, "mxu", "bf16_mac"), rel=1e-9)
+    # each pass takes the array as long; all else of a kernel, such as fill and drain, is there once
+    once, six = (
+        run_of(at(CATALOGUE["tpu_v4"], each), "resnet18").subgraphs.compute_s for each in ("default", "highest")
+    )
+    heavy = int(np.argmax(once))
+    each_s = float(six[heavy] - once[heavy]) / 5.0
+    assert_close(float(found.subgraphs.compute_s[heavy]), float(once[heavy]) + (passes - 1.0) * each_s, rel=1e-6)
+    assert each_s > 0.5 * float(once[heavy])
+
+
+@pytest.mark.parametrize("hardware", ["tpu_v4", "tpu_v5e", "tpu_v5p", "tpu_v6e", "tpu_v7"])
+def test_one_pass_and_slightly_more_agree(hardware: str) -> None:
+    chip = CATALOGUE[hardware]
+
+    def passing(count: float) -> RunColumns:
+        change = Change(address=Address("coefficient", PASSES), value=count, before=1.0, unit="1")
+        return run_of(change_hardware(chip, (change,)), "resnet18")
+
+    exact, more = passing(1.0), passing(1.0 + 1e-6)
+    assert_close(more.latency_fs, exact.latency_fs, rel=1e-5)
+    assert_close(float(more.ledger.energy_fj.sum()), float(exact.ledger.energy_fj.sum()), rel=1e-5)
+    assert_close(passing(2.0).peak_ops_per_s, chip.peaks["bf16"].rate.value / 2.0, rel=1e-12)
+    assert exact.latency_fs == run_of(chip, "resnet18").latency_fs
+
+
+def test_a_peak_and_its_passes_follow_each_other() -> None:
+    chip = CATALOGUE["tpu_v4"]
+    bf16 = chip.peaks["bf16"].rate.value
+
+    def change(*pairs: tuple[Address, float]) -> Hardware:
+        return change_hardware(chip, [Change(address=one, value=value, before=1.0, unit="1") for one, value in pairs])
+
+    slower = change((Address("peak", "fp32"), bf16 / 4.0))
+    assert_close(slower.product_passes("fp32"), 4.0, rel=1e-12)
+    assert_close(slower.product_rate("fp32"), bf16 / 4.0, rel=1e-12)
+    faster = change((Address("peak", "bf16"), 2.0 * bf16), (Address("coefficient", PASSES), 3.0))
+    assert_close(faster.peaks["fp32"].rate.value, 2.0 * bf16 / 3.0, rel=1e-12)
+
+
+def test_an_aws_chip_multiplies_in_bf16_by_default() -> None:
+    chip = CATALOGUE["trainium1"]
+    base, fast = run_of(chip, "resnet18"), run_of(chip, "resnet18", "bf16")
+    exact = run_of(at(chip, "highest"), "resnet18")
+    assert macs_of(base, "tensor_engine", "bf16_mac") == macs_of(fast, "tensor_engine", "bf16_mac")
+    assert macs_of(exact, "tensor_engine", "fp32_mac") > 0.0
+    assert (base.peak_ops_per_s, exact.peak_ops_per_s) == (fast.peak_ops_per_s, chip.peaks["fp32"].rate.value)
+    assert fast.latency_fs <= base.latency_fs < exact.latency_fs
+
+
+def test_a_tpu_beats_a_gpu_where_both_run_at_their_defaults_or_both_in_fp32() -> None:
+    for setting in MATMUL_PRECISIONS:
+        gpu, tpu = (
+            evaluate(shipped("resnet18", 64), at(CATALOGUE[one], setting), Configuration(hardware=one, batch=64))
+            for one in ("h100_sxm5", "tpu_v4")
+        )
+        assert tpu.energy_fj < gpu.energy_fj
+
+
+def test_measured_rows_state_what_they_ran_in() -> None:
+    tables = [one for one in load_public_tables().values() if not one.is_served]
+    rows = [*load_measurements(), *(row for one in tables for row in one.read())]
+    assert {row.matmul_precision for row in rows if row.precision != "fp32"} == {"default"}
+    wide = [row for row in rows if row.precision == "fp32"]
+    assert all(row.matmul_precision == "highest" for row in wide if re.search("(without|no) TF32", row.conditions))
+    known = {row.hardware: CATALOGUE.get(row.hardware.partition("@")[0]) for row in wide}
+    fast = [row for row in wide if (chip := known[row.hardware]) and chip.product_precision("fp32") != "fp32"]
+    assert {row.source.partition(",")[0] for row in fast if row.matmul_precision == "default"} == {"EnergAIzer"}
+    assert {one.matmul_precision for one in load_profiles()} == {"highest"}
+
+
+@pytest.mark.slow
+def test_runs_of_two_settings_are_never_mixed(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    names = ["h200_sxm", "mi300x", "tpu_v4", "xeon_8490h"]
+    asked: dict[str, Any] = {"hardware": names, "batch": 1, "calibration": "none"}
+    found = {one: workspace.compare("resnet50", **asked, matmul_precision=one) for one in MATMUL_PRECISIONS}
+    energy = {one: {row.hardware: row.energy_j or 0.0 for row in answer.rows} for one, answer in found.items()}
+    assert "fp32 (TF32 convolutions on NVIDIA, one bf16 pass on TPU)" in found["default"].document().title
+    assert "fp32 (highest)" in found["highest"].document().title
+    assert energy["default"]["h200_sxm"] < energy["highest"]["h200_sxm"] / 2.0
+    assert energy["default"]["tpu_v4"] < energy["high"]["tpu_v4"] < energy["highest"]["tpu_v4"]
+    for name in ("mi300x", "xeon_8490h"):
+        assert energy["default"][name] == energy["highest"][name]
+    rows = workspace.sql("SELECT hardware, matmul_precision, label FROM runs WHERE is_newest ORDER BY ALL").rows
+    assert [row[:2] for row in rows] == [(name, one) for name in names for one in MATMUL_PRECISIONS]
+    assert all((f"matmul {one}" in label) == (one != "default") for _, one, label in rows)
+    assert [answer.data()["matmul_precisions"] for answer in found.values()] == [(one,) for one in MATMUL_PRECISIONS]
+    scored = workspace.sql(
+        "SELECT DISTINCT e.measurement_id FROM prediction_errors AS e JOIN runs AS r USING (run_id) "
+        "JOIN measurements AS m USING (measurement_id) WHERE r.matmul_precision <> m.matmul_precision"
+    ).rows
+    assert scored == ()
+    assert workspace.query("audit.conservation").rows == ()
+
+
+TITLED: Final = {
+    "analyze": "resnet18 l4",
+    "architectures": "resnet18",
+    "compare": "resnet18 --hardware l4,t4",
+    "cost": "resnet18 --hardware l4",
+    "diff": "resnet18 resnet34 --hardware l4",
+    "edp": "resnet18 l4",
+    "explain": "resnet18 l4 t4",
+    "explore": "resnet18 --like l4 --vary unit_count=40,58",
+    "fleet": "resnet18 l4 --rate 100/s --p99 50ms --batch 1",
+    "flip": "resnet18 l4 t4",
+    "fusion": "resnet18 l4",
+    "llm": "llama-3.2-1b l4 --batch 1",
+    "pareto": "resnet18 --hardware l4",
+    "recommend": "resnet18 --hardware l4",
+    "sensitivity": "resnet18 l4",
+    "sweep": "resnet18 --hardware l4 --batch 1,2",
+    "train": "resnet18 l4",
+    "utilization": "resnet18 l4",
+}
+"""Command whose title names the precision -> what it is asked about a GPU."""
+
+UNTITLED: Final = {
+    "calibrate", "completion", "db", "export", "hardware", "here", "lake", "mcp", "measure", "measurements", "model",
+    "place", "plot", "query", "report", "sql", "validate", "verify",
+}  # fmt: skip
+"""Commands without a title of their own (a report has those of its answers), or that name no precision in it."""
+
+
+@pytest.mark.wings
+def test_every_command_has_a_title_that_is_tested_or_none() -> None:
+    assert TITLED.keys() | UNTITLED == set(list_commands())
+    assert not TITLED.keys() & UNTITLED
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("command", TITLED)
+def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
+    done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")
+    assert done.returncode == 0, done.stderr
+    title = next(line for line in done.stdout.splitlines() if "fp32" in line)
+    assert len(re.findall(r"\bfp32\b", title)) == 1
+    assert re.search(r"fp32 \(TF32 (convolutions, PyTorch's|GEMMs, TensorRT's) default\)", title) or (
+        command == "compare" and "fp32 (TF32 convolutions on NVIDIA since Ampere)" in title  # the T4 has no TF32
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "marked"),
+    [
+        ("net, fp32, fused: energy", "net, fp32 (T), fused, board: energy"),
+        ("net: 5 requests/s, fp32, engine", "net, board: 5 requests/s, fp32 (T), engine"),
+        ("net, fp32 and fp16: energy", "net, fp32 (T) and fp16, board: energy"),
+        ("net: lowest energy", "net, fp32 (T), board: lowest energy"),
+        ("net_fp32.onnx, fp32/int4 and fp32", "net_fp32.onnx, fp32/int4 and fp32 (T), board"),
+    ],
+)
+def test_a_title_is_marked_once_where_it_names_the_precision(title: str, marked: str) -> None:
+    scope = Scope(
+        models=("net",),
+        batches=(1,),
+        settings=SETTINGS,
+        precisions=(("fp32", "fp32"),),
+        run_ids=(),
+        refused={},
+        hardware=(),
+        projected=frozenset(),
+        caveats=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
+        calibrations=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
+        uncalibrated=(),
+        boundaries=("board",),
+        fp32=Meaning(title="T"),
+    )
+    assert scope.bounded(title) == marked
+    assert "(T)" not in attrs.evolve(scope, fp32=Meaning()).bounded(title)
+
+
+@pytest.mark.slow
+def test_a_follow_up_command_asks_as_the_answer_was_asked(joulemap: Run) -> None:
+    asked = ("compare", "resnet18", "--hardware", "h100_sxm5,a100_sxm4_80gb", "--calibration", "none")
+    plain = joulemap(*asked, "--matmul-precision", "highest").stdout
+    assert "--matmul-precision highest" in plain and "TF32" not in plain.splitlines()[0]
+    told = json.loads(joulemap(*asked, "--format", "json").stdout)
+    again = json.loads(joulemap(*asked, "--matmul-precision", "highest", "--format", "json").stdout)
+    assert told["precisions"] == again["precisions"] == ["fp32"]
+    for one, other in zip(told["rows"], again["rows"], strict=True):
+        assert one["energy_j"] < other["energy_j"]
