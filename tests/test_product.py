@@ -291,7 +291,7 @@ def test_a_title_is_marked_once_where_it_names_the_precision(title: str, marked:
         projected=frozenset(),
         caveats=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
         calibrations=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
-        uncalibrated=(),
+        uncalibrated_runs={},
         boundaries=("board",),
         fp32=Meaning(title="T"),
     )

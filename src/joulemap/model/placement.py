@@ -12,6 +12,7 @@ host takes that time for each byte that leaves the model: transfer, dequantizati
 No kernel is faster than the datasheet's roofline, regardless of the coefficients:
 
     launch + compute >= 2 MACs / peak          launch + memory >= bytes off chip / bandwidth
+    launch + compute >= EW / lane rate         launch + compute >= SF / special function rate
 
 If batches overlap, the class also states the time that a batch takes of permanently busy units (`Overlap`); `pace`
 derives the interval between batches.
@@ -110,6 +111,12 @@ class Placement:
     overlap: Overlap | None = None
     """Times of overlapping batches; None if a batch starts only after the previous one has ended."""
 
+    lane_rate: Floats | float = math.inf
+    """Elementwise operations per second of all units; infinite if `compute_s` counts each of them."""
+
+    special_rate: Floats | float = math.inf
+    """Special functions per second of all units; infinite if `compute_s` counts each of them."""
+
     sharpness: float = math.inf
     """Exponent of the p-norm of a kernel's compute and memory times (see `balance`); infinite for their maximum."""
 
@@ -198,15 +205,25 @@ class Placement:
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
-        """Return the placement with each kernel no faster than its MACs at the peak and its bytes at the bandwidth."""
+        """Return the placement with no kernel faster than its MACs at the peak, its bytes at the bandwidth, its
+        elementwise operations at the rate of the lanes, or its special functions at the rate of their units.
+        """
+        work = kernels.work
         peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
-        least_compute = self.real_macs(kernels) * (FLOPS_PER_MAC / peak)
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
+        compute_s = _at_least(self.real_macs(kernels) * (FLOPS_PER_MAC / peak), self.compute_s, self.launch_s, kernels)
+        for count, rate in ((work.elementwise_count, self.lane_rate), (work.special_count, self.special_rate)):
+            if np.isfinite(rate).all():
+                compute_s = _at_least(self.seen(count) / rate, compute_s, self.launch_s, kernels)
         return attrs.evolve(
             self,
-            compute_s=_at_least(least_compute, self.compute_s, self.launch_s, kernels),
+            compute_s=compute_s,
             memory_s=_at_least(least_memory, self.memory_s, self.launch_s, kernels),
         )
+
+    def seen(self, count: Floats) -> Floats:
+        """Return the operations of `count` that run; a class whose masks skip some overrides this."""
+        return count
 
 
 def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:

@@ -10,8 +10,8 @@ all its steps, each placed separately. Neither launches kernels between steps. T
 reductions of more than `BLOCK` elements need that exchange.
 
 A decomposition is a recurrence without GEMMs whose state is its matrix. If its steps update the whole matrix with
-GEMMs, each step has the matrix elements as outputs, which all units share. Small matrices stay in one unit each, and
-wait for a free unit:
+GEMMs, each step has the matrix elements as outputs, which all units share. Non-maximum suppression takes a local step
+for each box that survives. Small matrices stay in one unit each, and wait for a free unit:
 
     waiting = steps x step_cost.local x ceil(matrices / units)
 
@@ -38,6 +38,9 @@ from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 
 STEP_COST: Final = "step_cost"
 """Name of a coefficient: overhead of a step in seconds."""
+
+SUPPRESSION: Final = "nms"
+"""Operation whose steps one unit runs: all units compare the boxes ahead, then one drops the boxes of each survivor."""
 
 BLOCK: Final = 256.0
 """Maximum elements of a reduction that one unit computes alone."""
@@ -141,7 +144,7 @@ def _exchanges(kernels: KernelColumns) -> Booleans:
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
     normalizes = work.of_kind("softmax", "normalization") & (work.row_length > BLOCK)
     found: Booleans = (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes | work.decomposes
-    return found & ~work.has_word(BATCHED)
+    return found & ~work.has_word(BATCHED) & ~work.of_operation(SUPPRESSION)
 
 
 def _share(overlap: Overlap, launch_s: Floats) -> Floats:

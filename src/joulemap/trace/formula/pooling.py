@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from joulemap.trace.formula.registry import Call, Cost, Formula, formula, write_scalars
 
@@ -83,10 +84,6 @@ def adaptive_max_pool(call: Call) -> Cost:
     "all",
     "argmax",
     "argmin",
-    "cumsum",
-    "cumprod",
-    "cummax",
-    "cummin",
     "nansum",
     "aminmax",
     "count_nonzero",
@@ -97,7 +94,36 @@ def reduction(call: Call) -> Cost:
     return Cost(kind="reduction", operation="reduce", elementwise_count=call.input_count + call.output_count)
 
 
-@formula("logsumexp", "logcumsumexp")
+def _rows(shape: Sequence[int], dimension: int) -> tuple[int, int]:
+    """Return (number of rows along a dimension, elements of a row) of a tensor."""
+    length = max(shape[dimension], 1) if shape else 1
+    return max(math.prod(shape) // length, 1), length
+
+
+@formula("cumsum", "cumprod", "cummax", "cummin")
+def cumulate(call: Call) -> Cost:
+    """One operation per input element, each with the result of the one before it in its row."""
+    rows, _ = _rows(call.shape(0), call.value(1, "dim", -1))
+    return Cost(kind="reduction", operation="cumsum", elementwise_count=call.input_count, gemm=(0, 0, 0, rows))
+
+
+@formula("logcumsumexp")
+def logcumsumexp(call: Call) -> Cost:
+    """A comparison, a subtraction, an addition, an exponential and a logarithm per input element, each after the one
+    before it in its row.
+    """
+    rows, _ = _rows(call.shape(0), call.value(1, "dim", -1))
+    count = call.input_count
+    return Cost(
+        kind="reduction",
+        operation="cumsum",
+        elementwise_count=3 * count,
+        special_count=2 * count,
+        gemm=(0, 0, 0, rows),
+    )
+
+
+@formula("logsumexp")
 def logsumexp(call: Call) -> Cost:
     """Maximum, subtraction, exp and sum of each input, one logarithm per output."""
     return Cost(
@@ -135,21 +161,80 @@ def embedding_bag(call: Call) -> Cost:
     )
 
 
+QUICKSELECT: Final = 2.0 * (1.0 + math.log(2.0))
+"""Comparisons per element to find the median of a long row by partitioning. Source: D. E. Knuth, The Art of Computer
+Programming 3, section 5.2.2, exercise 32 (recalled)."""
+
+HEAP_SHARE: Final = 64
+"""Row length per result from which ATen selects the largest elements with a heap instead of a partition. Source:
+aten/src/ATen/native/TopKImpl.h, `use_partial_sort`."""
+
+
+def _sorted(rows: int, comparisons: float) -> Cost:
+    """Return the cost of sorting or selecting in independent rows, given the comparisons in each row."""
+    return Cost(
+        kind="reduction",
+        operation="sort",
+        elementwise_count=math.ceil(rows * comparisons),
+        gemm=(0, 0, 0, rows),
+    )
+
+
+def sort_rows(rows: int, length: int) -> Cost:
+    """Return the cost of sorting rows of a length: n log2 n comparisons each."""
+    return _sorted(rows, length * math.log2(max(length, 2)))
+
+
 def _sorting(position: int) -> Formula:
     """Return the formula of a sort; its argument at `position` is the dimension, by default the last."""
 
     def cost(call: Call) -> Cost:
-        shape = call.shape(0)
-        length = shape[call.value(position, "dim", -1)] if shape else 1
-        comparisons = math.ceil(call.input_count * math.log2(max(length, 2)))
-        return Cost(kind="reduction", operation="sort", elementwise_count=comparisons)
+        return sort_rows(*_rows(call.shape(0), call.value(position, "dim", -1)))
 
     return cost
 
 
-formula("sort", "argsort", "median")(_sorting(1))
+formula("sort", "argsort")(_sorting(1))
 formula("coalesce")(_sorting(3))
-formula("topk", "kthvalue")(_sorting(2))
+
+
+@formula("topk")
+def top(call: Call) -> Cost:
+    """A comparison per element and a sort of the k results; a partition first where k exceeds 1 / 64 of a row."""
+    rows, length = _rows(call.shape(0), call.value(2, "dim", -1))
+    most = _first_number(call.value(1, "k", 1), length)
+    passes = 1.0 if most * HEAP_SHARE <= length else QUICKSELECT
+    return _sorted(rows, passes * length + most * math.log2(max(most, 2)))
+
+
+def _first_number(value: Any, otherwise: int) -> int:
+    """Return a number that a call or a file's constant states; `otherwise` if it is unknown."""
+    found = value[0] if isinstance(value, (list, tuple)) and value else value
+    return int(found) if isinstance(found, (int, float)) else otherwise
+
+
+def _selecting(position: int) -> Formula:
+    """Return the formula of a selection of one element of each row; its argument at `position` is the dimension.
+
+    Without a dimension, the whole tensor is one row.
+    """
+
+    def cost(call: Call) -> Cost:
+        dimension = call.value(position, "dim")
+        rows, length = (1, call.input_count) if dimension is None else _rows(call.shape(0), dimension)
+        return _sorted(rows, QUICKSELECT * length)
+
+    return cost
+
+
+formula("median")(_selecting(1))
+
+
+@formula("kthvalue")
+def kth(call: Call) -> Cost:
+    """Comparisons of a selection by partitioning in each row."""
+    rows, length = _rows(call.shape(0), call.value(2, "dim", -1))
+    return _sorted(rows, QUICKSELECT * length)
 
 
 _INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
@@ -210,29 +295,78 @@ def roi_align(call: Call) -> Cost:
     )
 
 
+PAIR: Final = 13
+"""Operations that compare a box with a better one: four bounds, an intersection, a union, a ratio and a comparison."""
+
+
 @formula("nms")
 def nms(call: Call) -> Cost:
-    """Comparing a box with a better one takes 13 operations: four bounds, an intersection, a union, a ratio and a
-    comparison.
+    """`PAIR` operations to compare each surviving box with every box of a lower score; a step per survivor.
+
+    Steps depend on each other: whether a box survives is known after all better boxes. All boxes survive, up to the
+    number that a file's operator states as its fourth argument. Boxes with a leading dimension are suppressed for
+    each image and class, one after another.
     """
-    count = call.shape(0)[0]
-    return Cost(kind="reduction", operation="nms", elementwise_count=13 * count * (count - 1) // 2)
+    *images, count, _ = call.shape(0)
+    sequences = math.prod(call.shape(1)[:-1]) if images else 1
+    kept = max(min(_first_number(call.value(3, "max_output_size"), count), count), 0)
+    pairs = sequences * (kept * count - kept * (kept + 1) // 2)
+    return Cost(
+        kind="reduction",
+        operation="nms",
+        elementwise_count=PAIR * pairs,
+        step_count=max(sequences * kept, 1),
+    )
 
 
 @formula(
-    "nonzero",
     "to_sparse",
     "masked_select",
-    "_unique2",
-    "unique_dim",
     "bincount",
-    "searchsorted",
-    "bucketize",
     "unique_consecutive",
-    "nonzero_static",
     "segment_reduce",
     "_unsafe_masked_index_put_accumulate",
 )
 def scan(call: Call) -> Cost:
     """One comparison per input."""
-    return Cost(kind="reduction", operation="scan", elementwise_count=call.input_count)
+    return Cost(kind="reduction", operation="scan", elementwise_count=call.input_count, gemm=(0, 0, 0, 1))
+
+
+GRAIN: Final = 32768
+"""Elements of a task into which ATen cuts a loop for its threads. Source: aten/src/ATen/TensorIterator.h (recalled)."""
+
+
+@formula("nonzero", "nonzero_static")
+def nonzero(call: Call) -> Cost:
+    """One comparison per input; threads take `GRAIN` elements each."""
+    tasks = max(math.ceil(call.input_count / GRAIN), 1)
+    return Cost(kind="reduction", operation="scan", elementwise_count=call.input_count, gemm=(0, 0, 0, tasks))
+
+
+@formula("_unique2", "unique_dim")
+def unique(call: Call) -> Cost:
+    """Comparisons of a sort of all elements, and one more per element."""
+    count = call.input_count
+    comparisons = math.ceil(count * math.log2(max(count, 2))) + count
+    return Cost(kind="reduction", operation="scan", elementwise_count=comparisons, gemm=(0, 0, 0, 1))
+
+
+def _searching(values: int, boundaries: int) -> Formula:
+    """Return the formula of a binary search for each value; the arguments are positions in the call."""
+
+    def cost(call: Call) -> Cost:
+        sought = call.value(values, "self" if values == 0 else "input")
+        count = math.prod(sought.shape) if hasattr(sought, "shape") else 1
+        length = call.shape(boundaries)[-1] if call.shape(boundaries) else 1
+        comparisons = count * math.ceil(math.log2(max(length, 2)))
+        tasks = max(math.ceil(count / SEARCH_GRAIN), 1)
+        return Cost(kind="reduction", operation="scan", elementwise_count=comparisons, gemm=(0, 0, 0, tasks))
+
+    return cost
+
+
+SEARCH_GRAIN: Final = 200
+"""Values that a thread searches for at a time. Source: aten/src/ATen/native/BucketizationUtils.h (recalled)."""
+
+formula("searchsorted")(_searching(1, 0))
+formula("bucketize")(_searching(0, 1))

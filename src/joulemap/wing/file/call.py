@@ -257,8 +257,7 @@ def _scatter(node: Node) -> AtenCall:
 
 
 def _suppress(node: Node) -> AtenCall:
-    boxes = node.given(0)
-    return AtenCall("nms", (Turned(boxes, shape=boxes.shape[-2:]), node.given(1)))
+    return AtenCall("nms", (node.given(0), node.given(1), None, node.numbers(2)))
 
 
 def _variadic(aten: str) -> Rule:

@@ -121,7 +121,13 @@ def _suppress(node: Node) -> AtenCall:
     boxes = node.given(0)
     if len(boxes.shape) < 2:
         raise ModelError(f"{node.op} {node.name!r} has no boxes")
-    return AtenCall("nms", (Turned(boxes, shape=boxes.shape[-2:]), node.given(1)))
+    scores = node.given(1)
+    if len(boxes.shape) == 2:
+        return AtenCall("nms", (boxes, scores, None, node.numbers(2)))
+    # a detection postprocess takes the best class of each box, and returns as many boxes as it may detect
+    found = node.outputs[0].shape if node.outputs else ()
+    best = Turned(scores, shape=(*boxes.shape[:-2], 1, boxes.shape[-2]))
+    return AtenCall("nms", (boxes, best, None, found[1] if len(found) > 1 else None))
 
 
 def _unpack(node: Node) -> AtenCall:

@@ -10,6 +10,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     special = max(special_function_fmas / vector rate, special_function_clocks / f)
     compute = waves x (tile MACs / (rate x efficiency) + (EW / vector rate + SF special) / tiles)
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
+    serial  = ⌈rows / U⌉ / rows (EW serial_clocks + SF serial_clocks.special) / f       sort, scan, nms, cumsum
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
@@ -82,6 +83,10 @@ STRIDED: Final = 1.9
 """Input positions per output position above which a convolution counts as strided."""
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
 """Block sizes of fused attention: (minimum queries of a sequence, queries per block). The first match applies."""
+SERIAL: Final = ("sort", "scan", "nms", "cumsum")
+"""Operations in loops whose steps wait for each other or for a branch, so that a row runs on the scalar units of one
+core. `gemm_groups` states their independent rows.
+"""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """Fetch blocks per instruction, because a block holds two instructions. The instruction TLB is looked up once per
 block.
@@ -187,6 +192,20 @@ def _seen_share(kernels: KernelColumns) -> Floats:
     return np.where(work.is_causal, kernels.per_operator(share), 1.0)
 
 
+def _serial_s(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the seconds of operations in loops of dependent steps; each core takes whole rows, in turns."""
+    work = kernels.work
+    peak = hardware.peaks[kernels.precision]
+    clocks = np.zeros(work.operator_count)
+    for operation in SERIAL:
+        each = np.where(work.of_operation(operation), work.elementwise_count, 0.0)
+        clocks = clocks + each * hardware.coefficient("serial_clocks", operation)
+    clocks = clocks + work.special_count * hardware.coefficient("serial_clocks", "special")
+    rows = np.maximum(work.gemm_groups, 1.0)
+    share: Floats = ceil_divide(rows, peak.unit_count) / rows
+    return clocks * share / peak.clock_hz
+
+
 def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
     """Return the placement on a microcontroller, whose core runs one operator after another."""
     check_memory(kernels, hardware)
@@ -234,7 +253,7 @@ class Cpu(Indifferent):
         tiles = np.where(
             work.is_gemm | is_grouped,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
-            work.output_element_count / ELEMENTS_PER_TASK,
+            np.where(work.of_operation(*SERIAL), work.gemm_groups, work.output_element_count / ELEMENTS_PER_TASK),
         )
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
@@ -273,6 +292,8 @@ class Cpu(Indifferent):
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
             compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz
+        if work.of_operation(*SERIAL).any():
+            compute = np.where(work.of_operation(*SERIAL), _serial_s(kernels, hardware), compute)
         if kernels.runtime == "eager":
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
@@ -319,7 +340,7 @@ class Cpu(Indifferent):
         elementwise = work.elementwise_count * placement.seen_share
         special = work.special_count * placement.seen_share
         fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
-        simple = elementwise / lanes
+        simple = elementwise / np.where(work.of_operation(*SERIAL), 1.0, lanes)
         crossing_read = kernels.input_bytes + kernels.weight_bytes
         streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
         loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed

@@ -43,6 +43,7 @@ from joulemap.model.architecture.gpu.device import (
     Engine,
     find_device,
     find_last_level,
+    lanes_per_unit,
     name_memory,
     shows_tensor_cores,
     stream_seconds,
@@ -118,6 +119,10 @@ class GpuPlacement(Placement):
     near_bytes: Floats
     """Bytes that the last cache before DRAM serves itself."""
 
+    def seen(self, count: Floats) -> Floats:
+        """Return the operations of `count` that no causal mask skips."""
+        return count * self.seen_share
+
 
 class Gpu:
     """Model of GPUs: SIMT data-parallel processors."""
@@ -161,6 +166,7 @@ class Gpu:
         multiplied = np.where(times.executed_macs > 0.0, times.multiplied_macs, work.mac_count)
         starts = kernels.leads | times.starts
         launch = kernels.per_kernel(np.where(starts, times.start_s + engine.seconds("gap_clocks"), 0.0))
+        rate = engine.issue_hz * (hardware.unit_count.value / device.unit_count.value)
         return GpuPlacement(
             engine=engine,
             compute_s=compute,
@@ -187,6 +193,8 @@ class Gpu:
             near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # may round below 0
             pass_bytes=times.pass_bytes,
             sharpness=SHARPNESS,
+            lane_rate=lanes_per_unit(device, engine.precision) * rate,
+            special_rate=hardware.geometry["special_function_lanes_per_unit"].value * rate,
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:

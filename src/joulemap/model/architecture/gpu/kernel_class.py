@@ -97,6 +97,8 @@ def _products(traits: Traits) -> Booleans:
 KERNEL_CLASSES: Final = (
     KernelClass("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
                 amount=lambda t: t.kernels.work.elementwise_count / FLOPS_PER_MAC, slots="group"),
+    KernelClass("nms", _operation("nms"), start="reduction", amount=lambda t: t.kernels.work.elementwise_count,
+                slots="nms", chain="nms"),
     KernelClass("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
     KernelClass("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
     KernelClass("recurrence", lambda t: t.is_in_step, start="product", share=""),
@@ -135,6 +137,7 @@ KERNEL_CLASSES: Final = (
                 chain="batch_norm", links=lambda t: t.sample_steps),
     KernelClass("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
                 links=lambda t: t.sum_steps, waits=True),
+    KernelClass("sort", lambda t: _operation("sort")(t) & t.is_long_sort, start="reduction", traffic="sort"),
     KernelClass("reduction", _kind("reduction"), start="reduction"),
     KernelClass("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
                 slots="index"),

@@ -287,8 +287,16 @@ class Traits:
     @cached_property
     def is_row(self) -> Booleans:
         """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
-        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime in MERGING)
+        selects = self.kernels.work.of_operation("sort", "nms", "scan")  # compilers leave these to a library
+        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime in MERGING) & ~selects
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
+
+    @cached_property
+    def is_long_sort(self) -> Booleans:
+        """True for sorts and selections of rows that a thread block does not keep."""
+        read = self.kernels.own_read_bytes / self.kernels.carried_bytes
+        mask: Booleans = read > LONG_ROW * np.maximum(self.kernels.work.gemm_groups, 1.0)
+        return mask
 
     @cached_property
     def sum_steps(self) -> Floats:
