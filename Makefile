@@ -69,14 +69,14 @@ test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
-test-slow: $(STAMP)  ## sweeps over the catalogue and properties with many examples (half an hour), then test-newest and test-oldest
-	@for target in tests-slow test-newest test-oldest; do \
+test-slow: $(STAMP)  ## sweeps over the catalogue and properties with many examples, then test-newest and test-oldest; SLICE=3/12 runs a twelfth of the sweeps alone
+	@for target in tests-slow $(if $(SLICE),,test-newest test-oldest); do \
 		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
 tests-slow: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough \
-		-o faulthandler_timeout=7200
+		-o faulthandler_timeout=7200 $(if $(SLICE),--slice $(SLICE))
 
 # An environment of its own, made anew, in which the suite runs; lint and types are those of the locked set.
 define RUN_IN

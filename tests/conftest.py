@@ -21,7 +21,7 @@ from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.store.check import check_database
 from joulemap.workspace import Workspace
-from sample import sample
+from sample import place_in_slice, read_slice, sample
 
 Run = Callable[..., Done]
 
@@ -34,11 +34,32 @@ settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that selects a slice of the tests."""
+    parser.addoption("--slice", metavar="NUMBER/COUNT", help="run one slice of the selected tests, such as 3/12")
+
+
+class Slicing:
+    """Deselection of all selected tests but those of one slice."""
+
+    def __init__(self, text: str) -> None:
+        self.number, self.count = read_slice(text)
+
+    @pytest.hookimpl(trylast=True)  # what -m and -k leave out is no part of any slice
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Keep the tests of the slice."""
+        places = [place_in_slice(one.nodeid, self.count) == self.number for one in items]
+        config.hook.pytest_deselected(items=[one for one, is_kept in zip(items, places, strict=True) if not is_kept])
+        items[:] = [one for one, is_kept in zip(items, places, strict=True) if is_kept]
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Isolate tests from the user's cache and calibrations; workers share one folder.
 
     Garbage is collected less often than usual, because with the objects of torch it would take 5 % of the time.
     """
+    if text := config.getoption("--slice"):
+        config.pluginmanager.register(Slicing(text))
     gc.set_threshold(100_000, 20, 100)
     atexit.register(gc.unfreeze)
     if "PYTEST_XDIST_WORKER" not in os.environ:

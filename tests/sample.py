@@ -1,7 +1,8 @@
-"""Samples of test cases for each run of the tests; all other cases run with `make test-slow`."""
+"""Samples of test cases for each run of the tests; all other cases run with `make test-slow`, whole or in slices."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
@@ -73,6 +74,23 @@ def spread(names: Iterable[str], count: int) -> set[str]:
         kept.add(name)
         seen |= words[name]
     return kept
+
+
+def read_slice(text: str) -> tuple[int, int]:
+    """Return (number, count) of a slice written as `3/12`; pytest.UsageError for anything else."""
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise pytest.UsageError(f"--slice is {text!r}, expected a number and a count, such as 3/12")
+    return number, count
+
+
+def place_in_slice(node: str, count: int) -> int:
+    """Return the slice, from 1 to `count`, of the test case with this id.
+
+    It follows from the id alone, so that other cases come and go without moving it.
+    """
+    return crc32(node.encode()) % count + 1
 
 
 def _slow(case: object) -> ParameterSet:
