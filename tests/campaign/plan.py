@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from campaign import beside, damage, full, fuzz, interrupt, kill, race, stranger
+from campaign import beside, damage, full, fuzz, interrupt, kill, race, reader, stranger
 from campaign.trial import Kind
 
 _ALL: Final = (
@@ -89,6 +89,15 @@ _ALL: Final = (
         share=2.0,
         prepare=stranger.prepare,
         run=stranger.attack,
+    ),
+    Kind(
+        name="reader",
+        meaning="changed ONNX, TFLite and GGUF files",
+        count=400,
+        limit_s=120.0,
+        share=3.0,
+        prepare=reader.prepare,
+        run=reader.read_changed,
     ),
     Kind(
         name="fuzz",

@@ -308,6 +308,8 @@ class _Reader(Values):
         """Add an operator; if all of its inputs are known, add only its computed outputs."""
         self.reading.part = f"{proto.op_type} {proto.name[:80]!r}"
         self.spend(1, len(proto.input) + len(proto.output))
+        if not any(proto.output):
+            raise ModelError(f"{self.reading.part} has no output")
         attributes = read_attributes(proto)
         if proto.op_type in ("If", "Loop"):
             (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
@@ -440,6 +442,9 @@ def check_functions(model: ModelProto) -> None:
         return count, size
 
     measure(model.graph.node, ())
+    for key, function in known.items():
+        if key not in sizes:
+            sizes[key] = measure(function.node, (key,))
 
 
 def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:

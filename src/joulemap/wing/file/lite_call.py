@@ -30,6 +30,8 @@ def _turn(value: Value) -> Turned:
 def _window(node: Node, x: Value, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     """Return (strides, padding, dilations) of a convolution or pooling; padding is that at the start of each axis."""
     axes = AXES[-len(kernel) :]
+    if not 0 < len(kernel) == len(x.shape) - 2:
+        raise ModelError(f"{node.title} has a window of {len(kernel)} axes, and an input of the shape {x.shape}")
     strides = [max(node.integer(f"stride_{one}", 1), 1) for one in axes]
     dilations = [max(node.integer(f"dilation_{one}", 1), 1) for one in axes]
     given = node.attributes.get("pads")

@@ -233,7 +233,7 @@ class _Reader:
         op = stage.operator.op
         if op in ("IF", "CALL", "STABLEHLO_COMPOSITE"):
             return self.walk(self.choose(stage.operator), _present(stage.inputs[op == "IF" :]), depth + 1)
-        if op == "READ_VARIABLE":
+        if op == "READ_VARIABLE" and stage.outputs:
             stage.outputs[0].is_input = True
             return stage.outputs
         if op == "ASSIGN_VARIABLE":
@@ -245,15 +245,17 @@ class _Reader:
             for one in stage.outputs:
                 one.is_weight = True
             return stage.outputs
+        if not stage.outputs:
+            raise ModelError(f"{op} {stage.name[:80]!r} has no output")
         if op in OPEN:
             self.assumed.append(op)
         activation = ACTIVATIONS.get(stage.operator.options.get("activation", 0))
         outputs = stage.outputs
-        if activation is not None and outputs:
+        if activation is not None:
             outputs = [attrs.evolve(stage.outputs[0], name=f"{stage.outputs[0].name} linear"), *stage.outputs[1:]]
         for name, inputs, made, attributes in translate(stage, outputs):
             self.put(name, stage, inputs, made, attributes)
-        if activation is not None and stage.outputs:
+        if activation is not None:
             self.put(activation[0], stage, outputs[:1], stage.outputs[:1], dict(activation[1]))
         return stage.outputs
 

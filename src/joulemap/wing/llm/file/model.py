@@ -121,6 +121,13 @@ class Keys(Mapping[str, Any]):
             raise ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected a count")
         return value
 
+    def count(self, key: str, default: int = 0) -> int:
+        """Return the count at a key; ModelError for a list."""
+        value = self.get(key, default)
+        if isinstance(value, list):
+            raise ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected one count")
+        return int(value)
+
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys without the architecture."""
         return iter(self.values_by_key)
@@ -152,7 +159,7 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     if table is None or not table or lacking:
         raise ModelError(f"{name}: no {lacking[0]}: it holds no language model")
     check_sizes(values, name)
-    values["num_hidden_layers"] -= keys.get("nextn_predict_layers", 0)
+    values["num_hidden_layers"] -= keys.count("nextn_predict_layers")
     values["vocab_size"] = table[0]
     values["tie_word_embeddings"] = "output.weight" not in shapes
     values["attention_bias"] = any(f"blk.0.attn_{one}.bias" in shapes for one in ("q", "qkv"))
@@ -184,19 +191,19 @@ def _describe_unknown(name: str, architecture: str) -> str:
 
 
 def _read_hybrid(
-    words: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], keys: Mapping[str, Any], count: int
+    words: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], keys: Keys, count: int
 ) -> dict[str, Any]:
     """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
 
     `words` maps each kind and size to a key of a configuration.
     """
-    heads, experts = keys.get("ssm.time_step_rank", 0), keys.get("expert_count", 0)
+    heads, experts = keys.count("ssm.time_step_rank"), keys.count("expert_count")
     kinds = [
         next((kind for part, kind in PARTS.items() if f"blk.{index}.{part}.weight" in shapes), "none")
         for index in range(count)
     ]
     found = {words["layers"]: kinds, words["experts"]: experts, words["heads"]: heads}
-    found[words["head"]] = keys.get("ssm.inner_size", 0) // max(heads, 1)
+    found[words["head"]] = keys.count("ssm.inner_size") // max(heads, 1)
     for index in range(count):
         for part, key in words["widths"].items():
             if (shape := shapes.get(f"blk.{index}.{part}.weight")) is not None:
@@ -218,17 +225,17 @@ def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
     return value[0] if value else None
 
 
-def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_heads(keys: Keys, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return configuration keys for the widths of heads: the rotary part, and the widths of multi-head latent
     attention.
     """
-    turned = keys.get("rope.dimension_count")
+    turned = keys.count("rope.dimension_count")
     if "kv_lora_rank" in values:
         turned = turned or 64
         return {
             "qk_rope_head_dim": turned,
-            "qk_nope_head_dim": keys.get("attention.key_length_mla", keys.get("attention.key_length", 0)) - turned,
-            "v_head_dim": keys.get("attention.value_length_mla", keys.get("attention.value_length", 0)),
+            "qk_nope_head_dim": keys.count("attention.key_length_mla", keys.count("attention.key_length")) - turned,
+            "v_head_dim": keys.count("attention.value_length_mla", keys.count("attention.value_length")),
         }
     heads = values.get("num_attention_heads", 0)
     width = values.get("head_dim") or (values["hidden_size"] // heads if heads else 0)
@@ -238,7 +245,7 @@ def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
+def _read_windows(keys: Keys, values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
     """Return the configuration keys of window attention: the type of each layer, or only that windows are used."""
     window, count = values.get("sliding_window"), values["num_hidden_layers"]
     if not window:
@@ -252,9 +259,9 @@ def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architectu
     return {"layer_types": list(kinds), "use_sliding_window": True}
 
 
-def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _read_states(keys: Keys, values: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Return configuration keys for the sizes of recurrences; empty without recurrences."""
-    inner, heads = keys.get("ssm.inner_size", 0), keys.get("ssm.time_step_rank", 0)
+    inner, heads = keys.count("ssm.inner_size"), keys.count("ssm.time_step_rank")
     if kind == "mamba":
         return {"intermediate_size": inner}
     if kind == "mamba2":
