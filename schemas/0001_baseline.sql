@@ -25,7 +25,7 @@ CREATE TABLE internal.hardware_version (
     host VARCHAR NOT NULL DEFAULT '',
     matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     helper_digest VARCHAR NOT NULL DEFAULT '',
-    changes VARCHAR[] NOT NULL DEFAULT [],
+    changes VARCHAR[] NOT NULL DEFAULT '[]', -- defaults are literals, which every version of the engine stores alike
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE internal.hardware_version IS 'One description of a hardware target; rows never change, because a changed description has another digest';
@@ -266,7 +266,7 @@ CREATE TABLE internal.workload (
     notes VARCHAR[] NOT NULL,
     created_at TIMESTAMP NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT '',
-    dimensions MAP(VARCHAR, VARCHAR) NOT NULL DEFAULT MAP {}
+    dimensions MAP(VARCHAR, VARCHAR) NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE internal.workload IS 'One model traced at one input shape';
 COMMENT ON COLUMN internal.workload.workload_id IS 'Number used in the tables of its parts';
@@ -467,7 +467,7 @@ CREATE TABLE internal.run (
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
     calibration_digest VARCHAR NOT NULL,
-    is_newest BOOLEAN NOT NULL DEFAULT FALSE,
+    is_newest BOOLEAN NOT NULL DEFAULT 'false',
     content_digest VARCHAR NOT NULL DEFAULT '',
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );

@@ -21,7 +21,9 @@ from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import check_query, parse_parameter, run_query, sample
 from joulemap.store.run import mark_newest
 from joulemap.store.statement import prepare
+from joulemap.store.surface import load_surface
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
+from joulemap.system.resource import folder
 from joulemap.tools.row import PACKAGE, spell_modules
 from sample import each
 
@@ -59,6 +61,16 @@ def test_a_query_follows_the_house_rules(query: Query) -> None:
     assert not re.search(r"SELECT\s+\*", code)
     assert "ORDER BY" in code
     assert not code.rstrip().endswith(";")
+
+
+def test_no_division_of_integers_is_by_zero() -> None:
+    """The engine raises an error there since 2.0; before, the quotient was null."""
+    views = load_surface().sql + (folder("schemas") / "lake" / "views.sql").read_text()
+    code = [re.sub(r"--.*|'[^']*'", "", sql) for sql in (*(query.sql for query in list_queries()), views)]
+    divisors = re.findall(r"(?://| %)\s*([\w.]+)", "\n".join(code))
+    assert "nullif" in divisors
+    # a batch is positive by a check of its table
+    assert [one for one in divisors if one not in ("nullif", "batch", "c.batch") and not one.strip("0").isdigit()] == []
 
 
 def test_what_is_shown_of_a_query_is_a_whole_query_file(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 import duckdb
@@ -14,8 +16,10 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.dimension import DIMENSIONS
 from joulemap.store import connection as store_connection, migration, surface
 from joulemap.store.connection import Connection, Patience, make_empty, open_in_memory, reading, transaction, writing
+from joulemap.store.engine import BLOCK, MAKER, PAGE, STORAGE, connect, read_head, renew
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
+from joulemap.store.schema import find_changes
 from joulemap.store.surface import Surface, load_surface
 from joulemap.system.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, SqlError
 from joulemap.workspace import Workspace
@@ -77,6 +81,13 @@ PROMISED = {
 def empty() -> Connection:
     """An empty database that no test changes."""
     return open_in_memory()
+
+
+def read_storage(connection: Connection) -> str:
+    ((storage,),) = connection.execute(
+        "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = current_database()"
+    ).fetchall()
+    return str(storage)
 
 
 def test_the_code_knows_every_migration_file() -> None:
@@ -284,6 +295,84 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     duckdb.connect(str(path)).execute("CREATE TABLE theirs (a INTEGER)").close()
     with pytest.raises(DatabaseError, match="not one of joulemap"), writing(path):
         pass
+
+
+OLD_STORAGE: Final = (("storage_compatibility_version", "v1.0.0"),)
+
+
+def test_an_empty_database_of_an_older_engine_is_made_anew(tmp_path: Path) -> None:
+    path, link = tmp_path / "blank.duckdb", tmp_path / "link.duckdb"
+    with contextlib.closing(connect(path, config=(*OLD_STORAGE, ("default_block_size", "262144")))) as plain:
+        plain.execute("CREATE TABLE gone (a INTEGER); CHECKPOINT; DROP TABLE gone; CHECKPOINT")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with writing(link):
+        pass
+    with reading(path) as opened:
+        assert read_storage(opened) == f"{STORAGE}+"
+        assert find_changes(opened) == []
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert read_head(path).block_bytes == BLOCK
+
+
+@pytest.mark.parametrize("statement", ["CREATE SEQUENCE mine", "CREATE MACRO mine(a) AS a", "CREATE SCHEMA mine"])
+def test_a_database_with_something_in_it_is_kept(statement: str, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.duckdb"
+    duckdb.connect(str(path), config=dict(OLD_STORAGE)).execute(statement).close()
+    with writing(path):
+        pass
+    with reading(path) as opened:
+        assert read_storage(opened) == "v1.0.0+"
+        assert [what for what, *_ in find_changes(opened)] == [f"{statement.split()[1].lower()} mine"]
+
+
+def test_a_reopened_database_is_the_one_at_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may have opened a file that another one replaces before it has the lock."""
+    path, other = tmp_path / "runs.duckdb", tmp_path / "other.duckdb"
+    make_empty(path)
+    make_empty(other)
+    kept = read_head(other).identity
+    opened = []
+
+    def open_late(*given: Any, **named: Any) -> Connection:
+        opened.append(connect(*given, **named))
+        if other.exists():
+            other.replace(path)
+        return opened[-1]
+
+    monkeypatch.setattr(store_connection, "connect", open_late)
+    with writing(path) as connection:
+        assert connection is opened[1]
+        assert len(opened) == 2
+    assert read_head(path).identity == kept
+
+
+def test_a_database_of_a_newer_engine_names_both_versions(tmp_path: Path) -> None:
+    path = tmp_path / "newer.duckdb"
+    make_empty(path)
+    head = read_head(path)
+    first = bytearray(head.pages[:PAGE])
+    first[12:20], first[MAKER] = (999).to_bytes(8, "little"), b"v9.8.7".ljust(MAKER.stop - MAKER.start, b"\0")
+    with path.open("r+b") as file:
+        file.write(renew(bytes(first)))
+    for opening in (reading, writing):
+        with pytest.raises(DatabaseError, match=rf"v9\.8\.7.*{re.escape(duckdb.__version__)}"), opening(path):
+            pass
+
+
+def test_views_stored_by_another_engine_are_not_compared(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each version of the engine prints the same view differently."""
+    changed = "CREATE OR REPLACE VIEW metrics AS SELECT 'other' AS name"
+    with contextlib.closing(duckdb.connect(str(own_database))) as plain:
+        plain.execute(changed)
+    with reading(own_database) as connection:
+        assert find_changes(connection) == [("view metrics", "as joulemap makes it", "changed")]
+    monkeypatch.setattr(surface.duckdb, "__version__", "9.8.7")
+    monkeypatch.setattr(surface, "load_surface", lambda: Surface(load_surface().sql, load_surface().columns))
+    with reading(own_database) as connection:
+        assert find_changes(connection) == []
+        assert len(connection.execute("SELECT name FROM metrics").fetchall()) > 1
 
 
 def test_a_newer_database_is_refused(own_database: Path) -> None:

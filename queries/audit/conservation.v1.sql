@@ -415,7 +415,7 @@ broken_workload AS (
         WHERE operation <> 'scan'
     ) AS o
     WHERE o.mac_count > o.view_mac_count
-        OR o.mac_count <= o.view_mac_count - coalesce(o.view_mac_count // o.rounded_count, 1)
+        OR o.mac_count <= o.view_mac_count - coalesce(o.view_mac_count // nullif(o.rounded_count, 0), 1)
     UNION ALL
     SELECT
         'an operator is in exactly one subgraph of its workload',

@@ -160,7 +160,7 @@ SELECT
     -- gives scores, which scales each element, has the keys in N; the weighted sum has them in K.
     CASE
         WHEN o.mac_count > 0 AND list_contains(string_split(o.variant, ' '), 'causal') THEN
-            o.mac_count // (o.gemm_m * o.key_count)
+            o.mac_count // nullif(o.gemm_m * o.key_count, 0)
             * (least(o.gemm_m, o.key_count) * (least(o.gemm_m, o.key_count) - 1) // 2)
         ELSE 0
     END AS skipped_mac_count,
@@ -169,7 +169,7 @@ SELECT
     -- output channels; the GEMM view of a transposed convolution counts each of them once per tap
     CASE
         WHEN NOT o.has_bias THEN 0
-        WHEN starts_with(o.operation, 'conv_transpose') THEN o.gemm_n // o.tap_count * o.gemm_groups
+        WHEN starts_with(o.operation, 'conv_transpose') THEN o.gemm_n // nullif(o.tap_count, 0) * o.gemm_groups
         ELSE o.gemm_n * o.gemm_groups
     END AS bias_element_count
 FROM (

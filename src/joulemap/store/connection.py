@@ -19,7 +19,7 @@ import duckdb
 
 from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
-from joulemap.store.engine import IN_MEMORY, connect, renew_identity
+from joulemap.store.engine import IN_MEMORY, connect, read_head, renew_identity
 from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, settle
 from joulemap.store.literal import quote_text
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
@@ -28,7 +28,7 @@ from joulemap.store.surface import begin_cursor, bring_surface
 from joulemap.system.background import begin
 from joulemap.system.draft import drafting, publish, sweep
 from joulemap.system.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
-from joulemap.system.handle import is_in_use
+from joulemap.system.handle import identify_file, is_in_use
 from joulemap.system.record import frozen
 
 Connection = duckdb.DuckDBPyConnection
@@ -109,6 +109,11 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
             f"{log_of(path)} belongs to another database than {path}: put the right database back, or move the "
             ".wal away"
         )
+    if re.search("version number|storage version", text, re.IGNORECASE) and (maker := read_head(path).maker):
+        return DatabaseError(
+            f"cannot open {path}: DuckDB {maker} stored it in a format that DuckDB {duckdb.__version__} does not read; "
+            "install a newer duckdb, or choose another --db"
+        )
     reason = text.removeprefix("IO Error: ").splitlines()[0]
     return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` recovers what can be read")
 
@@ -131,7 +136,11 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
             if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
             settle(path)
+            found = identify_file(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
+            if identify_file(path) != found:  # replaced by another process while this one waited for its lock
+                connection.close()
+                continue
             for name, value in kind.later:
                 connection.execute(f"SET {name} = {value}")
             return connection
@@ -241,18 +250,27 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
     """Yield the only connection to a database, which is created or migrated as needed. Raise DatabaseError if that
     fails.
 
-    A new database is a copy of `template`, or empty without one. Afterwards, committed rows are in the database file
-    rather than its log.
+    A new database is a copy of `template`, or empty without one. An empty database of another program is replaced by a
+    new one. Afterwards, committed rows are in the database file rather than its log.
     """
     if not check_place(path):
         _create(path, template)
     sweep(path.parent)
-    with _opening(path, WRITING, patience) as connection:
-        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        check_version(connection, path)
+    with contextlib.ExitStack() as stack:
+        connection, version = _begin_writing(stack, path, patience)
+        if version == 0 and _replace_blank(connection, path, template):
+            stack.close()
+            connection, _ = _begin_writing(stack, path, patience)
         with _checkpointing(connection, path):
             migrate(connection)
             yield connection
+
+
+def _begin_writing(stack: contextlib.ExitStack, path: Path, patience: Patience) -> tuple[Connection, int]:
+    """Return a connection that writes a database until the stack ends, and the database's schema version."""
+    connection = stack.enter_context(_opening(path, WRITING, patience))
+    connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+    return connection, check_version(connection, path)
 
 
 @contextlib.contextmanager
@@ -285,8 +303,38 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _create(path: Path, template: Path | None) -> None:
+_IS_BLANK: Final = """
+SELECT count(*) = 0
+FROM (
+    SELECT internal, database_name, schema_name FROM duckdb_tables()
+    UNION ALL SELECT internal, database_name, schema_name FROM duckdb_views()
+    UNION ALL SELECT internal, database_name, schema_name FROM duckdb_functions()
+    UNION ALL SELECT internal, database_name, schema_name FROM duckdb_types()
+    UNION ALL SELECT FALSE, database_name, schema_name FROM duckdb_sequences()
+    UNION ALL SELECT internal, database_name, schema_name FROM duckdb_schemas() WHERE schema_name <> 'main'
+)
+WHERE database_name = current_database() AND NOT internal
+"""
+
+
+def _replace_blank(connection: Connection, path: Path, template: Path | None) -> bool:
+    """Replace an open database by a new one if it has nothing in it, not even a log. Return whether it was replaced.
+
+    Its storage version may be older: its log would not name the state that it continues, and the file would be twice as
+    large. The caller's connection keeps the engine's lock on the replaced file until the new one has its name.
+    """
+    if log_of(path).exists() or not connection.execute(_IS_BLANK).fetchall()[0][0]:
+        return False
+    try:
+        _create(path, template, is_replacing=True)
+    except OSError:  # the folder takes no new file, or Windows replaces none that is open: this one is used as it is
+        return False
+    return True
+
+
+def _create(path: Path, template: Path | None, *, is_replacing: bool = False) -> None:
     """Create a new database under a temporary name and rename it when complete, so that no partial one is visible."""
+    path = path.resolve() if is_replacing else path
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
@@ -298,8 +346,14 @@ def _create(path: Path, template: Path | None) -> None:
             if template is None or not _copy(template, draft):
                 draft.unlink(missing_ok=True)
                 make_empty(draft)
-            publish(draft, path)
+            if is_replacing:
+                draft.chmod(stat.S_IMODE(path.stat().st_mode))
+                draft.replace(path)
+            else:
+                publish(draft, path)
     except OSError as error:
+        if is_replacing:
+            raise
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
         raise _refuse(path, error) from error

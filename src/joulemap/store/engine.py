@@ -40,6 +40,9 @@ MAGIC: Final = b"DUCK"
 IDENTITY: Final = slice(124, 140)
 """Bytes of the first page with the file's identity, which the write-ahead log repeats."""
 
+MAKER: Final = slice(52, 84)
+"""Bytes of the first page with the version of the engine that created the file."""
+
 _WORDS: Final = struct.Struct(f"<{PAGE // 8 - 1}Q")
 SEED: Final = 5381
 FACTOR: Final = 0xBF58476D1CE4E5B9
@@ -70,6 +73,11 @@ class Head:
         return max((int.from_bytes(page[8:16], "little") for page in pages if is_whole(page)), default=-1)
 
     @property
+    def maker(self) -> str:
+        """Version of the engine that created the file, such as `v1.5.6`; empty for an unknown layout."""
+        return self.pages[MAKER].rstrip(b"\0").decode("ascii", "replace") if self.identity else ""
+
+    @property
     def block_bytes(self) -> int:
         """Bytes per block; the first block follows the head."""
         return int.from_bytes(self.newest[40:48], "little")
@@ -79,6 +87,14 @@ class Head:
         """Page of the newest checkpoint."""
         pages = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
         return next(page for page in pages if int.from_bytes(page[8:16], "little") == self.checkpoint)
+
+
+def read_head(path: Path) -> Head:
+    """Return the head of a database file that this process does not have open, because closing the file again would
+    release the engine's lock on it.
+    """
+    with path.open("rb") as file:
+        return Head(file.read(HEAD))
 
 
 def is_whole(page: bytes) -> bool:
@@ -118,8 +134,14 @@ def renew_identity(path: Path) -> bool:
 
 IN_MEMORY: Final = ":memory:"
 
+STORAGE: Final = "v1.4.0"
+"""Storage version of new files: the oldest in which file and log have an identity.
+
+Every client from DuckDB 1.4 on opens them. Files are as large and as fast as in later versions.
+"""
+
 SETTINGS: Final = (
-    ("storage_compatibility_version", "latest"),
+    ("storage_compatibility_version", STORAGE),
     ("default_block_size", str(BLOCK)),
     ("dynamic_or_filter_threshold", "1000"),
     ("autoinstall_known_extensions", "false"),
@@ -127,10 +149,9 @@ SETTINGS: Final = (
 )
 """Engine settings of every database.
 
-Files use the engine's newest layout, because only there do file and log have an identity. The filter threshold is the
-largest number of requested runs for which the engine skips each row group without any of them. Above it, the engine
-skips only groups before the first or after the last run. No statement may load extensions, which would need a network,
-even if a view of the database requires one.
+The filter threshold is the largest number of requested runs for which the engine skips each row group without any of
+them. Above it, the engine skips only groups before the first or after the last run. No statement may load extensions,
+which would need a network, even if a view of the database requires one.
 """
 
 SMALL_BYTES: Final = 32 << 20

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import tempfile
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
 from joulemap.store.catalogue import write_metrics
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.connection import Connection
+from joulemap.store.engine import connect
+from joulemap.store.migration import migrate
 from joulemap.store.surface import holds_surface
 
 _DEFINITIONS: Final = """
@@ -70,7 +74,10 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
     Macros and views of another version are accepted, because no statement uses them.
     """
-    expected, found = _expect(), _describe(connection)
+    ((storage,),) = connection.execute(
+        "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = current_database()"
+    ).fetchall()
+    expected, found = _expect(storage.removesuffix("+")), _describe(connection)
     changes = []
     asked = sorted(expected.keys() | found.keys())
     if not holds_surface(connection):
@@ -86,11 +93,20 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
 
 @cache
-def _expect() -> Mapping[str, str]:
-    """Return kind and name -> SQL of each table, view and macro that joulemap creates in a new database."""
-    with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
-        write_metrics(fresh)
-        return _describe(fresh)
+def _expect(storage: str) -> Mapping[str, str]:
+    """Return kind and name -> SQL of each table, view and macro that joulemap creates in a new database.
+
+    It is a file that is closed and opened again, because the engine prints what it read from a storage version
+    differently from what it has just parsed.
+    """
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        path = os.path.join(folder, "expected.duckdb")
+        config = (("storage_compatibility_version", storage),)
+        with contextlib.closing(connect(path, config=config)) as fresh:
+            migrate(fresh)
+            write_metrics(fresh)
+        with contextlib.closing(connect(path, is_reading=True)) as fresh:
+            return _describe(fresh)
 
 
 def _describe(connection: Connection) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Macros and views of a database for queries (the surface); each version of the program has its own.
 
 They contain no rows, so a database with views of another version is accepted. A writer replaces them. A reader creates
-temporary ones, which last as long as its connection.
+temporary ones, which last as long as its connection. The same holds for views that another version of the engine has
+stored, because each version parses and prints the same text differently.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CREATE: Final = re.compile(r"^CREATE (?=(?:MACRO|VIEW) (\w+))", re.MULTILINE)
 _RECORD_TABLE: Final = """
 CREATE OR REPLACE TABLE internal.schema_surface (digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL);
 COMMENT ON TABLE internal.schema_surface IS 'Which macros and views joulemap made in this database';
-COMMENT ON COLUMN internal.schema_surface.digest IS 'SHA-256 of their text';
+COMMENT ON COLUMN internal.schema_surface.digest IS 'SHA-256 of their text and of the version of DuckDB';
 COMMENT ON COLUMN internal.schema_surface.names IS 'What they are called: others stay when these are replaced';
 """
 
@@ -46,10 +47,10 @@ class Surface:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of both texts, in hexadecimal digits."""
+        """SHA-256 of both texts and of the engine's version, in hexadecimal digits."""
         import hashlib
 
-        return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
+        return hashlib.sha256((self.sql + self.columns + duckdb.__version__).encode()).hexdigest()
 
 
 def define_metrics(metrics: Sequence[Metric]) -> str:
@@ -85,7 +86,7 @@ def load_surface() -> Surface:
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database has exactly the macros and views of this version."""
+    """Return whether a database has exactly the macros and views of this version, stored by this engine."""
     try:
         return connection.execute("SELECT digest FROM internal.schema_surface").fetchall() == [(load_surface().digest,)]
     except duckdb.CatalogException:
@@ -108,17 +109,22 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
 
 
 def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return (kind, name) of each macro and view in the database that joulemap created."""
-    try:
-        return connection.execute(
-            "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "
-            "SELECT 'VIEW' AS kind, view_name AS name FROM duckdb_views() WHERE NOT internal "
-            "AND view_name IN (FROM made) UNION "
-            "SELECT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, function_name "
-            "FROM duckdb_functions() WHERE NOT internal AND function_name IN (FROM made) ORDER BY ALL"
-        ).fetchall()
-    except (duckdb.CatalogException, duckdb.BinderException):  # a new database
+    """Return (kind, name) of each macro and view in the database that joulemap created.
+
+    The caller holds a transaction, which a failing statement would end. So this reads the list of tables first.
+    """
+    recorded = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'internal' AND table_name = 'schema_surface'"
+    ).fetchall()
+    if not recorded:  # a new database
         return []
+    return connection.execute(
+        "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "
+        "SELECT 'VIEW' AS kind, view_name AS name FROM duckdb_views() WHERE NOT internal "
+        "AND view_name IN (FROM made) UNION "
+        "SELECT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, function_name "
+        "FROM duckdb_functions() WHERE NOT internal AND function_name IN (FROM made) ORDER BY ALL"
+    ).fetchall()
 
 
 def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:

@@ -126,6 +126,17 @@ def is_in_use(path: Path) -> bool:
     return False
 
 
+def identify_file(path: Path) -> tuple[int, int] | None:
+    """Return the device and the number of the file at a path, which differ after another replaced it; None without a
+    file.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are stored; Windows stores them with their files."""
     if not IS_POSIX:
