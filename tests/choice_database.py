@@ -90,7 +90,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             own = run.cloud_usd_per_hour if WAY_OF[kind] == "rented" else run.purchase_usd
             index = list(WAY_OF).index(kind)
             connection.execute(
-                "INSERT INTO internal.seller_price VALUES (?, ?, ?, ?, ?, ?, 0.2, ?, ?, 1, 'published', ?, 'a list', '')",
+                "INSERT INTO internal.seller_price "
+                "VALUES (?, ?, ?, ?, ?, ?, 0.2, ?, ?, 1, 'published', ?, 'a list', '')",
                 [100 * number + index, run.hardware, WAY_OF[kind], kind, index, usd, kind, kind, own],
             )
     evaluated = [(number, run) for number, run in numbered if run.refusal is None]

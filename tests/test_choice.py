@@ -219,7 +219,7 @@ def test_a_purchase_price_leaves_open_its_part_of_the_cost(doubted: Connection) 
     assert_close(row["price_half_width"], math.log(1.2) * 0.1 / 0.15, rel=1e-12)
     assert_close(row["objective_half_width"], math.hypot(0.3, math.log(1.2) * 0.1 / 0.15), rel=1e-12)
     (hosted,) = ask_doubted(
-        doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost"
+        doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost", pay="bought"
     )
     assert_close(hosted["price_half_width"], row["price_half_width"], rel=1e-12)
 
@@ -795,7 +795,8 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
     ):  # fmt: skip
         ids = fill(made_up, [stick, pi])[:1]
         made_up.execute(
-            "UPDATE internal.hardware_version SET needs_host = 'USB port', boundary = ?, host = ? WHERE hardware = 'stick'",
+            "UPDATE internal.hardware_version SET needs_host = 'USB port', boundary = ?, host = ? "
+            "WHERE hardware = 'stick'",
             [boundary, host],
         )
         list_in_catalogue(made_up)
