@@ -1296,7 +1296,7 @@ COMMENT ON COLUMN internal.seller_price.price_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.seller_price.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.seller_price.way IS 'rented or bought';
 COMMENT ON COLUMN internal.seller_price.kind IS 'Kind of seller or contract, as in offer';
-COMMENT ON COLUMN internal.seller_price.kind_index IS 'Rank of the kind; the lowest is used if two kinds have offers for equally many chips';
+COMMENT ON COLUMN internal.seller_price.kind_index IS 'Rank of the kind; the lowest is used if two kinds have equal prices';
 COMMENT ON COLUMN internal.seller_price.usd IS 'Price of one device, per hour if rented';
 COMMENT ON COLUMN internal.seller_price.half_width IS 'Of the 80 % interval of the natural logarithm of the price, over sellers';
 COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the seller if there is only one, whose prices share an error; else kind and hardware';

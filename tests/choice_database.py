@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from blank import open_blank
+from joulemap.domain.offer import WAY_OF
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
 from joulemap.store.total import add_up
@@ -15,7 +16,7 @@ UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "id
 
 TABLES = (
     "run_total", "run_action", "run", "run_subgraph", "run_operator", "ledger_line", "hardware_version",
-    "hardware_fact",
+    "hardware_fact", "seller_price",
 )  # fmt: skip
 
 
@@ -32,6 +33,8 @@ class MadeUp:
     memory_bytes: int = 1000
     cloud_usd_per_hour: float | None = None
     purchase_usd: float | None = None
+    offers: Mapping[str, float] = attrs.field(factory=dict)
+    """Kind of seller -> price; a chip with offers also has the price of its first one as its own."""
     price_basis: str = "published"
     host_share: float | None = 0.0
     """Share of the host; None for the default assumption of costs."""
@@ -83,6 +86,14 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             if value is not None
         )
         connection.execute(f"INSERT INTO internal.hardware_fact VALUES {values}")
+        for kind, usd in run.offers.items():
+            own = run.cloud_usd_per_hour if WAY_OF[kind] == "rented" else run.purchase_usd
+            index = list(WAY_OF).index(kind)
+            connection.execute(
+                "INSERT INTO internal.seller_price "
+                "VALUES (?, ?, ?, ?, ?, ?, 0.2, ?, ?, 1, 'published', ?, 'a list', '')",
+                [100 * number + index, run.hardware, WAY_OF[kind], kind, index, usd, kind, kind, own],
+            )
     evaluated = [(number, run) for number, run in numbered if run.refusal is None]
     if numbered:
         connection.execute(

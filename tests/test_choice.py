@@ -19,7 +19,7 @@ from cell import assert_cells
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.candidate import PROJECTION, plan_candidates, show_metric
+from joulemap.answer.candidate import PROJECTION, find_payment, plan_candidates, show_metric
 from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
@@ -27,7 +27,8 @@ from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
+from joulemap.domain.offer import SPECIAL_KINDS, WAY_OF
+from joulemap.domain.settings import LIMITED, Limits, Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -213,12 +214,12 @@ def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
 
 
 def test_a_purchase_price_leaves_open_its_part_of_the_cost(doubted: Connection) -> None:
-    (row,) = ask_doubted(doubted, "recommend.configuration", [BOUGHT], objective="cost")
+    (row,) = ask_doubted(doubted, "recommend.configuration", [BOUGHT], objective="cost", pay="bought")
     # 0.10 of 0.15 USD is the chip's price, which its basis leaves open by 1.2x; a host adds to both parts alike
     assert_close(row["price_half_width"], math.log(1.2) * 0.1 / 0.15, rel=1e-12)
     assert_close(row["objective_half_width"], math.hypot(0.3, math.log(1.2) * 0.1 / 0.15), rel=1e-12)
     (hosted,) = ask_doubted(
-        doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost"
+        doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost", pay="bought"
     )
     assert_close(hosted["price_half_width"], row["price_half_width"], rel=1e-12)
 
@@ -708,6 +709,106 @@ def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
         assert paid["host_share_ratio"] == 0.0
         # 22 mJ of the part and its module, a million times, at 1 USD per MJ
         assert_close(paid["energy_usd_per_million"], 22e-3, rel=1e-9)
+
+
+OFFERED: Final = st.dictionaries(st.sampled_from(tuple(WAY_OF)), st.floats(0.01, 100.0), max_size=4)
+
+
+@st.composite
+def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
+    """Return a chip with any prices, or none, of any sellers; some cannot run the model."""
+    offers = draw(OFFERED)
+    rents, buys = ([usd for kind, usd in offers.items() if WAY_OF[kind] == way] for way in ("rented", "bought"))
+    return MadeUp(
+        hardware=hardware,
+        latency_s=draw(st.floats(1e-4, 1.0)),
+        energy_j=draw(st.floats(1e-3, 10.0)),
+        cloud_usd_per_hour=rents[0] if rents else draw(st.none() | st.floats(0.01, 100.0)),
+        purchase_usd=buys[0] if buys else draw(st.none() | st.floats(1.0, 1e5)),
+        offers=offers,
+        refusal=draw(st.sampled_from((None, None, "has no fp32"))),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
+)
+def test_another_candidate_never_makes_the_cheapest_dearer(data: st.DataObject, pay: str, seller: str) -> None:
+    """Whatever is added, the best cost falls or stays, in `cost` and in `recommend`, and both name the same one."""
+    chips = [data.draw(priced(name)) for name in "abcd"]
+    connection = open_made_up()
+    try:
+        least: float | None = None
+        for count in range(1, len(chips) + 1):
+            given: dict[str, Any] = {"pay": pay, "seller": seller}
+            rows = ask(connection, "cost.million", chips[:count], **given)
+            best = next((row["usd_per_million"] for row in rows if row["rank"] == 1), None)
+            ids = list(range(1, count + 1))
+            others = ask(connection, "recommend.configuration", run_ids=ids, objective="cost", **given)
+            recommended = next((row["objective_value"] for row in others if row["rank"] == 1), None)
+            assert best == recommended
+            assert least is None or (best is not None and best <= least)
+            assert {row["pay"] for row in (*rows, *others)} == {pay or "rented"}
+            least = best
+    finally:
+        connection.close()
+
+
+def test_a_chip_has_the_price_of_its_cheapest_seller_on_demand(made_up: Connection) -> None:
+    offers = {"hyperscaler": 4.0, "cloud": 2.0, "marketplace": 3.0, "reserved": 1.0, "spot": 0.5}
+    chip = MadeUp(cloud_usd_per_hour=4.0, offers=offers)
+    for seller, usd in (("", 2.0), ("reserved", 1.0), ("hyperscaler", 4.0)):
+        (row,) = ask(made_up, "cost.million", [chip], seller=seller)
+        assert (row["price"], row["is_alike"], row["rank"]) == (usd, True, 1)
+    (row,) = ask(made_up, "cost.million", [attrs.evolve(chip, offers={"spot": 4.0})])
+    assert (row["price"], row["is_alike"], row["rank"]) == (4.0, False, None)
+    assert tuple(one for one in WAY_OF if one in SPECIAL_KINDS) == SPECIAL_KINDS == ("reserved", "spot")
+
+
+def test_the_way_of_paying_follows_from_the_question_alone() -> None:
+    rent, buy = Price(hardware="l4", usd_per_hour=1.0), Price(hardware="l4", purchase_usd=1.0)
+    cases: list[tuple[Usage, Settings, tuple[Price, ...], str]] = [
+        (Usage(), Settings(hardware=("raspberry_pi_5",)), (), "rented"),
+        (Usage(pay="both"), Settings(deployment=("edge",)), (), "both"),
+        (Usage(seller="retail"), Settings(), (rent,), "bought"),
+        (Usage(), Settings(), (buy,), "bought"),
+        (Usage(), Settings(deployment=("edge",)), (buy, rent), "rented"),
+        (Usage(), Settings(deployment=("edge", "embedded")), (), "bought"),
+        (Usage(), Settings(deployment=("datacenter", "edge")), (), "rented"),
+        (Usage(), Settings(scenario="camera"), (), "bought"),
+        (Usage(), Settings(scenario="datacenter"), (), "rented"),
+    ]
+    for usage, asked, prices, way in cases:
+        assert find_payment(usage, asked, prices) == way
+        assert find_payment(usage, attrs.evolve(asked, hardware=("l4", "tpu_v4")), prices) == way
+
+
+def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> None:
+    """A stick of 100 USD whose record states a host of 80 USD, at each boundary, and alone."""
+    stick = MadeUp(
+        hardware="stick", latency_s=1e-2, energy_j=0.02, host_share=0.8, purchase_usd=100.0, deployment="edge"
+    )
+    pi = MadeUp(hardware="raspberry_pi_5", static_w=3.0)
+    for boundary, host, usd, power_w in (
+        ("board", "", 180.0, 5.0), ("chip", "", 100.0, 2.0), ("board", "none", 100.0, 2.0), ("system", "", 180.0, 2.0),
+    ):  # fmt: skip
+        ids = fill(made_up, [stick, pi])[:1]
+        made_up.execute(
+            "UPDATE internal.hardware_version SET needs_host = 'USB port', boundary = ?, host = ? "
+            "WHERE hardware = 'stick'",
+            [boundary, host],
+        )
+        list_in_catalogue(made_up)
+        (row,) = ask(made_up, "recommend.configuration", run_ids=ids, max_purchase_usd=150.0)
+        assert_close(row["total_purchase_usd"], usd, rel=1e-12)
+        assert_close(row["total_power_w"], power_w, rel=1e-12)
+        assert_close(row["total_energy_j"], power_w * 1e-2, rel=1e-12)
+        assert row["status"] == ("feasible" if usd <= 150.0 else "infeasible")
+        (paid,) = ask(made_up, "cost.million", run_ids=ids, pay="bought")
+        assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
+        (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
+        assert_close(given["host_share_ratio"] * 400.0, usd - 100.0, rel=1e-12)
 
 
 STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)

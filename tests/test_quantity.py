@@ -60,6 +60,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("text", ODD)
 def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
     """Each reader of quantities refuses it in one line: options, `--set`, `--for`, prices, areas, cache tiers."""
@@ -84,6 +85,7 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.wings
 def test_prices_of_several_chips_are_a_list() -> None:
     prices = PriceOptions(
         price_per_hour=["h100_sxm5=2.5USD/h,tpu_v4=$4.5/h", "l4=0.4USD/h"], purchase_price=["t4=900USD,l4=2kUSD"]

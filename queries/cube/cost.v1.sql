@@ -6,7 +6,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
 price_usd = { type = "DOUBLE[]", default = [], meaning = "each given price: in USD per hour if rented, in USD if bought" }
-pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way for each run); empty for the way for which more available hardware has a price, renting on a tie" }
+pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way for each run); empty for rented" }
 [columns]
 inferences_per_year = { type = "DOUBLE", null = true, meaning = "inferences per year of one chip at this utilization" }
 inferences_per_life = { type = "DOUBLE", null = true, meaning = "inferences of one chip in its lifetime" }
@@ -39,7 +39,8 @@ idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power betw
 idle_quantity = { type = "VARCHAR", meaning = "origin of idle_power_w: idle_power, or static_power where the catalogue has no idle_power" }
 resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between requests while a model is loaded: loaded_power, assumed equal to static_power where it was not measured" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
-host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
+total_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price of one chip with its host: price_purchase_usd * (1 + host_share_ratio)" }
+host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer, and where energies leave out the host" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "host_share_ratio as far as it applies to electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
 module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for other chips, and where the energy contains that power" }
@@ -63,11 +64,12 @@ fact AS (
     SELECT
         hardware_digest,
         max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
+        max(value) FILTER (WHERE quantity = 'price_purchase') AS price_purchase_usd,
         max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
         max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w,
         max(value) FILTER (WHERE quantity = 'loaded_power') AS loaded_power_w
     FROM internal.hardware_fact
-    WHERE quantity IN ('host_share', 'idle_power', 'static_power', 'loaded_power')
+    WHERE quantity IN ('host_share', 'price_purchase', 'idle_power', 'static_power', 'loaded_power')
     GROUP BY hardware_digest
 ),
 -- Numbers at the wall plug that idle power needs: energy per joule of the board, and the share of a host.
@@ -106,20 +108,20 @@ powered AS MATERIALIZED (
         CASE
             WHEN v.boundary = 'system' OR (v.host <> '' AND v.needs_host <> '') THEN 0e0 ELSE h.host_share
         END AS host_energy_share,
-        CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
+        CASE WHEN v.host = '' AND v.boundary = 'board' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
         CASE
-            WHEN v.boundary = 'system' OR v.needs_host = '' THEN 0e0
+            WHEN v.boundary <> 'board' OR v.needs_host = '' THEN 0e0
             WHEN v.host = '' THEN coalesce(wf.idle_power_w, w.static_power_w, 0e0)
             ELSE coalesce(gf.idle_power_w, gf.static_power_w, 0e0)
         END AS host_idle_w,
         CASE
-            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary <> 'system' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
+            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary = 'board' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
                 THEN 0e0
             ELSE 1e0
         END AS idle_share,
         CASE
-            WHEN v.host = '' AND v.boundary <> 'system' AND regexp_matches(v.needs_host, '^(module|SoC)')
+            WHEN v.host = '' AND v.boundary = 'board' AND regexp_matches(v.needs_host, '^(module|SoC)')
                 THEN coalesce(w.static_power_w, 0e0)
             ELSE 0e0
         END AS module_w,
@@ -165,11 +167,13 @@ powered AS MATERIALIZED (
             END AS gco2_per_kwh
         FROM internal.cost_assumption AS a
     ) AS a
-    -- `is_host` (domain/host.py): hardware that is a host itself has the share in its record, else none.
+    -- `is_host` (domain/host.py): hardware that is a host itself has the share in its record, else none. A share in a
+    -- record refers to the price there. What leaves out the host's energy leaves out its price.
     CROSS JOIN LATERAL (
         SELECT
             coalesce(
-                f.host_share_ratio,
+                CASE WHEN v.boundary = 'chip' OR v.host = 'none' THEN 0e0 END,
+                f.host_share_ratio * coalesce(f.price_purchase_usd / buy.usd, 1e0),
                 CASE
                     WHEN (v.needs_host = '' OR regexp_matches(v.needs_host, '^(module|SoC)')) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
                     ELSE a.host_share
@@ -177,22 +181,13 @@ powered AS MATERIALIZED (
             ) AS host_share
     ) AS h
 ),
-asked AS (
-    SELECT
-        CASE
-            WHEN $pay <> '' THEN $pay
-            WHEN count(DISTINCT hardware_id) FILTER (is_available AND usd_per_hour IS NOT NULL AND rented_alike)
-                >= count(DISTINCT hardware_id) FILTER (is_available AND purchase_usd IS NOT NULL AND bought_alike)
-                THEN 'rented'
-            ELSE 'bought'
-        END AS pay
-    FROM powered
-)
+asked AS (SELECT CASE WHEN $pay = '' THEN 'rented' ELSE $pay END AS pay)
 SELECT
     s.position, s.run_id, s.model, s.hardware, s.hardware_id, s.hardware_digest, s.label, s.architecture, s.precision,
     s.batch, s.runtime, s.energy_j, s.energy_per_inference_j, s.inferences_per_j, s.latency_s, s.throughput_per_s,
     s.throughput_limit, s.average_power_w, s.edp_js, s.edp_per_inference_js, s.peak_memory_bytes,
     s.compute_utilization_fraction, s.usd_per_hour AS price_cloud_usd_per_hour, s.purchase_usd AS price_purchase_usd,
+    s.purchase_usd * (1e0 + s.host_share) AS total_purchase_usd,
     s.inferences_per_year, s.inferences_per_life, s.kwh_per_million, s.gco2_per_million, s.rented_usd_per_million,
     s.purchase_usd_per_million, s.energy_usd_per_million, s.host_usd_per_million, s.bought_usd_per_million,
     s.pay,

@@ -1,5 +1,5 @@
 /*
-summary = "Prices of the hardware of runs, at the kind of seller with the most offers for it"
+summary = "Prices of the hardware of runs, each at its cheapest kind of seller on demand, or at the requested kind"
 grain = "one row per hardware version and way of paying that has a price"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs whose hardware is priced" }
@@ -16,8 +16,8 @@ basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price o
 kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 seller = { type = "VARCHAR", meaning = "group of prices with a common error: the only seller, or the kind of seller and the hardware if several sell it" }
 told = { type = "VARCHAR", meaning = "seller and date of the price" }
-is_alike = { type = "BOOLEAN", meaning = "true if the price is from the compared kind of seller, or of no kind" }
-compared_kind = { type = "VARCHAR", meaning = "kind of seller whose prices are compared; empty if no price states a kind" }
+is_alike = { type = "BOOLEAN", meaning = "true if the price is compared: from the requested kind of seller or of no kind, and without a request from any kind but reserved and spot" }
+compared_kind = { type = "VARCHAR", meaning = "kind of seller whose prices alone are compared; empty if each chip has the price of its cheapest kind" }
 price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives the price" }
 price_note = { type = "VARCHAR", meaning = "notes on the price, such as what it includes; per seller if several have offers" }
 */
@@ -69,19 +69,20 @@ offered AS (
         ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
     WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
 ),
+-- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
+-- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
 compared AS (
-    SELECT way, first(kind ORDER BY kind = $seller DESC, hardware_count DESC, kind_index) AS kind
-    FROM (
-        SELECT way, kind, kind_index, count(DISTINCT hardware_id) FILTER (is_available) AS hardware_count
-        FROM offered
-        WHERE kind <> ''
-        GROUP BY way, kind, kind_index
-        UNION ALL
-        SELECT way, $seller, 0, 0
-        FROM (VALUES ('rented'), ('bought')) AS w (way)
-        WHERE $seller <> '' AND w.way = CASE WHEN $seller IN ('list', 'retail') THEN 'bought' ELSE 'rented' END
-    )
-    GROUP BY way
+    SELECT
+        o.*,
+        a.kind AS compared_kind,
+        CASE WHEN a.kind <> '' THEN o.kind IN ('', a.kind) ELSE o.kind NOT IN ('reserved', 'spot') END AS is_alike
+    FROM offered AS o
+    CROSS JOIN LATERAL (
+        SELECT
+            CASE
+                WHEN o.way = CASE WHEN $seller IN ('list', 'retail') THEN 'bought' ELSE 'rented' END THEN $seller ELSE ''
+            END AS kind
+    ) AS a
 )
 SELECT
     o.hardware_digest,
@@ -93,14 +94,13 @@ SELECT
     o.kind,
     o.seller,
     o.told,
-    o.kind IN ('', c.kind) AS is_alike,
-    coalesce(c.kind, '') AS compared_kind,
+    o.is_alike,
+    o.compared_kind,
     o.price_source,
     o.price_note
-FROM offered AS o
-LEFT JOIN compared AS c ON c.way = o.way
+FROM compared AS o
 QUALIFY row_number() OVER (
     PARTITION BY o.hardware_digest, o.way
-    ORDER BY o.kind IN ('', coalesce(c.kind, '')) DESC, o.kind_index, o.kind
+    ORDER BY o.is_alike DESC, o.usd, o.kind_index, o.kind
 ) = 1
 ORDER BY o.hardware_id, o.hardware_digest, o.way

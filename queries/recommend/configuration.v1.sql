@@ -12,7 +12,7 @@ max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory f
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
-max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price of the chip with its host, which must be known; 0 for any" }
 takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
 status = { type = "VARCHAR", meaning = "status: feasible; unranked, within the limits but without a known objective; infeasible; unsupported" }
@@ -40,7 +40,7 @@ WITH chosen AS MATERIALIZED (
         p.run_id, p.hardware, p.hardware_id, p.architecture, p.precision, p.batch, p.runtime, p.latency_s, p.energy_j,
         p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.total_power_w,
         p.peak_memory_bytes,
-        p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.pay, p.way, p.usd_per_million,
+        p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
         p.gco2_per_million,
         p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
@@ -194,7 +194,7 @@ SELECT
     c.latency_s, c.energy_j, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
     c.busy_fraction, c.idle_energy_per_inference_j,
-    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.total_purchase_usd, c.pay, c.way,
     c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
     c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,

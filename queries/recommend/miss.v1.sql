@@ -9,7 +9,7 @@ max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory f
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
-max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price of the chip with its host, which must be known; 0 for any" }
 [columns]
 run_id = { type = "INTEGER", meaning = "number of the run" }
 limit_index = { type = "INTEGER", meaning = "order of the limits" }
@@ -47,7 +47,7 @@ WITH limited AS (
                 'value': c.price_cloud_usd_per_hour,
                 'bound': 0e0 + $max_price_usd_per_hour
             },
-            {'limit_index': 8, 'limit_name': 'purchase', 'value': c.price_purchase_usd, 'bound': 0e0 + $max_purchase_usd}
+            {'limit_index': 8, 'limit_name': 'purchase', 'value': c.total_purchase_usd, 'bound': 0e0 + $max_purchase_usd}
         ], recursive := TRUE)
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,

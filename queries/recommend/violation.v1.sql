@@ -11,7 +11,7 @@ max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory f
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
-max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price of the chip with its host, which must be known; 0 for any" }
 [columns]
 limit_name = { type = "VARCHAR", meaning = "limit: latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
 value = { type = "DOUBLE", null = true, meaning = "value of the configuration, in unit; null where no price is known" }
@@ -37,7 +37,7 @@ FROM recommend.miss(
     max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
     max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
     $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, host_share := $host_share,
-    rate_per_s := $rate_per_s
+    seller := $seller, rate_per_s := $rate_per_s
 ) AS m
 JOIN run_configurations AS r ON r.run_id = m.run_id
 ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

@@ -17,9 +17,10 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
-from joulemap.domain.settings import Deployment, Limits, Settings, Usage
+from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
+from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
@@ -45,7 +46,7 @@ DRAWN_RUNTIME: Final = " {runtime}"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 PAID: Final = Template("{way}[ ({sellers})]")
-EITHER_WAY: Final = "rented or bought"
+WAYS_TOLD: Final = {"rented": "rented", "bought": "bought", "both": "rented or bought", "": ""}
 SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
@@ -68,7 +69,9 @@ RUNTIME: Final = "runtime | "
 PROJECTION: Final = Template(
     "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
 )
-LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}; --format json lists them")
+LEFT_OUT: Final = Template(
+    "{count:n chip} left out, because {reason}: {names}[. The best of them otherwise is {best}: {value}]"
+)
 OTHER_SELLER: Final = "of another kind of seller"
 """First words of the reason for configurations that are not ranked because another kind of seller offers them."""
 PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
@@ -107,6 +110,9 @@ BATCHES: Final = (1, 8, 32)
 
 SHOWN_DOUBTED: Final = 10
 """Number of top-ranked chips that notes on intervals cover."""
+
+SHOWN_LEFT_OUT: Final = 3
+"""Maximum chips listed in a line on hardware without a price."""
 
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
@@ -177,7 +183,23 @@ def drop_idle_hours(usage: Usage) -> Usage:
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
-def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
+def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> Pay:
+    """Return the way of paying that a question compares: rented, unless the question itself is about buying.
+
+    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
+    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
+    """
+    if usage.pay:
+        return usage.pay
+    if usage.seller:
+        return WAY_OF[usage.seller]
+    if prices:
+        return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
+    deployments = apply_scenario(settings).deployment
+    return "bought" if deployments and "datacenter" not in deployments else "rented"
+
+
+def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return two sets of query parameters: the numbers and region of a usage, and its payment.
 
     A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
@@ -186,10 +208,11 @@ def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
     from joulemap.catalog.sheet import find_region
 
     numbers = attrs.asdict(usage)
-    region, pay, seller = numbers.pop("region"), numbers.pop("pay"), numbers.pop("seller")
+    region, seller = numbers.pop("region"), numbers.pop("seller")
+    del numbers["pay"]
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    way = pay or (WAY_OF[seller] if seller else "")
-    return {**given, "region": find_region(region).region if region else ""}, {"pay": way, "seller": seller or ""}
+    payment = {"pay": find_payment(usage, settings, prices), "seller": seller or ""}
+    return {**given, "region": find_region(region).region if region else ""}, payment
 
 
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
@@ -211,8 +234,8 @@ def enclose_seller(shown: str, each: str = "") -> str:
 
 
 def describe_pay(pay: str, kind: str = "") -> str:
-    """Return the way of paying for chips, and the kind of seller."""
-    return PAID(way=EITHER_WAY if pay == "both" else pay, sellers=MANY[kind] if kind else "")
+    """Return the way of paying for chips, and the kind of seller if one is requested."""
+    return PAID(way=WAYS_TOLD[pay], sellers=MANY[kind] if kind else "")
 
 
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
@@ -335,12 +358,24 @@ class CandidateAnswer(RunAnswer):
         values = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
         return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
-    def _describe_left_out(self, status: str) -> list[str]:
-        """Return a note on available hardware that is not ranked because of this status; empty if there is none."""
-        rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
-        reason = rows[0].reason if rows else ""
-        shown = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason
-        return [LEFT_OUT(count=len(rows), reason=shown)] if rows else []
+    def _describe_left_out(
+        self, rows: Iterable[Candidate], best: Candidate | None = None, value: str = ""
+    ) -> list[str]:
+        """Return a note on available hardware of these rows, which lack a price; empty if there is none.
+
+        `best` is the best of them, with its `value`, if their other results can be compared.
+        """
+        chips = first_of_each(row for row in rows if row.is_available)
+        reason = chips[0].reason if chips else ""
+        names = shorten([self.scope.mark(find_chip(row)) for row in chips], SHOWN_LEFT_OUT)
+        given = {
+            "count": len(chips),
+            "reason": PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason,
+            "names": ", ".join(names),
+            "best": None if best is None else self.name(best),
+            "value": value,
+        }
+        return [LEFT_OUT(**given)] if chips else []
 
     def _describe(self) -> list[str]:
         """Return the notes on precision, unsupported hardware and scope."""

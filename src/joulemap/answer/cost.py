@@ -37,7 +37,7 @@ from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
-from joulemap.domain.offer import MANY
+from joulemap.domain.offer import MANY, TERMS
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
@@ -116,6 +116,11 @@ EVEN: Final = {
 UNLIKE: Final = Template(
     "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
 )
+ON_DEMAND: Final = "on-demand prices"
+MIXED: Final = Template(
+    "prices are from each chip's cheapest kind of seller: {sellers:list} (--seller compares one kind)"
+)
+SOLD_BY: Final = Template("{name} {kind}")
 UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (see --details)")
 
 PRICE_GIVEN: Final = Template("the price of {name} is given")
@@ -338,7 +343,7 @@ class CostAnswer(RankedAnswer):
             more = ratio if ratio is not None and ratio >= 1.0 else None
             less = 1.0 / ratio if ratio is not None and more is None else None
             lines.append(OTHER_WAY_ONLY(**values) if ratio is None else OTHER_WAY(more=more, less=less, **values))
-        lines += [*self.describe_break_even(), *self._describe_unlike()]
+        lines += [*self.describe_break_even(), *self._describe_sellers(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
             lines.append(UNPRICED(count=len(unpriced), noun=self._noun))
         if projection is not None and best is not None:
@@ -351,6 +356,17 @@ class CostAnswer(RankedAnswer):
             lines.append(PROJECTION(name=self.name(projection), ratio=ratio, **values))
         return lines
 
+    def _describe_sellers(self) -> list[str]:
+        """Return a note on the kinds of seller of the cheapest chips; empty if all ranked chips have the same kind."""
+        ranked = [row for row in self._each() if row.rank is not None and row.seller_kind]
+        if len({row.seller_kind for row in ranked}) < 2:
+            return []
+        first = ranked[:SHOWN_UNLIKE]
+        other = next(row for row in ranked if row.seller_kind != first[0].seller_kind)
+        shown = first if any(row.seller_kind != first[0].seller_kind for row in first) else [first[0], other]
+        sellers = [SOLD_BY(name=self.scope.mark(find_chip(row)), kind=TERMS[row.seller_kind or ""]) for row in shown]
+        return [MIXED(sellers=sellers)]
+
     def _describe_unlike(self) -> list[str]:
         """Return a note on chips that only another kind of seller prices, so that they have no rank; empty if there are
         none.
@@ -359,7 +375,7 @@ class CostAnswer(RankedAnswer):
         if not rows:
             return []
         kinds = {row.way: row.compared_kind or "" for row in rows}
-        compared = " and ".join(MANY[kind] for kind in kinds.values() if kind)
+        compared = " and ".join(MANY[kind] if kind else ON_DEMAND for kind in kinds.values())
         prices = "; ".join(f"{self.scope.mark(find_chip(row))} {_describe_price(row)}" for row in rows[:SHOWN_UNLIKE])
         return [UNLIKE(compared=compared, prices=prices, more=max(0, len(rows) - SHOWN_UNLIKE) or None)]
 
@@ -543,7 +559,7 @@ def cost(
     the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
     a price, UnsupportedError if no configuration meets the limits.
     """
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:

@@ -304,7 +304,7 @@ def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[Vers
     energy.
     """
     ids = list(dict.fromkeys(run_id for row in rows for run_id in (row.run_a, row.run_b)))
-    used, _ = read_usage(USAGE)
+    used, _ = read_usage(USAGE, Settings())
     costs: dict[int, dict[str, CostOption]] = {}
     for option in fetch(connection, CostOption, run_ids=ids, **used):
         costs.setdefault(option.run_id, {})[option.way] = option

@@ -185,7 +185,7 @@ class ParetoAnswer(CandidateAnswer):
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return sentences on configurations omitted for lack of a price, and on unavailable ones."""
-        lines = self._describe_left_out("unplaced")
+        lines = self._describe_left_out(self.select("unplaced"))
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
             lines.append(PROJECTIONS(count=len(projections), names=names))
@@ -252,7 +252,7 @@ def pareto(
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
-    used, pay = read_usage(usage)
+    used, pay = read_usage(usage, settings)
     with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         ids = list(runs.ids)

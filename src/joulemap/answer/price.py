@@ -115,11 +115,13 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
 
 
-def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> ComparedPrices:
+def find_prices(
+    connection: Connection, run_ids: Iterable[int], settings: Settings, usage: Usage | None
+) -> ComparedPrices:
     """Return the prices that `cost` would compare for these runs; empty if `usage` is None."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
-    used, way = read_usage(usage)
+    used, way = read_usage(usage, settings)
     found: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
     for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):

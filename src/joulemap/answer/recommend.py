@@ -419,7 +419,8 @@ class RecommendAnswer(RankedAnswer):
             way = "rented" if other.pay == "bought" else "bought"
             value = show_metric("cost", _find_other_cost(other))
             lines.append(OTHER_WAY(cheapest=CHEAPEST[way], way=way, name=self.name(other), value=value))
-        lines += self._describe_left_out("unranked")
+        lines += self._describe_left_out(self.select("unranked"))
+        lines += self._describe_unpriced()
         lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
             values = {"label": self._metric.label, "way": name_direction(self._metric)}
@@ -427,6 +428,22 @@ class RecommendAnswer(RankedAnswer):
             ratio = 1.0 / projection.objective_ratio
             lines.append(PROJECTION(name=self.name(projection), ratio=ratio, value=value, **values))
         return lines
+
+    def _describe_unpriced(self) -> list[str]:
+        """Return a sentence on chips whose price is unknown, so that a limit on it leaves them out, and their best."""
+        rows = [row for row in self.rows if row.status == "infeasible" and row.violation_fraction is None]
+        sign = -1.0 if self._metric.is_higher_better else 1.0
+        others = [
+            (sign * row.objective_value, row.run_id, row)
+            for row in rows
+            if row.failed_count == 1 and row.is_available and row.objective_value is not None
+        ]
+        if not others:
+            return self._describe_left_out(rows)
+        best = min(others)[2]
+        return self._describe_left_out(
+            rows, best, self._show_objective(best.objective_value, best.objective_half_width)
+        )
 
     def _describe_life(self) -> list[str]:
         """Return a sentence on the scenario's battery life at the fixed rate; empty without a battery or a rate."""
@@ -620,7 +637,7 @@ def recommend(
     the smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
     rate_per_s = find_fixed_rate(model, settings, limits)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)

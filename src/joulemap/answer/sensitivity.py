@@ -312,7 +312,7 @@ def sensitivity(
         scope = find_scope(runs)
         scope.check_evaluated()
         billed = usage if metric in BILLED else None
-        prices = find_prices(runs.connection, runs.ids, billed)
+        prices = find_prices(runs.connection, runs.ids, settings, billed)
         variations = find_variations(runs, billed, prices.of_run)
     rows = [row for one in variations for row in _rank(one, metric)]
     return SensitivityAnswer(

@@ -27,8 +27,12 @@ WAY_OF: Final[Mapping[str, str]] = {
     "list": "bought",
     "retail": "bought",
 }
-"""Kind of seller -> way of paying: rented or bought. If two kinds have offers for equally many chips, answers compare
-the prices of the first.
+"""Kind of seller -> way of paying: rented or bought."""
+
+SPECIAL_KINDS: Final = ("reserved", "spot")
+"""Kinds of seller whose prices are compared only if asked for, because they need a commitment or may be interrupted.
+
+Without a requested kind, each chip has the price of the cheapest other kind that offers it.
 """
 
 TERMS: Final[Mapping[str, str]] = {
@@ -113,9 +117,7 @@ class SellerPrice:
     way: str
     kind: str
     kind_index: int
-    """Position of the kind of seller in `WAY_OF`. Of kinds with offers for equally many chips, the first one is
-    compared.
-    """
+    """Position of the kind of seller in `WAY_OF`. Of kinds with equal prices, the first one is compared."""
     usd: float
     half_width: float
     """Half-width of the 80 % interval of ln(price) over sellers."""

@@ -511,6 +511,7 @@ class Limits:
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Maximum rental price of one chip."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Maximum purchase price of one chip with the host that it needs."""
 
     @property
     def pay(self) -> Pay | None:
@@ -734,9 +735,12 @@ class Usage:
     """Assumptions about use and power of a chip; None keeps those of the catalogue."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking. None chooses the way with prices for more hardware."""
+    """Way to pay: rented, bought, or both in one ranking. None means rented, unless the
+    question is about buying (`find_payment` in answer/candidate.py).
+    """
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
-    """Kind of seller whose prices are compared. None chooses the kind with offers for the most hardware."""
+    """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.
+    """
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
     """Busy share of the powered or rented hours."""
     lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.address import USE, Address
-from joulemap.domain.configuration import SYSTEM, Configuration
+from joulemap.domain.configuration import CHIP, NO_HOST, SYSTEM, Configuration
 from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
@@ -252,7 +252,8 @@ class Variation:
         idle_w = (own(STATIC) or 0.0) if idle is None else idle
         if self.hardware.boundary == SYSTEM:
             idle_w = idle_w * self.hardware.around_factor + self.hardware.host_w
-        assumed = 0.0 if is_host(self.hardware) else of_use("host")
+        is_alone = self.hardware.boundary == CHIP or self.hardware.host == NO_HOST
+        assumed = 0.0 if is_alone or is_host(self.hardware) else of_use("host")
         has_host = self.hardware.boundary == SYSTEM or bool(self.hardware.host and self.hardware.needs_host)
         return {
             "utilization": min(of_use("utilization"), 1.0),
@@ -260,7 +261,7 @@ class Variation:
             "hours_per_year": of_use("hours"),
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
-            "host_share": (share := assumed if host is None else host),
+            "host_share": (share := assumed if is_alone or host is None else host),
             "host_energy_share": 0.0 if has_host else share,
             "gco2_per_kwh": of_use("grid"),
             "idle_w": idle_w,
@@ -275,7 +276,7 @@ def _find_module_w(hardware: Hardware) -> float:
 
     0 if the hardware is not a part of a module or SoC, or if its energy already includes the rest.
     """
-    if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
+    if not is_part(hardware.needs_host) or hardware.host or hardware.boundary != BOARD:
         return 0.0
     host = suggest_host(hardware.needs_host)
     rest = known_hardware((host,)).get(host)

@@ -49,6 +49,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     edp_per_inference_js: float | None
     price_cloud_usd_per_hour: float | None
     price_purchase_usd: float | None
+    total_purchase_usd: float | None
     pay: str
     way: str | None
     usd_per_million: float | None

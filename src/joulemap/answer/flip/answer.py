@@ -394,7 +394,7 @@ def flip(
         scope = find_scope(runs)
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
-        prices = find_prices(runs.connection, runs.ids, billed)
+        prices = find_prices(runs.connection, runs.ids, settings, billed)
         side_a, side_b = find_variations(runs, billed, prices.of_run)
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
     values = side_a.metric(metric), side_b.metric(metric)
@@ -438,7 +438,7 @@ def _try_batches(
     if any(one.is_traced for one in plan.models):
         return []
     with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
-        prices = find_prices(runs.connection, runs.ids, usage).of_run
+        prices = find_prices(runs.connection, runs.ids, settings, usage).of_run
         found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage, prices)}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []

@@ -54,7 +54,7 @@ class LimitOptions(UseLimitOptions):
 
     max_price: str = option(
         "",
-        "Maximum price per chip: rental, e.g. 2USD/h, or purchase, e.g. 500USD.",
+        "Maximum price per chip: rental, e.g. 2USD/h, or purchase with its host, e.g. 500USD.",
         metavar="PRICE",
         shown=False,
     )
@@ -90,7 +90,7 @@ def pay_option(*, is_advanced: bool) -> Any:
         "",
         "Prices to rank by.",
         metavar="rented|bought|both",
-        shown="whichever has prices for more chips",
+        shown="rented; bought for edge and embedded deployments",
         is_advanced=is_advanced,
     )
 
@@ -147,7 +147,7 @@ class UsageOptions:
         "",
         "Kind of price: rent (hyperscaler, cloud, marketplace, reserved or spot) or purchase (list or retail).",
         metavar="NAME",
-        shown="the one with prices for the most chips",
+        shown="the cheapest per chip, without reserved and spot",
         is_advanced=True,
     )
     busy_hours: float | None = option(

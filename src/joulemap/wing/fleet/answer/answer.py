@@ -85,7 +85,7 @@ def fleet(
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
-        found = _read(runs.connection, list(runs.ids), usage, prices)
+        found = _read(runs.connection, list(runs.ids), settings, usage, prices)
         scope = find_scope(runs)
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
@@ -115,10 +115,15 @@ def _check_batched(models: Iterable[str]) -> None:
 
 
 def _read(
-    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = ""
+    connection: Connection,
+    ids: Sequence[int],
+    settings: Settings,
+    usage: Usage,
+    prices: Sequence[Price],
+    engine: str = "",
 ) -> dict[str, Any]:
     """Return the runs that fleets are built from, and the assumptions of their costs, by field of the answer."""
-    used, pay = read_usage(usage)
+    used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return {
@@ -161,7 +166,7 @@ def _serve(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
-        found = _read(connection, decode, usage, prices, question.stack.name)
+        found = _read(connection, decode, settings, usage, prices, question.stack.name)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}

@@ -74,7 +74,7 @@ def llm(
     plans = divide(question, whole, list(dict.fromkeys(stored)))
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
-        found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
+        found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
     if not found["phases"].rows:
         raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
     kept = [case for case in cases if case not in lacking]
@@ -129,14 +129,13 @@ def read_tables(
     ids: tuple[list[int], list[int]],
     usage: Usage,
     prices: Sequence[Price],
-    takes_all: bool | None,
+    settings: Settings,
+    *,
+    has_winners: bool = True,
 ) -> dict[str, Any]:
-    """Return name -> table of the answer, read from stored runs, and the scope of these runs.
-
-    Without `takes_all`, the winners are omitted.
-    """
+    """Return name -> table of the answer, read from stored runs, and the scope of these runs."""
     prefill, decode = ids
-    used, pay = read_usage(usage)
+    used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
     every = list(dict.fromkeys([*prefill, *decode]))
     asked = {
@@ -158,9 +157,9 @@ def read_tables(
         "decode_j": [costs[case].between_j * question.steps for case in served],
     }
     given: dict[str, Any] = {**asked, **used, **paid, **pay}
-    but = ("rows", "loads", "pools") if takes_all is not None else ("rows", "loads", "pools", "winners")
-    if takes_all is not None:
+    but = ("rows", "loads", "pools") if has_winners else ("rows", "loads", "pools", "winners")
+    if has_winners:
         slow = [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served]
-        given |= {"takes_all": takes_all, "slow_half_widths": slow}
+        given |= {"takes_all": settings.takes_all, "slow_half_widths": slow}
     tables = fetch_tables(connection, LlmAnswer, but, **given)
     return {"scope": find_stored_scope(connection, every), **tables}

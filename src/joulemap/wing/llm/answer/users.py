@@ -592,7 +592,9 @@ def _pay(
         for case, own, _ in chosen:
             for some, more in zip(ids, find_ids(own, [case], keys), strict=True):
                 some += more
-        tables = read_tables(connection, question, cases, cases, costs, ids, usage, prices, None)
+        tables = read_tables(
+            connection, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
+        )
         scope = widen(find_stored_scope(connection, [*ids[0], *ids[1]]), whole.selection)
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}

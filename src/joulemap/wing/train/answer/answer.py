@@ -246,7 +246,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(drop_idle_hours(usage))  # training uses the devices all the time
+    used, pay = read_usage(drop_idle_hours(usage), settings, prices)  # training uses the devices all the time
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
