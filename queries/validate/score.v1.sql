@@ -6,12 +6,12 @@ order = ["quantity, times and rates before energies, powers and memory", "hardwa
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "model, kind of operator, or text that names of served models contain, to restrict to; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a chip's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split (fitted, same family, unseen family or unseen hardware); source and quantity divide the rows of all hardware together" }
+by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a chip's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split (fitted, same family, unseen family or unseen hardware); source and quantity divide the rows of all hardware together, and all does not divide them" }
 source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations to use, each as a chip's id, a space and a label; hardware without one is scored uncalibrated" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where rows of several are together" }
 part = { type = "VARCHAR", meaning = "value of the dividing property, for sources the short name (prediction_errors has the full one); single operators, models and served models are separate" }
 measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
 is_served = { type = "BOOLEAN", meaning = "true if the measurements are of served models; otherwise of models and single operators" }
@@ -32,7 +32,10 @@ calibration = { type = "VARCHAR", meaning = "calibration of the predictions; non
 WITH scored AS (
     SELECT
         e.quantity,
-        CASE WHEN $by IN ('source', 'quantity') AND $hardware = '' THEN 'all' ELSE e.hardware END AS hardware,
+        CASE
+            WHEN $by = 'all' OR $by IN ('source', 'quantity') AND $hardware = '' THEN 'all'
+            ELSE e.hardware
+        END AS hardware,
         CASE $by
             WHEN 'runtime' THEN coalesce(e.runtime, e.engine)
             WHEN 'family' THEN e.family
@@ -48,10 +51,11 @@ WITH scored AS (
             WHEN 'source' THEN regexp_replace(e.source, '(, |: ).*$', '')
             WHEN 'engine' THEN CASE WHEN e.runtime IS NULL THEN coalesce(nullif(e.engine, ''), 'not told') ELSE 'none' END
             WHEN 'quantity' THEN CASE e.family WHEN 'operator' THEN 'operators' WHEN 'served' THEN 'served' ELSE 'models' END
+            WHEN 'all' THEN 'overall'
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE coalesce(s.split, v.split) END
             ELSE error(
                 'by is ' || $by || ', expected runtime, family, kind, model, batch, precision, scope, hardware, split, '
-                || 'source, engine or quantity'
+                || 'source, engine, quantity or all'
             )
         END
         || CASE

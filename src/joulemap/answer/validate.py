@@ -103,10 +103,11 @@ def validate(
     """Score predictions against measurements, with one row for each value of `by`.
 
     `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split: how new the
-    measurements are to the fitted coefficients. Source and quantity divide the rows of all hardware together. `model`
-    may be a kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the
-    sources of measurements. Measured configurations that are not stored are evaluated first; the table's notes count
-    measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
+    measurements are to the fitted coefficients. Source and quantity divide the rows of all hardware together, and all
+    gives one row per quantity. `model` may be a kind of operator, such as `gemm`, or a part of the names of served
+    models; `source` is a part of the sources of measurements. Measured configurations that are not stored are evaluated
+    first; the table's notes count measurements of served models that cannot be predicted. `calibration` is as for
+    `compare`. Each measurement at fp32 is predicted at its matmul precision. Model files named in rows
     run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
     """
     check_name("division", by, get_args(ScoreDivision))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, cast
 
+import attrs
+
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import CALIBRATION_HELP, TrustRows
@@ -23,9 +25,13 @@ OPERATORS: Final = (
     "bias bias_fraction", "worst error worst_error_fraction", "worst_case", "used for fitting seen_fraction",
 )  # fmt: skip
 
-KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count")
+KEPT: Final = (
+    "hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count", "covered_fraction",
+)  # fmt: skip
 
-KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bias_fraction", "covered_fraction")
+KEPT_TOGETHER: Final = (
+    "part", "measurement_count", "mean_error_fraction", "median_error_fraction", "bias_fraction", "covered_fraction",
+)  # fmt: skip
 
 EVIDENCE: Final = (
     "architecture", "hardware", "boundary", "subject", "quantity", "measurements measurement_count",
@@ -57,9 +63,10 @@ def validate(
 ) -> None:
     """Score predictions against measurements.
 
-    The first line counts the scored measurements and their quantities. The table shows errors, bias, worst case, rank
-    correlation and interval coverage. Configurations that are not stored are evaluated first, in about half a minute
-    for all built-in measurements.
+    The first line counts the scored measurements and their quantities. The first rows of the table show the errors and
+    the interval coverage of each quantity overall, the others those of each group. Configurations that are not stored
+    are evaluated first, in about half a minute for all built-in measurements. Each measurement at fp32 is predicted in
+    the arithmetic that it ran in: `default` or, where TF32 was off, `highest`.
 
     Measurements used for fitting do not test the model; `--by split` separates them. A throughput is scored against the
     predicted throughput, never against 1 / latency. Power at the wall plug is scored against the boundary `system`,
@@ -97,10 +104,14 @@ def validate(
     scores = workspace.validate(
         hardware, model, precision=chosen, by=by, source=source, calibration=calibration, trust=trust
     )
-    is_together = by in ("source", "quantity") and not hardware
+    is_together = by == "all" or (by in ("source", "quantity") and not hardware)
     parts = {"part": f"{by} part"}
+    overall = workspace.validate(
+        hardware, model, precision=chosen, by="all", source=source, calibration=calibration, trust=trust
+    )
+    scores = attrs.evolve(scores, rows=(*overall.rows, *(row for row in scores.rows if by != "all")))
     columns = [parts.get(column, column) for column in SCORES if column != "hardware" or not is_together]
-    most = SOURCES if by == "source" else None
+    most = 1 + SOURCES if by == "source" else None  # the row of all sources is one of them
     from joulemap.answer.validate import describe_total
 
     kept, total = KEPT_TOGETHER if is_together else KEPT, describe_total(scores)

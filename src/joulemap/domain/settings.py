@@ -106,6 +106,7 @@ ScoreDivision = Literal[
     "source",
     "engine",
     "quantity",
+    "all",
 ]
 """Properties by which answers group the measurements of a chip."""
 
