@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
 from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
@@ -360,3 +361,31 @@ def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: 
     assert any("bf16 MACs, 6 per MAC of the model" in line for line in answer.document().insights)
     (grid, *_) = answer.document().sections[0].blocks
     assert isinstance(grid, Grid) and "share" not in grid.headings
+
+
+def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:
+    """Return (table, column, shares) of every column of an answer that states shares of a whole."""
+    for name, table in answer.own_tables.items():
+        for column in table.columns:
+            if column.name.endswith("share_fraction"):
+                yield name, column.name, [one for row in table if (one := getattr(row, column.name)) is not None]
+
+
+@pytest.mark.parametrize("metric", thin(PART_METRICS, 2))
+def test_shares_are_of_a_whole_that_cannot_cancel(metric: PartMetricName, workspace: Workspace) -> None:
+    """Parts of opposite signs are shares of the sum of their sizes, so that none is larger than the whole."""
+    answers = [
+        workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric=metric),
+        workspace.explain("resnet18", "l4", "t4", metric=metric),
+        workspace.fusion("mlp", "l4"),
+        workspace.compare("mlp", hardware=("l4", "t4", "tpu_v4")),
+    ]
+    seen = set()
+    for answer in answers:
+        for table, column, shares in shares_of(answer):
+            seen.add(table)
+            assert all(abs(one) <= 1.0 + 1e-12 for one in shares), (table, column)
+            if isinstance(answer, ExplainAnswer) and table in ("categories", "roles", "effects", "subgraphs"):
+                whole = sum(map(abs, shares))
+                assert not whole or abs(whole - 1.0) <= 1e-9, (table, column)
+    assert {"categories", "roles"} <= seen
