@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
 from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
@@ -368,3 +369,31 @@ def test_the_side_without_a_calibration_is_named_even_if_it_is_a_projection(work
     for pair in (("kpu_t256", "h100_sxm5"), ("h100_sxm5", "kpu_t256")):
         told = describe_confidence(workspace.explain("resnet18", *pair))
         assert HALF_CALIBRATED(calibrated="h100_sxm5", donor="h200_sxm", names=["~kpu_t256"]) in told
+
+
+def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:
+    """Return (table, column, shares) of every column of an answer that states shares of a whole."""
+    for name, table in answer.own_tables.items():
+        for column in table.columns:
+            if column.name.endswith("share_fraction"):
+                yield name, column.name, [one for row in table if (one := getattr(row, column.name)) is not None]
+
+
+@pytest.mark.parametrize("metric", thin(PART_METRICS, 2))
+def test_shares_are_of_a_whole_that_cannot_cancel(metric: PartMetricName, workspace: Workspace) -> None:
+    """Parts of opposite signs are shares of the sum of their sizes, so that none is larger than the whole."""
+    answers = [
+        workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric=metric),
+        workspace.explain("resnet18", "l4", "t4", metric=metric),
+        workspace.fusion("mlp", "l4"),
+        workspace.compare("mlp", hardware=("l4", "t4", "tpu_v4")),
+    ]
+    seen = set()
+    for answer in answers:
+        for table, column, shares in shares_of(answer):
+            seen.add(table)
+            assert all(abs(one) <= 1.0 + 1e-12 for one in shares), (table, column)
+            if isinstance(answer, ExplainAnswer) and table in ("categories", "roles", "effects", "subgraphs"):
+                whole = sum(map(abs, shares))
+                assert not whole or abs(whole - 1.0) <= 1e-9, (table, column)
+    assert {"categories", "roles"} <= seen

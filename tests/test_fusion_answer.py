@@ -133,8 +133,6 @@ def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Ma
         assert_close(row.saved_edp_fraction, row.saved_edp_share_js / total.separate_edp_js, rel=1e-9)
     assert_close(math.fsum(row.edp_share_js for row in rows), total.edp_js, rel=1e-12)
     assert_close(math.fsum(row.separate_edp_share_js for row in rows), total.separate_edp_js, rel=1e-12)
-    for kind in ("energy", "latency", "edp"):
-        assert_close(sum(getattr(row, f"saved_{kind}_share_fraction") for row in rows), 1.0, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -254,7 +252,7 @@ def test_where_there_is_nothing_to_fuse_it_is_said(workspace: Workspace, program
     answer = workspace.fusion(f"{programs}:one", "tpu_v4")
     total = answer.total
     assert (total.saved_energy_fj, total.saved_latency_fs, total.saved_dram_bytes, total.saved_edp_js) == (0, 0, 0, 0)
-    assert answer.subgraphs[0].saved_edp_share_fraction is None
+    assert answer.subgraphs[0].saved_edp_fraction == 0.0
     assert answer.headline() == text.NOT_FUSED(subgraphs=text.ONLY)
     assert answer.insights() == []
     with pytest.raises(ModelError, match="it gives back its input, as another view of it"):
@@ -364,7 +362,7 @@ def test_numbers_by_hand(book: Book) -> None:
     assert [first["fusion_pattern"], second["fusion_pattern"]] == ["conv2d+relu", "linear"]
     # (2 J x 9 s + 21 J x 1 s) / 2 and (-1 J x 9 s) / 2
     assert [first["saved_edp_share_js"], second["saved_edp_share_js"]] == [19.5, -4.5]
-    assert [first["saved_edp_share_fraction"], second["saved_edp_share_fraction"]] == [1.3, -0.3]
+    assert [first["saved_edp_fraction"], second["saved_edp_fraction"]] == [19.5 / 55.0, -4.5 / 55.0]
     # (4 J x 4 s + 10 J x 1 s) / 2 of 40 Js, (6 J x 5 s + 11 J x 2 s) / 2 of 55 Js
     assert [first["edp_share_js"], first["separate_edp_share_js"]] == [13.0, 26.0]
     assert [second["saved_energy_fraction"], second["saved_latency_fraction"]] == [-0.2, 0.0]

@@ -12,7 +12,7 @@ latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency per inferenc
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other run minus that of the best; per batch, or per inference where batches differ" }
 common_category = { type = "VARCHAR", meaning = "common category with the largest difference" }
 category_difference_j = { type = "DOUBLE", unit = "J", meaning = "energy difference of that category" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j; above 1 where other categories have the opposite sign" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j, 0 to 1; null where categories of the opposite sign outweigh part of it" }
 best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best run" }
 other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other run" }
 */
@@ -61,7 +61,10 @@ SELECT
     c.energy_j - b.energy_j AS difference_j,
     g.common_category,
     g.category_difference_j,
-    g.category_difference_j / nullif(c.energy_j - b.energy_j, 0e0) AS category_share_fraction,
+    CASE
+        WHEN g.category_difference_j BETWEEN 0e0 AND (c.energy_j - b.energy_j) * (1e0 + 1e-12)
+            THEN least(g.category_difference_j / nullif(c.energy_j - b.energy_j, 0e0), 1e0)
+    END AS category_share_fraction,
     b.average_power_w AS best_power_w,
     c.average_power_w AS other_power_w
 FROM gap AS g

@@ -39,16 +39,13 @@ separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy as separate
 saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "saving of energy: separate minus fused, exact; negative where fusion costs" }
 saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "saving of energy: separate minus fused; negative where fusion costs" }
 saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over separate_energy_j" }
-saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over the saving of the run" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "fused latency" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency as separate kernels" }
 saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "saving of latency: separate minus fused, exact; negative where fusion costs" }
 saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "saving of latency: separate minus fused; negative where fusion costs" }
 saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "saved_latency_s over separate_latency_s" }
-saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_latency_s over the saving of the run" }
 saved_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(dE_i (T + T') + (E + E') dt_i) / 2 of the saving; sums to E T separate minus E T fused, and is 0 without a change" }
 saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "saved_edp_share_js over the run's separate energy-delay product" }
-saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_edp_share_js over the saving of the run" }
 saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "saving of off-chip bytes: separate minus fused" }
 saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "saved_dram_bytes over separate_dram_bytes" }
 saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "saving of bytes across kernel boundaries: separate minus fused" }
@@ -172,24 +169,14 @@ SELECT
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
     joules(s.separate_energy_fj - s.energy_fj) AS saved_energy_j,
     fraction(s.separate_energy_fj - s.energy_fj, s.separate_energy_fj) AS saved_energy_fraction,
-    fraction(s.separate_energy_fj - s.energy_fj, s.run_separate_energy_fj - s.run_energy_fj)
-        AS saved_energy_share_fraction,
     seconds(s.latency_fs) AS latency_s,
     seconds(s.separate_latency_fs) AS separate_latency_s,
     s.separate_latency_fs - s.latency_fs AS saved_latency_fs,
     seconds(s.separate_latency_fs - s.latency_fs) AS saved_latency_s,
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
-    fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
-        AS saved_latency_share_fraction,
     s.saved_edp_share_js,
     s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
-    s.saved_edp_share_js
-        / nullif(
-            joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs)
-                - joules(s.run_energy_fj) * seconds(s.run_latency_fs),
-            0e0
-        ) AS saved_edp_share_fraction,
     s.separate_dram_bytes - s.dram_bytes AS saved_dram_bytes,
     1e0 - s.dram_bytes / nullif(s.separate_dram_bytes, 0e0) AS saved_dram_fraction,
     s.separate_moved_bytes - s.moved_bytes AS saved_moved_bytes,

@@ -12,7 +12,7 @@ count_b = { type = "DOUBLE", meaning = "count on B" }
 price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
@@ -52,6 +52,6 @@ SELECT
     term, place, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
-    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
+    change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM halves
 ORDER BY abs(difference_exact) DESC, place, per, term

@@ -17,7 +17,7 @@ basis_a = { type = "VARCHAR", null = true, meaning = "basis of the energy per ac
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on B" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH split AS (
     SELECT
@@ -50,7 +50,7 @@ SELECT
     price_b / 1e15 AS energy_per_action_b_j,
     basis_a, basis_b, difference_fj,
     joules(difference_fj) AS difference_j,
-    difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
+    change_fraction(difference_fj, sum(difference_fj) OVER (), sum(abs(difference_fj)) OVER ()) AS share_fraction
 FROM terms
 WHERE difference_fj <> 0
 ORDER BY abs(difference_fj) DESC, component, action, term

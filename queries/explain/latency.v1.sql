@@ -13,7 +13,7 @@ price_a = { type = "DOUBLE", null = true, meaning = "time of one count on A; nul
 price_b = { type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in fs" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH parted AS (
     SELECT resource, spent_a_fs AS spent_a, spent_b_fs AS spent_b, work_a, work_b, is_met, by_work_fs
@@ -62,6 +62,6 @@ SELECT
     difference_fs AS difference_exact,
     seconds(difference_fs) AS difference,
     's' AS unit,
-    fraction(difference_fs, sum(difference_fs) OVER ()) AS share_fraction
+    change_fraction(difference_fs, sum(difference_fs) OVER (), sum(abs(difference_fs)) OVER ()) AS share_fraction
 FROM summed
 ORDER BY abs(difference_fs) DESC, place, term

@@ -11,7 +11,7 @@ price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; nul
 price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in bytes" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH side AS (
     SELECT
@@ -65,7 +65,7 @@ SELECT
     difference_exact,
     CAST(difference_exact AS DOUBLE) AS difference,
     'B' AS unit,
-    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
+    change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM terms
 WHERE difference_exact <> 0
 ORDER BY abs(difference_exact) DESC, place, term

@@ -9,10 +9,10 @@ run_b = { type = "INTEGER", meaning = "the fused run" }
 SELECT
     v.subgraph_index, v.name, v.fusion_pattern, v.operations, v.operator_count, v.biased_count, v.bias_addition_count,
     v.bias_element_count, v.kernel_count, v.separate_kernel_count, v.energy_fj, v.energy_j, v.separate_energy_fj,
-    v.separate_energy_j, v.saved_energy_fj, v.saved_energy_j, v.saved_energy_fraction, v.saved_energy_share_fraction,
+    v.separate_energy_j, v.saved_energy_fj, v.saved_energy_j, v.saved_energy_fraction,
     v.latency_fs, v.latency_s, v.separate_latency_fs, v.separate_latency_s, v.saved_latency_fs, v.saved_latency_s,
-    v.saved_latency_fraction, v.saved_latency_share_fraction, v.edp_share_js, v.separate_edp_share_js,
-    v.saved_edp_share_js, v.saved_edp_fraction, v.saved_edp_share_fraction, v.dram_bytes, v.separate_dram_bytes,
+    v.saved_latency_fraction, v.edp_share_js, v.separate_edp_share_js,
+    v.saved_edp_share_js, v.saved_edp_fraction, v.dram_bytes, v.separate_dram_bytes,
     v.saved_dram_bytes, v.saved_dram_fraction, v.moved_bytes, v.separate_moved_bytes, v.saved_moved_bytes,
     v.saved_moved_fraction, v.pass_bytes, v.separate_pass_bytes
 FROM cube.saving(run_a := $run_a, run_b := $run_b, division := 'subgraph') AS v

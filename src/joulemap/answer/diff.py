@@ -58,7 +58,7 @@ VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsur
 PARTS_TABLE: Final = Template("Subgraphs that differ on {name}")
 PART_COLUMNS: Final = (
     "subgraph name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
-    "share of energy change share_fraction | status unit"
+    "share of all energy changes share_fraction | status unit"
 )
 NEW, GONE = "new", "removed"
 PER_MILLION: Final = "cost per million inferences"

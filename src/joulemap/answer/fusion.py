@@ -55,13 +55,13 @@ COLUMNS: Final[Mapping[FusionDivision, str]] = {
 AMOUNTS: Final = (
     " | kernels kernel_count | energy saved saved_energy_j | share of separate energy saved_energy_fraction | "
     "time saved saved_latency_s | share of separate time saved_latency_fraction | EDP saved saved_edp_share_js | "
-    "share of all EDP saved saved_edp_share_fraction | off-chip bytes saved saved_dram_bytes | "
+    "share of separate EDP saved_edp_fraction | off-chip bytes saved saved_dram_bytes | "
     "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
     "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
 )
 KERNELS: Final = Template("{separate_kernel_count} → {kernel_count}")
 KEEP: Final = (
-    "energy saved | time saved | share of all EDP saved | operation | kernel | share of separate energy | "
+    "energy saved | time saved | share of separate EDP | operation | kernel | share of separate energy | "
     "share of separate time | kernels | extra passes"
 )
 REST: Final = Template("saving {energy:J}")
@@ -76,7 +76,7 @@ SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} (but {second})")
 LARGEST: Final = Template(
     "{fusion_pattern} saves most: {saved_energy_j:J} and {saved_latency_s:s} in {subgraph_count:n subgraph}, "
-    "{saved_edp_share_fraction:%} of the energy x delay saved[, because {reason}]"
+    "{saved_edp_fraction:%} of the separate operators' energy x delay[, because {reason}]"
 )
 BYTES: Final = Template(
     "[{inside} of the bytes that operators read and write stay inside kernels; ]"

@@ -29,7 +29,6 @@ class FusionOperator(Row, query="fusion.operator"):
     saved_energy_fj: int
     saved_energy_j: float
     saved_energy_fraction: float | None
-    saved_energy_share_fraction: float | None
     latency_fs: int
     latency_s: float
     separate_latency_fs: int
@@ -37,12 +36,10 @@ class FusionOperator(Row, query="fusion.operator"):
     saved_latency_fs: int
     saved_latency_s: float
     saved_latency_fraction: float | None
-    saved_latency_share_fraction: float | None
     edp_share_js: float
     separate_edp_share_js: float
     saved_edp_share_js: float
     saved_edp_fraction: float | None
-    saved_edp_share_fraction: float | None
     dram_bytes: float
     separate_dram_bytes: float
     saved_dram_bytes: float
@@ -75,7 +72,6 @@ class FusionPattern(Row, query="fusion.pattern"):
     saved_energy_fj: int
     saved_energy_j: float
     saved_energy_fraction: float | None
-    saved_energy_share_fraction: float | None
     latency_fs: int
     latency_s: float
     separate_latency_fs: int
@@ -83,12 +79,10 @@ class FusionPattern(Row, query="fusion.pattern"):
     saved_latency_fs: int
     saved_latency_s: float
     saved_latency_fraction: float | None
-    saved_latency_share_fraction: float | None
     edp_share_js: float
     separate_edp_share_js: float
     saved_edp_share_js: float
     saved_edp_fraction: float | None
-    saved_edp_share_fraction: float | None
     dram_bytes: float
     separate_dram_bytes: float
     saved_dram_bytes: float
@@ -123,7 +117,6 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     saved_energy_fj: int
     saved_energy_j: float
     saved_energy_fraction: float | None
-    saved_energy_share_fraction: float | None
     latency_fs: int
     latency_s: float
     separate_latency_fs: int
@@ -131,12 +124,10 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     saved_latency_fs: int
     saved_latency_s: float
     saved_latency_fraction: float | None
-    saved_latency_share_fraction: float | None
     edp_share_js: float
     separate_edp_share_js: float
     saved_edp_share_js: float
     saved_edp_fraction: float | None
-    saved_edp_share_fraction: float | None
     dram_bytes: float
     separate_dram_bytes: float
     saved_dram_bytes: float

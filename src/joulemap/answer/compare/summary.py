@@ -355,7 +355,7 @@ class CompareAnswer(RunAnswer):
     def _explain(self, row: Insight) -> str:
         """Return a sentence on two runs: their energy and latency ratio, and the energy category that differs most."""
         share, category = row.category_share_fraction, CATEGORIES[row.common_category]
-        outweighs = share is not None and share > 1.0
+        outweighs = share is None
         ratio = row.latency_per_inference_ratio
         faster = text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else ""
         slower = text.SLOWER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else ""

@@ -141,10 +141,12 @@ def list_insights(answer: PairAnswer) -> list[str]:
 
 def _describe_shares(answer: PairAnswer) -> str:
     """Return how much energy and time each contribute to a difference in energy x delay."""
-    shares = {
-        name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
+    sums = {
+        name: sum(row.difference_exact for row in answer.categories if row.quantity == name)
         for name in ("energy", "time")
     }
+    whole = sum(sums.values())
+    shares = {name: float(one / whole) for name, one in sums.items()}
     against = [name for name, share in shares.items() if share < 0.0]
     if not against:
         return text.SHARES(**shares)

@@ -176,9 +176,8 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table, without shares if the difference is tied or nearly zero."""
-    most = max((abs(row.share_fraction or 0.0) for row in answer.categories), default=0.0)
-    is_small = answer.is_tied or not 0.0 < most <= text.MOST_SHARE
+    """Return the columns of a table, without shares if the runs are tied or equal."""
+    is_small = answer.is_tied or not any(row.share_fraction for row in answer.categories)
     kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == text.SHARE)]
     return "|".join(kept)
 

@@ -30,7 +30,7 @@ TIED: Final = "statistically tied"
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 CATEGORY_COLUMNS: Final = (
-    "category | {a} spent_a | {b} spent_b | +difference | share of difference share_fraction | "
+    "category | {a} spent_a | {b} spent_b | +difference | share of all differences share_fraction | "
     "why the larger is larger by_count_exact"
 )
 CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
@@ -80,7 +80,7 @@ SLOWER_UNITS: Final = ("slower units", "but faster units")
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (
     "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
-    "share of difference share_fraction"
+    "share of all differences share_fraction"
 )
 PURPOSES: Final[Mapping[str, str]] = {
     "weights": "GEMMs with weights",
@@ -98,7 +98,7 @@ PURPOSES: Final[Mapping[str, str]] = {
 
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
-    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share of difference share_fraction | "
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share of all differences share_fraction | "
     "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
     "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
     "actions B actions_b"
@@ -106,15 +106,15 @@ ROLE_COLUMNS: Final = (
 
 TERM_TABLE: Final = "Difference by action"
 TERM_COLUMNS: Final = (
-    "term | category category_a | *action | *difference +difference_j | *share of difference share_fraction | "
+    "term | category category_a | *action | *difference +difference_j | *share of all differences share_fraction | "
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
 TERM_KEEP: Final = "action | difference | share of difference | count A | count B"
 METRIC_TERM_TABLE: Final = "Terms of the difference"
 METRIC_TERM_COLUMNS: Final = (
-    "term | *place | *+difference | *share of difference share_fraction | subgraphs part_count | *count A count_a | "
-    "*count B count_b | *each in A price_a | *each in B price_b | per"
+    "term | *place | *+difference | *share of all differences share_fraction | subgraphs part_count | "
+    "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 NO_TERM: Final = "Every term is equal on both."
 SMALLER: Final = Template("{count} smaller terms")
@@ -138,14 +138,14 @@ EFFECT_NAMES: Final[Mapping[str, str]] = {
 
 EFFECT_TABLE: Final = "Energy by kind of cause"
 EFFECT_COLUMNS: Final = (
-    "cause effect | difference +difference_j | share of difference share_fraction | actions action_count | "
+    "cause effect | difference +difference_j | share of all differences share_fraction | actions action_count | "
     "largest action largest_action | its difference +largest_difference_j"
 )
 
 SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
 OFF_CHIP: Final = "bytes moved off chip"
 SUBGRAPH_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | +difference | share of difference share_fraction | "
+    "subgraph name | pattern fusion_pattern | +difference | share of all differences share_fraction | "
     "largest energy difference, role largest_action | its size largest_difference_j | energy A energy_a_fj | "
     "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
     "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
@@ -161,13 +161,11 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 
-MOST_SHARE: Final = 2.0
-"""Maximum share of a difference that tables show; a larger share means that opposite parts nearly cancel."""
-SHARE: Final = "share of difference share_fraction"
+SHARE: Final = "share of all differences share_fraction"
 """Column of the shares of a difference, in the syntax of `lay`."""
-SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
+SHARE_OF_ENERGY: Final = "share of all energy differences share_fraction"
 """Column of the shares of the energy difference, in tables with another metric or in answers on one."""
-SHARE_OF_TIME: Final = "share of time difference share_fraction"
+SHARE_OF_TIME: Final = "share of all time differences share_fraction"
 """Column of the shares of the time difference, in tables with energies and times."""
 
 EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
@@ -224,13 +222,13 @@ PACES: Final[Mapping[str, Template]] = {
 """Category of time -> template of its amount of work and mean rate."""
 
 LEADER: Final = Template(
-    "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of the "
-    "difference[ {each}]"
+    "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of all "
+    "differences[ {each}]"
 )
 CONTRIBUTES, CONTRIBUTE = "contributes", "contribute"
 EACH_ONE: Final = "each"
-OWN_SHARE: Final = Template("this subgraph contributes {share} of the difference between the runs")
-OWN_OFFSET: Final = Template("this subgraph reduces the difference between the runs, by {share}")
+OWN_SHARE: Final = Template("this subgraph contributes {share} of all differences between the runs")
+OWN_OFFSET: Final = Template("this subgraph reduces the difference between the runs, with {share} of all differences")
 NOTHING: Final = "nothing"
 
 TRAFFIC: Final = Template("{a} moves {bytes_a:B} off chip, {b} {bytes_b:B}")
