@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.store.workload import SHIPPED
+from joulemap.store.zoo import read_operators
 from joulemap.system.record import frozen
+from joulemap.system.resource import remember
 from joulemap.trace.source import OWN_FORMULAS, ModelRequest
-from joulemap.trace.version import tracer_version
+from joulemap.trace.version import recorder_version, workload_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +22,27 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Talk
+
+
+@cache
+def find_outdated() -> frozenset[str]:
+    """Return the built-in models whose workloads were traced by other rules, or with other formulas of an operator that
+    they contain.
+    """
+    return frozenset(remember("code", "outdated workloads", lambda: {"models": _list_outdated()})["models"])
+
+
+def _list_outdated() -> list[str]:
+    """Return the models that `find_outdated` caches."""
+    shipped, recorder = load_shipped(), recorder_version()
+    if not any(entry.tracer_version.startswith(f"{recorder}-") for entry in shipped.values()):
+        return sorted(shipped)
+    operators = read_operators(ZOO)
+    return sorted(
+        name
+        for name, entry in shipped.items()
+        if name not in operators or entry.tracer_version != workload_version(operators[name])
+    )
 
 
 class Describer(Protocol):
@@ -50,7 +75,7 @@ class Model:
     def shipped(self) -> ShippedWorkload | None:
         """Shipped entry of exactly this workload; None if there is none or `retrace` is set."""
         entry = load_shipped().get(self.request.model)
-        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
+        if self.retrace or not self.request.is_default or entry is None or entry.model in find_outdated():
             return None
         return entry if entry.ships(self.request.batch) else None
 
@@ -72,5 +97,6 @@ class Model:
             source=own.source.partition(OWN_FORMULAS)[0],
             torch_version=entry.torch_version,
             torchvision_version=entry.torchvision_version,
+            tracer_version=entry.tracer_version,
         )
         return own.digest, f"{SHIPPED}{theirs.digest}"

@@ -17,7 +17,7 @@ have no dictionary. Many models are compressed together, and models with the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -189,12 +189,40 @@ def _sizes(shape: str) -> str:
     return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 
-def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
+def list_operators(connection: Connection) -> dict[str, set[str]]:
+    """Return model -> operators in its workloads of a database, such as `aten.conv2d`."""
+    rows = connection.execute(
+        "SELECT w.model, list(DISTINCT regexp_extract(o.aten, '^[^.]*[.][^.]*')) FROM internal.workload AS w "
+        "JOIN internal.workload_operator AS o USING (workload_id) GROUP BY w.model"
+    ).fetchall()
+    return {str(model): set(operators) for model, operators in rows}
+
+
+def read_operators(folder: Path) -> dict[str, frozenset[str]]:
+    """Return model -> operators whose formulas its shipped workloads depend on."""
+    import duckdb
+
+    rows = duckdb.execute(
+        "SELECT model, operators FROM read_parquet($path)", {"path": str(folder / "workload.parquet")}
+    ).fetchall()
+    return {str(model): frozenset(operators) for model, operators in rows}
+
+
+def write_shipped(
+    connection: Connection, folder: Path, asked: Mapping[str, Collection[str]], version: Callable[[Iterable[str]], str]
+) -> tuple[ShippedWorkload, ...]:
     """Write the workloads of a database, with each model at its traced batches, to a folder of files. Return what was
     written.
 
-    Models traced at batch 1 only, or whose third trace disagrees, are written without growth.
+    Models traced at batch 1 only, or whose third trace disagrees, are written without growth. A workload depends on the
+    formulas of its operators and of those in `asked` (model -> operators); `version` returns its version from them.
     """
+    operators = list_operators(connection)
+    for model, more in asked.items():
+        operators.setdefault(model, set()).update(more)
+    connection.execute("CREATE OR REPLACE TEMP TABLE dependence (model VARCHAR, operators VARCHAR[], version VARCHAR)")
+    rows = [(model, sorted(own), version(own)) for model, own in sorted(operators.items())]
+    connection.executemany("INSERT INTO dependence VALUES (?, ?, ?)", rows)
     traced = {"one": 1, "two": 2, "three": SECOND_BATCH, "proof": PROOF_BATCH}
     ids = ", ".join(f"max(workload_id) FILTER (WHERE batch = {batch}) AS {name}" for name, batch in traced.items())
     connection.execute(
@@ -231,16 +259,18 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
     _copy(
         connection,
         "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.work, w.torch_version, "
-        f"w.torchvision_version, w.tracer_version, w.notes, {has_above} "
-        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one WHERE NOT c.is_above "
+        f"w.torchvision_version, d.version AS tracer_version, d.operators, w.notes, {has_above} "
+        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
+        "JOIN dependence AS d ON d.model = c.model WHERE NOT c.is_above "
         "ORDER BY w.model",
         folder / "workload.parquet",
     )
     rows = connection.execute(
         "SELECT w.model, c.is_affine, w.parameter_count, "
         "CAST(coalesce(sum(o.mac_count) FILTER (WHERE NOT o.is_foldable), 0) AS BIGINT), "
-        f"w.torch_version, w.torchvision_version, w.tracer_version, {has_above} "
+        f"w.torch_version, w.torchvision_version, d.version, {has_above} "
         "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
+        "JOIN dependence AS d ON d.model = c.model "
         "JOIN internal.workload_operator AS o ON o.workload_id = c.one WHERE NOT c.is_above "
         "GROUP BY ALL ORDER BY w.model"
     ).fetchall()

@@ -94,12 +94,17 @@ def read_code(*places: str, without: Collection[str] = ()) -> str:
     """Compute the digest that `digest_code` caches."""
     digest = hashlib.sha256()
     for place in places:
-        path = _PACKAGE / place
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            name = file.relative_to(_PACKAGE).as_posix()
+        for name, file in list_code(place).items():
             if name not in without:
                 digest.update(f"{name}\n{_normalize(file)}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def list_code(place: str) -> dict[str, Path]:
+    """Return name -> path of a file of the package, or of the Python files in a folder of it."""
+    path = _PACKAGE / place
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return {file.relative_to(_PACKAGE).as_posix(): file for file in files}
 
 
 def _normalize(file: Path) -> str:

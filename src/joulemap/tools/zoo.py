@@ -20,13 +20,15 @@ from joulemap.catalog.sheet import SHIPPED, load_models, load_shipped
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
+from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import PROOF_BATCH, SECOND_BATCH, Shipped, read_shipped, write_shipped
+from joulemap.store.zoo import PROOF_BATCH, SECOND_BATCH, Shipped, read_operators, read_shipped, write_shipped
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
+from joulemap.trace.formula.own import noting_formulas
 from joulemap.trace.source import resolve_model
-from joulemap.trace.version import tracer_version
+from joulemap.trace.version import workload_version
 
 BATCHES: Final = (1, 2, PROOF_BATCH)
 """Batches at which a model is traced."""
@@ -38,7 +40,7 @@ ABOVE: Final = (SECOND_BATCH,)
 def keep(connection: Connection, names: Collection[str]) -> None:
     """Copy the shipped workloads of models into the database; UsageError if one was made by other rules."""
     entries = [entry for entry in load_shipped().values() if entry.model in names]
-    stale = [entry.model for entry in entries if entry.tracer_version != tracer_version()]
+    stale = [entry.model for entry in entries if entry.model in find_outdated()]
     if stale:
         raise UsageError(
             f"{len(stale)} built-in models were traced by other rules, such as {stale[0]}: trace every model"
@@ -64,10 +66,15 @@ def main(names: Collection[str] = ()) -> None:
         if names:
             keep(connection, models.keys() - set(names))
 
+        kept = read_operators(ZOO) if names else {}
+        asked = {name: set(own) for name, own in kept.items() if name not in names}
+
         def trace(name: str, batches: Sequence[int]) -> None:
             for batch in batches:
                 try:
-                    workload = fuse(trace_request(resolve_model(name, models, batch=batch)))
+                    with noting_formulas() as own:
+                        workload = fuse(trace_request(resolve_model(name, models, batch=batch)))
+                    asked.setdefault(name, set()).update(own)
                 except ModelError as error:
                     print(f"{name} at batch {batch}: {error}", file=sys.stderr)
                     continue
@@ -76,12 +83,12 @@ def main(names: Collection[str] = ()) -> None:
 
         for name in names or models:
             trace(name, BATCHES)
-        shipped = write_shipped(connection, ZOO)
+        shipped = write_shipped(connection, ZOO, asked, workload_version)
         other = [entry.model for entry in shipped if not entry.ships_any and (not names or entry.model in names)]
         for name in other:
             trace(name, ABOVE)
         if other:
-            shipped = write_shipped(connection, ZOO)
+            shipped = write_shipped(connection, ZOO, asked, workload_version)
     with SHIPPED.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in attrs.fields(ShippedWorkload))

@@ -81,6 +81,7 @@ OwnFormula = Callable[[OperatorCall], OperatorCost]
 _programs: Final[dict[str, OwnFormula]] = {}
 _files: Final[dict[str, OwnFormula]] = {}
 _scopes: Final[list[dict[str, OwnFormula]]] = [_programs]
+_asked: Final[list[set[str]]] = []
 
 
 def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
@@ -176,11 +177,27 @@ Derived: a product takes four products and two sums; a quotient also takes a squ
 """
 
 
+@contextlib.contextmanager
+def noting_formulas() -> Iterator[set[str]]:
+    """Yield a set to which this context adds each operator whose cost is asked for, such as `aten.conv2d`.
+
+    These include operators that a workload does not contain, as in the branch of a condition that was not taken.
+    """
+    asked: set[str] = set()
+    _asked.append(asked)
+    try:
+        yield asked
+    finally:
+        _asked.remove(asked)
+
+
 def count(name: str, call: Call) -> Cost:
     """Return the cost of a call of the operator `name`; its kind is `uncounted` if no formula is registered.
 
     An in-place operator (`floor_`) costs as much as its out-of-place form.
     """
+    for asked in _asked:
+        asked.add(f"{call.aten.partition('.')[0]}.{name}")
     own = count_own(call)
     if own is not None:
         return own

@@ -32,6 +32,15 @@ CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfl
 """Storage format of keys and values in attention -> dtype of their tensors."""
 
 
+COUNTED: Final = frozenset(
+    {
+        "adaptive_avg_pool2d", "batch_norm", "bmm", "conv2d", "embedding", "layer_norm", "linear", "max_pool2d",
+        "rms_norm", "softmax", *(one.aten.partition(".")[0] for one in ELEMENTWISE.values()),
+    }
+)  # fmt: skip
+"""ATen operators whose formulas single operators use; the version of their workloads covers no other formula."""
+
+
 _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 
@@ -55,7 +64,10 @@ class SingleCall:
         if self.cost is not None:
             return self.cost
         outputs: Any = (Held(self.output),)
-        return FORMULAS[self.aten.partition(".")[0]](Call(self.args, {}, outputs, f"aten.{self.aten}"))
+        name = self.aten.partition(".")[0]
+        if name not in COUNTED:
+            raise KeyError(f"the version of single operators does not cover the formula of {name}")
+        return FORMULAS[name](Call(self.args, {}, outputs, f"aten.{self.aten}"))
 
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:

@@ -16,7 +16,7 @@ from joulemap.plan.name import AROUND, JOIN, ModelNames, list_stages
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code
-from joulemap.trace.version import CLOSED_FORMS
+from joulemap.trace.version import CLOSED_FORMS, FORMULA_CODE
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -38,9 +38,10 @@ CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "fuse")
 def file_version() -> str:
     """Return a digest of the code that reads files, as sixteen hexadecimal digits.
 
-    It is part of the key of a file's workload, so that changed code reads the file again.
+    It is part of the key of a file's workload, so that changed code reads the file again. It contains the formulas of
+    all operators, because those of a file are unknown until it is read.
     """
-    return digest_code(*CLOSED_FORMS, *CODE)
+    return digest_code(*CLOSED_FORMS, FORMULA_CODE, *CODE)
 
 
 ONNX: Final = ".onnx"

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.domain.operator.name import read_arguments
 from joulemap.plan.name import ModelNames
 from joulemap.system.errors import UsageError
-from joulemap.system.resource import digest_code
-from joulemap.trace.version import CLOSED_FORMS
+from joulemap.trace.version import closed_version
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -66,7 +65,7 @@ def training_version() -> str:
 
     It is part of a step's key, together with the key of the model.
     """
-    return digest_code(*CLOSED_FORMS, *CODE)
+    return closed_version(*CODE)
 
 
 START: Final = "train("

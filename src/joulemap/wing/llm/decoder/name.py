@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, complete_argument, read_arguments
 from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code
-from joulemap.trace.version import CLOSED_FORMS
+from joulemap.trace.version import closed_version
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -41,7 +40,7 @@ def decoder_version() -> str:
 
     It is part of the key of every such pass.
     """
-    return digest_code(*CLOSED_FORMS, *CODE)
+    return closed_version(*CODE)
 
 
 DECODER: Final = "decoder"
