@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from types import TracebackType
 from typing import Final
 
@@ -41,7 +42,7 @@ class Reading:
     ) -> None:
         """Raise the error that names the file, for an exception in the context."""
         if isinstance(error, ModelError):
-            if type(error) is ModelError and self.file not in str(error):
+            if type(error) is ModelError and PurePath(self.file).name not in str(error):
                 raise ModelError(f"{self.file}: {error}") from error
         elif isinstance(error, Exception) and not isinstance(error, JoulemapError):
             raise ContradictionError(f"{self.file}: {self.part or 'it'} cannot be read: {_explain(error)}") from error
