@@ -30,8 +30,8 @@ class Reading:
     """
 
     file: str
-    part: str = ""
-    """Operator or header that is being read, for the error."""
+    part: object = ""
+    """Operator or header that is being read; its text is for the error."""
 
     def __enter__(self) -> Reading:
         """Return this context, so that the caller can name the part."""

@@ -127,6 +127,8 @@ def find_fixed_batch(model: ModelProto) -> int | None:
 def find_batch_axes(model: ModelProto) -> dict[str, int]:
     """Return the axis of the batch in each input: 1 where a recurrent layer takes steps before sequences, else 0."""
     axes = dict.fromkeys((one.name for one in _list_free(model)), 0)
+    if not any(node.op_type in RECURRENT for node in model.graph.node):
+        return axes
     kept = {name: name for name in axes}
     """Value -> the graph's input from which its leading axes come."""
     for node in model.graph.node:

@@ -104,6 +104,10 @@ class Node:
             raise ModelError(f"{self.title} lacks its input {index + 1}")
         return found
 
+    def __str__(self) -> str:
+        """Return the operator and the name, for errors."""
+        return self.title
+
     @property
     def title(self) -> str:
         """Operator and name, for errors."""
