@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from types import TracebackType
 from typing import Final
 
@@ -29,8 +30,8 @@ class Reading:
     """
 
     file: str
-    part: str = ""
-    """Operator or header that is being read, for the error."""
+    part: object = ""
+    """Operator or header that is being read; its text is for the error."""
 
     def __enter__(self) -> Reading:
         """Return this context, so that the caller can name the part."""
@@ -41,7 +42,7 @@ class Reading:
     ) -> None:
         """Raise the error that names the file, for an exception in the context."""
         if isinstance(error, ModelError):
-            if type(error) is ModelError and self.file not in str(error):
+            if type(error) is ModelError and PurePath(self.file).name not in str(error):
                 raise ModelError(f"{self.file}: {error}") from error
         elif isinstance(error, Exception) and not isinstance(error, JoulemapError):
             raise ContradictionError(f"{self.file}: {self.part or 'it'} cannot be read: {_explain(error)}") from error

@@ -153,13 +153,13 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     with Reading(name) as reading:
         calls: list[tuple[Node, AtenCall | None]] = []
         for node in program.nodes:
-            reading.part = node.title
+            reading.part = node
             calls.append((node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)))
         paths = [find_path(node) for node, _ in calls]
         pairs = zip(paths, calls, strict=True)
         alone = Counter(path for path, (node, call) in pairs if call is None or not call.is_view)
         for path, (node, call) in zip(paths, calls, strict=True):
-            reading.part = node.title
+            reading.part = node
             _add_node(made, node, call, path, own=alone[path] == 1)
         reading.part = ""
         return _finish(made, program, name, key, batch, notes)

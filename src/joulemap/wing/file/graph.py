@@ -55,6 +55,9 @@ STORED: Final[Mapping[str, str]] = {
 PACKED: Final = "MatMulNBits"
 """Product of ONNX Runtime whose weights are integer codes of 2 to 8 bits, packed in bytes."""
 
+MOST_BLOCK: Final = 65_536
+"""Maximum weights that share a scale; ONNX Runtime uses 16 to 256."""
+
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
@@ -124,6 +127,8 @@ def find_fixed_batch(model: ModelProto) -> int | None:
 def find_batch_axes(model: ModelProto) -> dict[str, int]:
     """Return the axis of the batch in each input: 1 where a recurrent layer takes steps before sequences, else 0."""
     axes = dict.fromkeys((one.name for one in _list_free(model)), 0)
+    if not any(node.op_type in RECURRENT for node in model.graph.node):
+        return axes
     kept = {name: name for name in axes}
     """Value -> the graph's input from which its leading axes come."""
     for node in model.graph.node:
@@ -178,7 +183,7 @@ def find_packed(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, tuple[int, in
         if node.op_type == PACKED:
             own = Node(node.op_type, node.name, (), [], read_attributes(node))
             kind = "uint" if _take(node, 3) else "int"  # uint has zero points
-            bits, block = own.integer("bits", 4, least=1), own.integer("block_size", least=1)
+            bits, block = own.integer("bits", 4, least=2, most=8), own.integer("block_size", least=1, most=MOST_BLOCK)
             stored = read_weight_format(f"{kind}{bits}:{block}").name
             yield _take(node, 1), (own.integer("N", least=1), own.integer("K", least=1)), stored
 
@@ -326,6 +331,8 @@ class _Reader(Values):
         present = [one for one in inputs if one is not None]
         name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
         node = Node(proto.op_type, name, inputs, [], attributes)
+        if "num_outputs" in attributes:  # shape inference would make as many, whatever the node has
+            node.integer("num_outputs", least=1, most=len(proto.output))
         outputs = node.outputs = self.infer(proto, node)
         is_known = bool(present) and all(one.known is not None for one in present)
         is_small = is_known and sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED

@@ -304,14 +304,16 @@ def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTens
             f"tensor {name[:60]!r} has an unknown type {kind}, or a buffer {buffer} that is not in the file"
         )
     if len(shape) > MOST_RANK or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
-        raise BrokenTableError(f"tensor {name[:60]!r} has the invalid shape {shape}")
+        raise BrokenTableError(f"tensor {name[:60]!r} has the invalid shape {str(shape)[:80]}")
     scales = table.table(4)
     stored, known = buffers[buffer] if buffers else (0, b"")
     is_packed = table.table(6) is not None
     _, item_size, readable = find_type(kind)
     expected = -(-math.prod(shape) // 2) if kind == INT4 else math.prod(shape) * item_size
     if stored and not is_packed and (readable or kind == INT4) and stored != expected:
-        raise BrokenTableError(f"tensor {name[:60]!r} has {stored:,} bytes, but its shape {shape} needs {expected:,}")
+        raise BrokenTableError(
+            f"tensor {name[:60]!r} has {stored:,} bytes, but its shape {str(shape)[:80]} needs {expected:,}"
+        )
     return LiteTensor(
         name=name,
         shape=shape,

@@ -39,6 +39,8 @@ class Links:
     readers: dict[int, list[Node]]
     kept: set[int]
     """id() of each value that the graph returns."""
+    places: dict[int, int]
+    """id() of a node -> its index in the graph."""
 
     @classmethod
     def of(cls, program: Program) -> Links:
@@ -49,7 +51,8 @@ class Links:
             for one in node.inputs:
                 if one is not None:
                     readers.setdefault(id(one), []).append(node)
-        return cls(makers, readers, {id(one) for one in program.outputs})
+        places = {id(one): index for index, one in enumerate(program.nodes)}
+        return cls(makers, readers, {id(one) for one in program.outputs}, places)
 
     def maker(self, value: Value | None, *ops: str) -> Node | None:
         """Return the node that makes a value, if its operator is one of `ops` or `ops` is empty; else None."""
@@ -81,6 +84,8 @@ class Links:
 Found = tuple[Node, Sequence[Node]] | None
 """Node that replaces a chain, and the nodes of the chain; None if a rule does not apply."""
 
+Rule = Callable[[Links, Node], Found]
+
 
 def join_chains(program: Program) -> Program:
     """Return the graph with chains of nodes joined, one rule after the other."""
@@ -89,30 +94,37 @@ def join_chains(program: Program) -> Program:
 
 
 def _join_all(program: Program, reading: Reading) -> Program:
+    links = Links.of(program)
     for rule in RULES:
-        links = Links.of(program)
-        places = {id(one): index for index, one in enumerate(program.nodes)}
-        gone: set[int] = set()
-        put: dict[int, Node] = {}
-        for node in program.nodes:
-            if id(node) in gone:
-                continue
-            reading.part = node.title
-            found = rule(links, node)
-            if found is None or any(id(one) in gone for one in found[1]) or not links.is_closed(*found):
-                continue
-            joined, chain = found
-            gone |= {id(one) for one in chain}
-            put[max(places[id(one)] for one in chain)] = joined
-        if gone:
-            nodes = []
-            for index, node in enumerate(program.nodes):
-                if index in put:
-                    nodes.append(put[index])
-                elif id(node) not in gone:
-                    nodes.append(node)
-            program = attrs.evolve(program, nodes=nodes)
+        joined = _join(program, links, rule, reading)
+        if joined is not program:
+            program, links = joined, Links.of(joined)
     return program
+
+
+def _join(program: Program, links: Links, rule: Rule, reading: Reading) -> Program:
+    """Return the graph with the chains that a rule finds joined, or the same graph if it finds none."""
+    gone: set[int] = set()
+    put: dict[int, Node] = {}
+    for node in program.nodes:
+        if id(node) in gone:
+            continue
+        reading.part = node
+        found = rule(links, node)
+        if found is None or any(id(one) in gone for one in found[1]) or not links.is_closed(*found):
+            continue
+        joined, chain = found
+        gone |= {id(one) for one in chain}
+        put[max(links.places[id(one)] for one in chain)] = joined
+    if not gone:
+        return program
+    nodes = []
+    for index, node in enumerate(program.nodes):
+        if index in put:
+            nodes.append(put[index])
+        elif id(node) not in gone:
+            nodes.append(node)
+    return attrs.evolve(program, nodes=nodes)
 
 
 def _scalar(value: Value | None) -> float | None:
@@ -399,7 +411,7 @@ def join_padding(links: Links, node: Node) -> Found:
     return Node(node.op, node.name, [made.given(0), *node.inputs[1:]], node.outputs, attributes), (made, node)
 
 
-RULES: Final[tuple[Callable[[Links, Node], Found], ...]] = (
+RULES: Final[tuple[Rule, ...]] = (
     join_quantized,
     join_norm,
     join_gelu,

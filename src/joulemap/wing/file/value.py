@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 MOST_ELEMENTS: Final = 2**48
 """Maximum elements of a value."""
 
+LARGEST_INTEGER: Final = 2**63 - 1
+"""Largest integer of an ONNX file."""
+
+MOST_RANK: Final = 64
+"""Maximum axes of a value, as in numpy."""
+
 MOST_NODES: Final = 100_000
 """Maximum operators of a graph after functions, branches and loops are expanded. The largest exported graphs have about
 50,000; each takes a few kilobytes while it is read.
@@ -36,10 +42,13 @@ FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
 
 
 def check_shape(owner: str, shape: Sequence[int]) -> None:
-    """Raise ModelError for a shape with a negative size or too many elements."""
-    if min(shape, default=0) < 0 or math.prod(shape) > MOST_ELEMENTS:
-        raise ModelError(f"{owner} has the shape {'x'.join(map(str, shape))[:80]}, expected sizes of at least 0 and at "
-                         f"most {MOST_ELEMENTS:,} elements")  # fmt: skip
+    """Raise ModelError for a shape with a negative size, too many axes or too many elements."""
+    if len(shape) > MOST_RANK or min(shape, default=0) < 0 or math.prod(shape) > MOST_ELEMENTS:
+        shown = "x".join(map(str, shape[:MOST_RANK]))[:80]
+        raise ModelError(
+            f"{owner} has the shape {shown}, expected at most {MOST_RANK} axes, sizes of at least 0 and at most "
+            f"{MOST_ELEMENTS:,} elements"
+        )
 
 
 @attrs.define(eq=False)
@@ -95,18 +104,25 @@ class Node:
             raise ModelError(f"{self.title} lacks its input {index + 1}")
         return found
 
+    def __str__(self) -> str:
+        """Return the operator and the name, for errors."""
+        return self.title
+
     @property
     def title(self) -> str:
         """Operator and name, for errors."""
         return f"{self.op} {self.name[:80]!r}"
 
-    def integer(self, attribute: str, default: int | None = None, *, least: int = 0) -> int:
-        """Return an attribute that is one integer; ModelError if it is not, is below `least`, or lacks a default."""
+    def integer(
+        self, attribute: str, default: int | None = None, *, least: int = 0, most: int = LARGEST_INTEGER
+    ) -> int:
+        """Return an attribute that is one integer; ModelError if it is not, is out of range, or lacks a default."""
         found = self.attributes.get(attribute, default)
         if found is None:
             raise ModelError(f"{self.title} lacks its attribute {attribute}")
-        if not isinstance(found, int) or found < least:
-            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected an integer of at least {least}")
+        if not isinstance(found, int) or not least <= found <= most:
+            limit = f"at least {least}" if most == LARGEST_INTEGER else f"{least} to {most}"
+            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected an integer of {limit}")
         return found
 
     def integers(self, attribute: str, default: Sequence[int] | None = None, *, least: int | None = 0) -> list[int]:

@@ -118,7 +118,8 @@ def read_folder(path: Path, name: str) -> Decoder:
     """
     config = path.with_name(CONFIGURATION)
     if not path.is_file():
-        raise ModelError(f"{quote(name)} cannot be read: no such file")
+        reason = "it is not a regular file" if path.exists() else "no such file"
+        raise ModelError(f"{quote(name)} cannot be read: {reason}")
     if not config.is_file():
         raise ModelError(f"{quote(name)} holds weights alone: the {CONFIGURATION} of its model is missing beside it")
     files = (config, path.with_name(OWN), path, *list_parts(path))

@@ -112,4 +112,4 @@ def open_header(path: Path) -> Iterator[HeaderReader]:
 def check_shape(reader: HeaderReader, name: str, shape: tuple[int, ...]) -> None:
     """Raise ModelError for a shape that no tensor of a model has."""
     if len(shape) > MOST_RANK or any(size < 0 for size in shape) or math.prod(shape) > MOST_ELEMENTS:
-        raise reader.refuse(f"tensor {name[:80]!r} has the shape {shape}")
+        raise reader.refuse(f"tensor {name[:80]!r} has the shape {str(shape)[:80]}")
