@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from conftest import Run
 from joulemap.domain.table import Column, Table
 from joulemap.present.cell import (
+    heading,
     separate_alike,
     show,
     show_amount,
@@ -353,6 +354,19 @@ def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
 )
 def test_the_half_width_of_a_logarithm_is_shown_as_factors(half_width: float, text: str) -> None:
     assert show_doubt(half_width) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "meaning", "words"),
+    [
+        ("energy_j", "J", "of the batch", "energy"),
+        ("energy_j", "", "of the batch", "energy_j"),
+        ("energy_j", "", "", "energy_j"),
+        ("idle_units_fraction", "", "of all units", "idle units share"),
+    ],
+)
+def test_a_heading_leaves_out_a_unit_only_where_values_show_it(name: str, unit: str, meaning: str, words: str) -> None:
+    assert heading(Column(name=name, type="DOUBLE", unit=unit, meaning=meaning)) == words
 
 
 def test_a_shown_column_may_bring_its_heading() -> None:
