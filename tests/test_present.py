@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
+from joulemap.present import cell
 from joulemap.present.cell import (
-    heading,
     separate_alike,
     show,
     show_amount,
@@ -321,8 +321,8 @@ def test_digits_end_where_the_interval_begins(half_width: float | None, text: st
 
 
 def test_columns_of_a_table_have_labels_of_their_own() -> None:
-    names = ("energy_j", "energy_fj", "energy_ratio", "latency_s", "assumed_energy_fraction")
-    columns = tuple(Column(name=name, type="DOUBLE", unit="", meaning="of a run") for name in names)
+    units = {"energy_j": "J", "energy_fj": "", "energy_ratio": "", "latency_s": "s", "assumed_energy_fraction": ""}
+    columns = tuple(Column(name=name, type="DOUBLE", unit=unit, meaning="of a run") for name, unit in units.items())
     drawn = draw_columns(Table(title="a.b@1", columns=columns, rows=((1.0, 1, 1.0, 1.0, 0.5),)))
     assert drawn.headings == ("energy", "energy fj", "energy ratio", "latency", "assumed energy share")
 
@@ -366,7 +366,7 @@ def test_the_half_width_of_a_logarithm_is_shown_as_factors(half_width: float, te
     ],
 )
 def test_a_heading_leaves_out_a_unit_only_where_values_show_it(name: str, unit: str, meaning: str, words: str) -> None:
-    assert heading(Column(name=name, type="DOUBLE", unit=unit, meaning=meaning)) == words
+    assert cell.heading(Column(name=name, type="DOUBLE", unit=unit, meaning=meaning)) == words
 
 
 def test_a_shown_column_may_bring_its_heading() -> None:
