@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
+from joulemap.present import cell
 from joulemap.present.cell import (
     separate_alike,
     show,
@@ -320,8 +321,8 @@ def test_digits_end_where_the_interval_begins(half_width: float | None, text: st
 
 
 def test_columns_of_a_table_have_labels_of_their_own() -> None:
-    names = ("energy_j", "energy_fj", "energy_ratio", "latency_s", "assumed_energy_fraction")
-    columns = tuple(Column(name=name, type="DOUBLE", unit="", meaning="of a run") for name in names)
+    units = {"energy_j": "J", "energy_fj": "", "energy_ratio": "", "latency_s": "s", "assumed_energy_fraction": ""}
+    columns = tuple(Column(name=name, type="DOUBLE", unit=unit, meaning="of a run") for name, unit in units.items())
     drawn = draw_columns(Table(title="a.b@1", columns=columns, rows=((1.0, 1, 1.0, 1.0, 0.5),)))
     assert drawn.headings == ("energy", "energy fj", "energy ratio", "latency", "assumed energy share")
 
@@ -353,6 +354,19 @@ def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
 )
 def test_the_half_width_of_a_logarithm_is_shown_as_factors(half_width: float, text: str) -> None:
     assert show_doubt(half_width) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "meaning", "words"),
+    [
+        ("energy_j", "J", "of the batch", "energy"),
+        ("energy_j", "", "of the batch", "energy_j"),
+        ("energy_j", "", "", "energy_j"),
+        ("idle_units_fraction", "", "of all units", "idle units share"),
+    ],
+)
+def test_a_heading_leaves_out_a_unit_only_where_values_show_it(name: str, unit: str, meaning: str, words: str) -> None:
+    assert cell.heading(Column(name=name, type="DOUBLE", unit=unit, meaning=meaning)) == words
 
 
 def test_a_shown_column_may_bring_its_heading() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -189,6 +190,8 @@ SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
         (('version = 1', 'version = "1"'), "version is not a whole number"),
         (('order = ["energy_j", "run_id"]', "order = [1]"), "order is not a list of texts"),
         (('run_id = { type = "INTEGER", meaning = "run" }', "run_id = 5"), "columns is not a table of tables"),
+        (('"INTEGER", meaning', '"INTEGER", uint = "J", meaning'), "columns.run_id: unknown key uint"),
+        (('type = "DOUBLE", default', 'type = "DOUBLE", deflt = 1.0, default'), "did you mean default?"),
     ],
 )  # fmt: skip
 def test_an_own_query_that_breaks_the_contract_is_refused(
@@ -207,6 +210,15 @@ def test_an_own_query_that_breaks_the_contract_is_refused(
             ask()
         assert "light.v1.sql" in str(refused.value)
         assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize("place", [".", "mine/more"])
+def test_a_query_file_outside_of_the_folder_of_a_topic_is_named(place: str, database: Path, folder: Path) -> None:
+    stray = folder / place / "stray.v1.sql"
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_text(LIGHT)
+    with pytest.raises(SqlError, match=re.escape(str(stray))):
+        Workspace(database).query("mine.light", queries=folder)
 
 
 def test_every_refused_file_of_a_folder_is_named(joulemap: Run, folder: Path) -> None:

@@ -361,16 +361,22 @@ def test_a_database_of_a_newer_engine_names_both_versions(tmp_path: Path) -> Non
             pass
 
 
-def test_views_stored_by_another_engine_are_not_compared(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_stored_by_another_engine_are_not_compared_and_stored_again(
+    own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each version of the engine prints the same view differently."""
-    changed = "CREATE OR REPLACE VIEW metrics AS SELECT 'other' AS name"
     with contextlib.closing(duckdb.connect(str(own_database))) as plain:
-        plain.execute(changed)
+        plain.execute("CREATE OR REPLACE VIEW metrics AS SELECT 'other' AS name")
+    changed = [("view metrics", "as joulemap makes it", "changed")]
     with reading(own_database) as connection:
-        assert find_changes(connection) == [("view metrics", "as joulemap makes it", "changed")]
-    monkeypatch.setattr(surface.duckdb, "__version__", "9.8.7")
-    monkeypatch.setattr(surface, "load_surface", lambda: Surface(load_surface().sql, load_surface().columns))
+        assert find_changes(connection) == changed
+    monkeypatch.setattr(duckdb, "__version__", "9.8.7")
     with reading(own_database) as connection:
+        assert find_changes(connection) == []
+    with writing(own_database):
+        pass
+    with reading(own_database) as connection:
+        assert connection.execute("SELECT engine_version FROM internal.schema_surface").fetchall() == [("9.8.7",)]
         assert find_changes(connection) == []
         assert len(connection.execute("SELECT name FROM metrics").fetchall()) > 1
 

@@ -176,7 +176,7 @@ FROM (
     SELECT
         *,
         kind IN ('conv', 'depthwise_conv', 'grouped_conv', 'linear') AND elementwise_count <> 0 AS has_bias,
-        if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
+        CASE WHEN elementwise_count > 0 THEN gemm_n ELSE gemm_k END AS key_count
     FROM internal.workload_operator
 ) AS o;
 COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with hidden MACs and biases inferred from shapes and variants';

@@ -19,7 +19,8 @@ PROJECTION_NOTE: Final = (
     f"{PROJECTED} marks hardware that can be neither bought nor rented; `joulemap hardware show ID` gives the reason"
 )
 
-_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
+_UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", "_w")
+_SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
 _PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
 _AMOUNTS: Final = {"s", "J", "B"}
@@ -72,9 +73,10 @@ class Texts(dict[Any, str]):
 def heading(column: Column) -> str:
     """Return the heading of a column: its name without the unit, because each value shows the unit.
 
-    A column of a user's SQL statement keeps its name.
+    A column of a user's SQL statement keeps its name, and so does one whose query states no unit for its values.
     """
-    return _name_words(column.name) if column.meaning else column.name
+    is_bare = not column.unit and column.name.endswith(_UNIT_SUFFIXES)
+    return _name_words(column.name) if column.meaning and not is_bare else column.name
 
 
 def _name_words(name: str) -> str:

@@ -37,6 +37,7 @@ import attrs
 from joulemap.domain.table import Column
 from joulemap.system.errors import SqlError
 from joulemap.system.file import FileError, read_text
+from joulemap.system.key import describe_unknown
 from joulemap.system.record import frozen
 
 Entry = TypeVar("Entry")
@@ -139,11 +140,6 @@ def parse_query(path: Path) -> Query:
         raise SqlError(
             f"{path.name}: the header says {stated[0]} version {stated[1]}, the file name says {name} version {version}"
         )
-    try:
-        parameters = read_entries(Parameter, header.get("parameters", {}))
-        columns = read_entries(Column, header.get("columns", {}))
-    except TypeError as error:
-        raise SqlError(f"{path.name}: {error}") from error
     return Query(
         name=name,
         record=header.get("record", ""),
@@ -152,8 +148,8 @@ def parse_query(path: Path) -> Query:
         summary=header["summary"],
         grain=header["grain"],
         order=tuple(header["order"] if "order" in header else _read_order(path, found["sql"])),
-        parameters=parameters,
-        columns=columns,
+        parameters=read_entries(Parameter, header.get("parameters", {})),
+        columns=read_entries(Column, header.get("columns", {})),
         sql=found["sql"].strip(),
         written=found["sql"].strip(),
         path=path,
@@ -186,7 +182,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Return the parameters or columns (`kind`) declared in a header. Raise TypeError for an unknown field."""
+    """Return the parameters or columns (`kind`) declared in a header, whose keys were checked."""
     return tuple(kind(name=name, **entry) for name, entry in entries.items())
 
 
@@ -203,7 +199,14 @@ def _read_order(path: Path, sql: str) -> list[str]:
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
-    """Raise SqlError if the value of a header key has the wrong type."""
+    """Raise SqlError if a header key has a value of the wrong type, or an entry of its section an unknown key."""
+    for section, record in (("parameters", Parameter), ("columns", Column)):
+        known = [field.name for field in attrs.fields(record) if field.name != "name"]
+        entries = header.get(section)
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            for key in entry if isinstance(entry, dict) else ():
+                if key not in known:
+                    raise SqlError(f"{path.name}: {section}.{name}: {describe_unknown(key, known)}")
     for key, value in header.items():
         kind = _KINDS[key]
         is_right = type(value) is kind

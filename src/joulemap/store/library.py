@@ -32,6 +32,8 @@ def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
     """Return query name -> version -> file. Raise SqlError if one of the user's files has a shipped query's name."""
     if own is not None and not os.path.isdir(own):
         raise UsageError(f"there is no folder of queries at {own}")
+    if own is not None and (misplaced := _find_misplaced(own)):
+        raise SqlError(f"{misplaced}: a query file lies in the folder of its topic: {os.path.join(own, 'TOPIC')}")
     found: dict[str, dict[int, str]] = {}
     for topic, file in _scan(own or folder("queries")):
         stem, _, version = file.name.removesuffix(".sql").rpartition(".v")
@@ -53,6 +55,14 @@ def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
     topics = [one for one in os.scandir(place) if one.is_dir()]
     found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
     return sorted(found, key=lambda one: (one[0], one[1].name))
+
+
+def _find_misplaced(place: Path) -> str:
+    """Return a query file that lies in the user's folder itself or below a topic; empty if there is none."""
+    topics = [one.path for one in os.scandir(place) if one.is_dir()]
+    below = [one.path for topic in topics for one in os.scandir(topic) if one.is_dir()]
+    files = [file for folder in (place, *below) for file in os.scandir(folder)]
+    return min((file.path for file in files if file.name.endswith(".sql") and file.is_file()), default="")
 
 
 def name_queries() -> tuple[str, ...]:

@@ -128,10 +128,11 @@ def migrate(
                 [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )
         done.append(migration.version)
-    if has_surface and not holds_surface(connection) and up_to in (None, SCHEMA_VERSION):
+    if has_surface and not holds_surface(connection, by_this_engine=True) and up_to in (None, SCHEMA_VERSION):
+        is_same = holds_surface(connection)
         with _together(connection):
             write_surface(connection, has_comments=has_comments)
-            if applied:
+            if applied and not is_same:
                 from joulemap.store.total import renew_totals
 
                 renew_totals(connection)

@@ -1,8 +1,8 @@
 """Macros and views of a database for queries (the surface); each version of the program has its own.
 
 They contain no rows, so a database with views of another version is accepted. A writer replaces them. A reader creates
-temporary ones, which last as long as its connection. The same holds for views that another version of the engine has
-stored, because each version parses and prints the same text differently.
+temporary ones, which last as long as its connection. Each version of the engine parses and prints the same text in its
+own way, so the version that stored them is recorded, and a writer with another one stores them again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 _CREATE: Final = re.compile(r"^CREATE (?=(?:MACRO|VIEW) (\w+))", re.MULTILINE)
 
 _RECORD_TABLE: Final = """
-CREATE OR REPLACE TABLE internal.schema_surface (digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL);
+CREATE OR REPLACE TABLE internal.schema_surface (
+    digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL, engine_version VARCHAR NOT NULL
+);
 COMMENT ON TABLE internal.schema_surface IS 'Which macros and views joulemap made in this database';
-COMMENT ON COLUMN internal.schema_surface.digest IS 'SHA-256 of their text and of the version of DuckDB';
+COMMENT ON COLUMN internal.schema_surface.digest IS 'SHA-256 of their text';
 COMMENT ON COLUMN internal.schema_surface.names IS 'What they are called: others stay when these are replaced';
+COMMENT ON COLUMN internal.schema_surface.engine_version IS 'Version of DuckDB that stored them';
 """
 
 
@@ -47,10 +50,10 @@ class Surface:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of both texts and of the engine's version, in hexadecimal digits."""
+        """SHA-256 of both texts, in hexadecimal digits."""
         import hashlib
 
-        return hashlib.sha256((self.sql + self.columns + duckdb.__version__).encode()).hexdigest()
+        return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
 
 
 def define_metrics(metrics: Sequence[Metric]) -> str:
@@ -85,12 +88,18 @@ def load_surface() -> Surface:
     return Surface(sql, "".join((texts[-1], *meanings)))
 
 
-def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database has exactly the macros and views of this version, stored by this engine."""
+def holds_surface(connection: duckdb.DuckDBPyConnection, *, by_this_engine: bool = False) -> bool:
+    """Return whether a database has exactly the macros and views of this version, and if asked, stored by the engine
+    that runs.
+    """
+    engine = duckdb.__version__ if by_this_engine else "%"
     try:
-        return connection.execute("SELECT digest FROM internal.schema_surface").fetchall() == [(load_surface().digest,)]
-    except duckdb.CatalogException:
+        rows = execute(
+            connection, "SELECT digest FROM internal.schema_surface WHERE engine_version LIKE ?", [engine]
+        ).fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException):
         return False
+    return rows == [(load_surface().digest,)]
 
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
@@ -104,7 +113,9 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
         _comment_columns(connection, surface.columns)
     connection.execute(_RECORD_TABLE)
     execute(
-        connection, "INSERT INTO internal.schema_surface VALUES (?, ?)", [surface.digest, _CREATE.findall(surface.sql)]
+        connection,
+        "INSERT INTO internal.schema_surface VALUES (?, ?, ?)",
+        [surface.digest, _CREATE.findall(surface.sql), duckdb.__version__],
     )
 
 
