@@ -66,7 +66,8 @@ def report(
 ) -> None:
     """Write an HTML report on models and hardware.
 
-    The page has the decision, its confidence, reasons, figures, tables and sources, in one file without JavaScript.
+    The page has the decision, its confidence, reasons, figures, tables and sources, in one file. Figures are interactive
+    with JavaScript, and the page can be read without it.
     Images need vl-convert-python (pip install 'joulemap[plot]'). Without it, figures are text charts.
 
     \b
