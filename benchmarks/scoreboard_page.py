@@ -75,7 +75,7 @@ HEAD: Final = """\
     make scoreboard                                     score again, print the changes, write this page (minutes)
     python benchmarks/scoreboard.py --rows rows.csv     every row with each prediction; writes no page
 
-![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
+![Mean error of joulemap on held-out measurements, and of others on the rows that they predict](scoreboard.svg)
 
 Errors are |predicted / measured - 1| in per cent, on rows that others measured, except those of an H100; `bias` is
 the signed mean, positive if predictions are too high. **No coefficient, calibration or interval was chosen with a row

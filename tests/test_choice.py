@@ -805,6 +805,8 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
         assert_close(row["total_power_w"], power_w, rel=1e-12)
         assert_close(row["total_energy_j"], power_w * 1e-2, rel=1e-12)
         assert row["status"] == ("feasible" if usd <= 150.0 else "infeasible")
+        (dear,) = ask(made_up, "recommend.configuration", run_ids=ids, objective="purchase")
+        assert (dear["objective_value"], dear["hostless_value"]) == (usd, 100.0)
         (paid,) = ask(made_up, "cost.million", run_ids=ids, pay="bought")
         assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
         (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])

@@ -197,7 +197,8 @@ def test_flip_and_sensitivity_take_the_prices_that_cost_compares(
 @pytest.mark.slow
 def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace) -> None:
     settings: dict[str, Any] = {"hardware": (*PAIR, "t4", "rtx_4090"), "precision": "fp16", "batch": 8}
-    answer = workspace.recommend("resnet18", objective="cost", **settings)
+    usage = Usage(seller="hyperscaler")
+    answer = workspace.recommend("resnet18", objective="cost", usage=usage, **settings)
     other = next(row for row in answer.rows if row.hardware == "rtx_4090")
     assert other.status == "unranked"
     assert other.reason.startswith("of another kind of seller: 0.74 USD/h, RunPod")

@@ -18,8 +18,8 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavail
 status = { type = "VARCHAR", meaning = "status: feasible; unranked, within the limits but without a known objective; infeasible; unsupported" }
 rank = { type = "BIGINT", null = true, meaning = "rank among the feasible, 1 for the best; null for others, and for unavailable hardware unless all hardware is unavailable or takes_all is true" }
 miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible, 1 for the smallest violation_fraction; null for others, and for unavailable hardware unless all hardware is unavailable or takes_all is true" }
-objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the energy of the host and of idle time where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
-hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the energy of the host, in objective_unit; null where unknown" }
+objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the host where it is a purchase price, and with the energy of the host and of idle time where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
+hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the host, in objective_unit; null where unknown" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the objective is worse than the best feasible one; null without a feasible one" }
 objective_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
@@ -53,7 +53,7 @@ WITH chosen AS MATERIALIZED (
             )
         END * CASE WHEN $objective = 'power' THEN p.busy_fraction ELSE 1e0 END AS hostless_value,
         -- Costs and carbon already include the electricity of a host.
-        metric_value($objective, p) * CASE
+        CASE WHEN $objective = 'purchase' THEN p.total_purchase_usd ELSE metric_value($objective, p) END * CASE
             WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
             ELSE pow(
                 p.total_energy_per_inference_j / p.energy_per_inference_j, find_metric($objective).energy_power

@@ -57,6 +57,7 @@ LOWER, HIGHER = "lower", "higher"
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 KEPT: Final = Template("{metric.label} of {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
+WITH_HOST: Final = " with host"
 AT_MOST: Final = "at most"
 AT_LEAST: Final = "at least"
 
@@ -286,11 +287,17 @@ def show_given(metric: MetricName, value: float) -> str:
     return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_metric(metric, value)
 
 
+def find_limited(name: MetricName) -> Metric:
+    """Return a metric as limits refer to it: a limit on the purchase price includes the host."""
+    metric = METRIC[name]
+    return attrs.evolve(metric, label=f"{metric.label}{WITH_HOST}") if name == "purchase" else metric
+
+
 def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
     """Return one sentence per limit. If a `rate` is given, the power limit applies to the average power."""
     return [
         (MEAN_KEPT if rate and name == "power" else template)(
-            metric=METRIC[name],
+            metric=find_limited(name),
             word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
             bound=show_given(name, bound),
             **({"rate": rate} if rate and name == "power" else {}),

@@ -20,11 +20,13 @@ from joulemap.answer.candidate import (
     PROJECTION,
     SHOWN_DOUBTED,
     SOLD,
+    WITH_HOST,
     RankedAnswer,
     describe_limits,
     describe_use,
     find_chip,
     find_fixed_rate,
+    find_limited,
     first_of_each,
     list_metrics,
     name_direction,
@@ -59,7 +61,6 @@ from joulemap.system.record import frozen
 TITLE: Final = Template(
     "{model}: {metric.best} {metric.meaning}[ at {rate}] among {count}[ ({refused:#} cannot run)][, {use}]"
 )
-WITH_HOST: Final = " with host"
 PLUS_HOST: Final = " plus host"
 
 BEST: Final = Template(
@@ -119,6 +120,7 @@ TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
     "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
+    "purchase": "purchase price with host total_purchase_usd | ",
 }
 """Metric -> column that includes the host; limits on the metric apply to this column."""
 MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
@@ -498,7 +500,7 @@ class RecommendAnswer(RankedAnswer):
     def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:
         """Return template values for a configuration's largest violation of a limit, and for its other violations."""
         assert row.worst_limit is not None
-        metric, value = METRIC[row.worst_limit], show_metric(row.worst_limit, row.worst_value)
+        metric, value = find_limited(row.worst_limit), show_metric(row.worst_limit, row.worst_value)
         miss = ((MISSED_LEAST if metric.is_higher_better else MISSED) if value else MISSED_PRICE)(
             metric=metric,
             ratio=1.0 + (row.violation_fraction or 0.0),
@@ -577,7 +579,7 @@ class RecommendAnswer(RankedAnswer):
             MISSING,
             limit,
             ranked="missed limit | excess",
-            worst_limit=lambda row: METRIC[row.worst_limit].label if row.worst_limit else "",
+            worst_limit=lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
             violation_fraction=_percent,
             worst_value=lambda row: (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN,
             worst_bound=lambda row: show_given(row.worst_limit, row.worst_bound or 0.0) if row.worst_limit else "",
@@ -619,7 +621,7 @@ def _percent(row: RankedConfiguration) -> str:
 
 def _list_other_misses(row: RankedConfiguration) -> list[str]:
     """Return one text per violated limit, except the limit with the largest violation."""
-    return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]
+    return [find_limited(name).label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]
 
 
 def recommend(

@@ -66,8 +66,9 @@ def report(
 ) -> None:
     """Write an HTML report on models and hardware.
 
-    The page has the decision, its confidence, reasons, figures, tables and sources, in one file without JavaScript.
-    Images need vl-convert-python (pip install 'joulemap[plot]'). Without it, figures are text charts.
+    The page has the decision, its confidence, reasons, figures, tables and sources, in one file. With JavaScript,
+    figures are interactive; the page can be read without it. Images need vl-convert-python (pip install
+    'joulemap[plot]'). Without it, figures are text charts.
 
     \b
     joulemap report resnet18
