@@ -27,8 +27,9 @@ def make_columns(**given: Any) -> dict[str, Any]:
         **plain, "model": "small", "source": "test:small", "input_spec": "2x4:fp32", "input_shape": "4",
         "workload_key": "00ff", "work": "model", "parameter_count": 40, "hardware": "tpu_v4", "architecture": "tpu",
         "hardware_digest": "ab", "unit_name": "MXU", "deployment": "datacenter", "boundary": "board",
-        "power_mode": "default", "precision": "bf16", "weight_precision": "bf16", "batch": 2, "runtime": "fused",
-        "calibration": "none", "formula_version": formula_version("tpu"), "full_clock_hz": 1e9, **given,
+        "power_mode": "default", "matmul_precision": "default", "precision": "bf16", "weight_precision": "bf16",
+        "batch": 2, "runtime": "fused", "calibration": "none", "formula_version": formula_version("tpu"),
+        "full_clock_hz": 1e9, **given,
     }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def shipped_rows() -> list[dict[str, Any]]:
     for profile in load_profiles():
         read_operator_file(
             connection, profile.operators, hardware=profile.hardware, runtime=profile.runtime, source=profile.source,
-            conditions=profile.conditions, find_seen=lambda model: "",
+            matmul_precision=profile.matmul_precision, conditions=profile.conditions, find_seen=lambda model: "",
         )  # fmt: skip
     cursor = connection.execute("FROM operator_measurements")
     names = [column[0] for column in cursor.description or ()]

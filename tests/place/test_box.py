@@ -52,6 +52,14 @@ def asked(batch: int = 8) -> Configuration:
     return Configuration(hardware="toys", runtime="engine", precision="fp32", batch=batch)
 
 
+def test_the_devices_of_a_box_have_its_matmul_precision() -> None:
+    box = toy_box()
+    exact = box.at_matmul_precision("highest")
+    assert {one.matmul_precision for one in (exact, *exact.devices)} == {"highest"}
+    assert {one.matmul_precision for one in (box, *box.devices)} == {"default"}
+    assert exact.digest != box.digest
+
+
 def test_a_box_has_the_sums_of_its_devices() -> None:
     one, box = chip.cpu(), toy_box()
     assert box.units == 2

@@ -25,7 +25,7 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify.answer import text as wording
 from joulemap.wing.verify.answer.answer import OTHER_CHIP
-from joulemap.wing.verify.answer.cause import find_causes
+from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
 from joulemap.workspace import Workspace
@@ -378,6 +378,42 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     assert [one.change for one in causes if one.misfit < 1e-9] == [change]
     assert causes[0].inside_count == 1
     assert change in [one.change for one in causes if one.inside_count]
+
+
+SAYING: Final = {
+    "trtexec.log": {"hardware": "l4"},
+    "benchmark_app.log": {"model": "resnet18", "hardware": "xeon_8490h"},
+    "llama_bench.json": {"hardware": "rtx_4090"},
+    "vllm.json": {"hardware": "l40s", "precision": "bf16", "devices": 4},
+}
+"""Log -> options that state what it does not."""
+
+
+@pytest.mark.parametrize("name", SAYING)
+def test_no_cause_contradicts_what_a_log_or_an_option_states(name: str, tmp_path: Path) -> None:
+    written = (DATA / name).read_text(encoding="utf-8").replace("[I] Precision: FP32\n", "[I] Precision: FP32+FP16\n")
+    (tmp_path / name).write_text(written, encoding="utf-8")
+    (reading, *_) = read_file(tmp_path / name, {**NOTHING, **SAYING[name]})
+    stated = [cause for cause, columns in STATED.items() if columns.isdisjoint(reading.assumed)]
+    assert "precision" in stated  # 'tf32 instead of fp16' is no cause of a log that says --fp16
+    source = Source(path=tmp_path / "a.duckdb")
+    (found,) = forecast(source, [Case(row=reading.row)])
+    supposed = list(list_suppositions(source, reading.row, found, reading.assumed))
+    assert supposed
+    assert not {cause for cause, *_ in supposed} & set(stated)
+    everything = list_suppositions(
+        source, reading.row, found, {column for columns in STATED.values() for column in columns}
+    )
+    assert "precision" in {cause for cause, *_ in everything}
+
+
+def test_a_log_without_tf32_is_true_fp32(tmp_path: Path) -> None:
+    written = (DATA / "trtexec.log").read_text(encoding="utf-8")
+    assert "TF32 is enabled" in written
+    (tmp_path / "a.log").write_text(written.replace("TF32 is enabled", "TF32 is disabled"), encoding="utf-8")
+    row = read_file(tmp_path / "a.log", {**NOTHING, "hardware": "l4"})[0].row
+    assert isinstance(row, Measurement)
+    assert (row.precision, row.matmul_precision) == ("fp32", "highest")
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ LIBRARIES: Final = {"TPU": "XLA", "AWS": "Neuron", "NVIDIA": "PyTorch"}
 ON: Final = Template("{products} on {makers:and}")
 GENERATIONS: Final = (Template("{maker} since Ampere"), Template("{maker} before Ampere"))
 """Chips of a maker with TF32, and those without it, where an answer has both."""
-OF_SETTING: Final = Template("{setting}[: {products}]")
+OF_SETTING: Final = Template("{setting}[, {products}]")
 FP32: Final = Template("fp32 ({products})")
 POWER: Final = Template("{power:W}{host}")
 AND_HOST: Final = " + host"

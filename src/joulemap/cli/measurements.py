@@ -96,8 +96,9 @@ def import_(
     its power, and wall_power_w the wall power of a system divided by its devices. Energy and power need a boundary:
     chip, board or system, where energy_j and power_w of a system are those of all its devices. If idle power was
     subtracted from energy_j, idle_power_w states it, and the prediction subtracts it too; power_w includes idle power.
-    Optional columns are device_count (of the system), scope, conditions, seen and stream_count. The peak memory of a
-    GPU includes a workspace per stream, so it is scored only with stream_count.
+    Optional columns are matmul_precision (`highest` for fp32 without TF32), device_count (of the system), scope,
+    conditions, seen and stream_count. The peak memory of a GPU includes a workspace per stream, so it is scored only
+    with stream_count.
 
     A model is any MODEL of `compare`; an operator such as gemm(m=128,n=4096,k=4096) needs quotes in a CSV. The code of
     a model file runs only if `validate` or `calibrate` is called with `--trust`.

@@ -20,9 +20,10 @@ google/jax. The numbers of passes are coefficients of the class.
 AWS: the compiler casts fp32 matrix products to bf16 unless `--auto-cast` or `--auto-cast-type tf32` says otherwise.
 Source: AWS Neuron documentation, Mixed Precision and Performance-accuracy Tuning (neuronx-cc).
 
-Every other chip: oneDNN, ROCm, Metal and OpenVINO compute fp32 products in fp32 unless asked otherwise, and the `high`
-of torch.set_float32_matmul_precision equals `highest` where no faster algorithm is available; ROCm's TF32 also needs an
-environment variable. NPUs without a peak at fp32 refuse it.
+Every other chip: oneDNN, ROCm and Metal compute fp32 products in fp32 unless asked otherwise, and the `high` of
+torch.set_float32_matmul_precision equals `highest` where no faster algorithm is available; ROCm's TF32 also needs an
+environment variable (recalled). OpenVINO is predicted as with `-infer_precision f32`, because its published fp32 rates
+are; its own default is narrower on some chips. NPUs without a peak at fp32 refuse it.
 """
 
 from __future__ import annotations

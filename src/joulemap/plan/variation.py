@@ -19,6 +19,7 @@ from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, 
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC
+from joulemap.domain.product import choose_setting
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
@@ -335,7 +336,8 @@ def _vary_kind(
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
-    hardware = plan.target(entry, mode).bind(record)
+    setting = choose_setting(plan.settings.matmul_precision, fields["precision"])
+    hardware = plan.target(entry, mode, setting).bind(record)
     return Variation(
         **one,
         hardware=hardware,

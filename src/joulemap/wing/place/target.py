@@ -15,6 +15,7 @@ from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import split_names
+from joulemap.domain.product import FP32
 from joulemap.domain.quantity import Quantity
 from joulemap.model.fallback import choose_precision
 from joulemap.plan.catalogue import known_hardware
@@ -211,6 +212,8 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
     members = []
     for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, found, strict=True):
         precision, stored = _choose_precision(hardware, device.precision or asked, weights)
+        if precision == FP32:
+            hardware = hardware.at_matmul_precision(settings.matmul_precision)
         configuration = Configuration(
             hardware=hardware_id,
             precision=precision,

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from joulemap.domain.product import DEFAULT, HIGHEST
 from joulemap.exchange.measured import (
     Cells,
     Content,
@@ -267,28 +268,33 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
 def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the columns of a trtexec log; the time is the median GPU compute time, without host copies."""
     need(cells, "latency_s")
-    allowed = values.get("allowed", "Strongly Typed")
+    allowed, assumed = values.get("allowed", "Strongly Typed"), {"precision"}
     if "Strongly Typed" not in allowed:
         width = next((name for name in WIDTHS if name in allowed), "FP32")
-        cells["precision"] = "tf32" if width == "FP32" and "tf32" in values else width.lower()
+        has_tf32, assumed = width == "FP32" and "tf32" in values, set()
+        cells |= {
+            "precision": "tf32" if has_tf32 else width.lower(),
+            "matmul_precision": DEFAULT if has_tf32 else HIGHEST,
+        }
     notes = [text.MEDIAN]
     notes += [text.WITH_COPIES(whole=values["whole"])] if "whole" in values else []
     if int(values.get("streams", 1)) > 1:
         notes.append(text.STREAMS(streams=values["streams"]))
     if "spread_percent" in values:
         notes.append(text.SPREAD(percent=round(float(values["spread_percent"]))))
-    return {**cells, "notes": notes, "assumed": {"precision"}}
+    return {**cells, "notes": notes, "assumed": assumed}
 
 
 def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the columns of a log of OpenVINO's benchmark_app, at its inference precision."""
     need(cells, "latency_s")
-    if (precision := OPENVINO.get(str(values.get("precision")))) is not None:
+    precision = OPENVINO.get(str(values.get("precision")))
+    if precision is not None:
         cells["precision"] = precision
     notes = [text.OPENVINO_MEDIAN]
     if int(values.get("streams", 1)) > 1:
         notes.append(text.STREAMS(streams=values["streams"]))
-    return {**cells, "notes": notes, "assumed": {"precision"}}
+    return {**cells, "notes": notes, "assumed": {"precision"} if precision is None else set()}
 
 
 def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated: Stated) -> Cells:

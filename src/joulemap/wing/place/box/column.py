@@ -261,7 +261,9 @@ def _close(
 def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
     """Return the sum of the devices' peaks, each at the precision that the device uses."""
     members = hardware.list_members(configuration)
-    return sum(one.hardware.peaks[one.configuration.precision].rate.value for one in members)
+    return sum(
+        one.hardware.product_rate(one.configuration.precision, one.configuration.weight_precision) for one in members
+    )
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import attrs
 
@@ -21,6 +21,7 @@ from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
 from joulemap.domain.hardware import Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
+from joulemap.domain.product import MatmulPrecision
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
 from joulemap.model.fallback import choose_precision
@@ -73,6 +74,11 @@ class BoxHardware(Hardware):
         if point is not None and point.unit != "W":
             raise UnknownNameError("power mode", name, (), f"{self.id} is a box: {', '.join(GOALS)} or a cap, as 300W")
         return attrs.evolve(self, power_mode=name)
+
+    def at_matmul_precision(self, setting: MatmulPrecision) -> Self:
+        """Return this box with its devices at a setting of their libraries for fp32 products."""
+        devices = tuple(one.at_matmul_precision(setting) for one in self.devices)
+        return attrs.evolve(cast("Self", super().at_matmul_precision(setting)), devices=devices)
 
     def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
         """Return the devices of the box, each at the requested precision or the narrowest that can represent it."""

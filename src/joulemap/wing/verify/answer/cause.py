@@ -2,9 +2,10 @@
 
     misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
 
-Causes are sorted by the number of measurements that they bring inside their intervals. Ties go to a setting that the
-file states and an option contradicts, then to settings that were assumed, then to those that no file states, then to
-the smallest misfit. Causes that explain no measurement are listed only if none but contradictions explains one.
+A setting that the file or an option states is never a cause, except a chip that the file names and an option
+contradicts. Causes are sorted by the number of measurements that they bring inside their intervals. Ties go to that
+chip, then to settings that were assumed, then to those that no file states, then to the smallest misfit. Causes that
+explain no measurement are listed only if none explains one.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ STATED: Final = {
 }
 """Cause -> columns by which a file may state its setting; no file states the settings of other causes."""
 
-STANDINGS: Final = ("stated", "assumed", "open", "told")
-"""Standing of a cause, most likely first: its setting is in the file but an option has another, it was assumed, no file
-states it, or the file states another.
+STANDINGS: Final = ("stated", "assumed", "open")
+"""Standing of a cause, most likely first: its setting is in the file but an option has another, it was assumed, or no
+file states it.
 """
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
@@ -85,8 +86,7 @@ class CauseRow:
 
     rank: int = described("rank; 1 explains best")
     standing: str = described(
-        "standing of the setting: stated (by the file, but an option has another), assumed, open (in no file) or told "
-        "(the file states another)"
+        "standing of the setting: stated (by the file, but an option has another), assumed or open (in no file)"
     )
     cause: str = described(
         "hardware, clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch"
@@ -115,7 +115,11 @@ def find_causes(
     `others` maps a measurement to the chip that its file names, if an option states another.
     """
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
-    tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
+    tried = [
+        (owner, one)
+        for owner, (row, found, assumed) in enumerate(chosen)
+        for one in list_suppositions(source, row, found, assumed)
+    ]
     tried += [
         (
             owner,
@@ -131,8 +135,7 @@ def find_causes(
             groups.setdefault((cause, change), []).append((owner, found))
     rows = [_judge(*named, group, chosen) for named, group in groups.items()]
     better = [row for row in rows if row.inside_count]
-    if all(row.standing == "told" for row in better):
-        better += [row for row in rows if row.standing != "told" and row.misfit < BETTER * row.plain_misfit]
+    better = better or [row for row in rows if row.misfit < BETTER * row.plain_misfit]
     better.sort(key=lambda row: (-row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change))
     return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
 
@@ -144,13 +147,12 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
     """
     fits = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = fits[0]
-    assumed = {name for owner, _ in group for name in chosen[owner][2]}
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
     return CauseRow(
         rank=0,
-        standing=_find_standing(cause, assumed),
+        standing="stated" if cause == "hardware" else "assumed" if cause in STATED else "open",
         cause=cause,
         change=change,
         inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in fits),
@@ -166,16 +168,15 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
     )
 
 
-def _find_standing(cause: str, assumed: Collection[str]) -> str:
-    """Return the standing of a cause; `assumed` has the columns that neither a file nor an option states."""
-    if cause == "hardware":
-        return "stated"
-    columns = STATED.get(cause)
-    return "open" if columns is None else "assumed" if columns.intersection(assumed) else "told"
+def _is_stated(cause: str, assumed: Collection[str]) -> bool:
+    """Return whether a file or an option states the setting of a cause; `assumed` has the columns that none states."""
+    return cause in STATED and STATED[cause].isdisjoint(assumed)
 
 
-def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:
-    """Yield configurations that a measurement may have had instead."""
+def list_suppositions(
+    source: Source, row: Measurement | ServingRow, found: Forecast, assumed: Collection[str]
+) -> Iterator[Supposed]:
+    """Yield configurations that a measurement may have had instead; `assumed` has the columns that nothing states."""
     entry = known_hardware().get(HardwareRef.read(row.hardware).label)
     if entry is None:
         return
@@ -183,6 +184,8 @@ def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> 
         yield cause, change, Case(row=attrs.evolve(row, hardware=name))
     for column, values in _list_values(row, entry).items():
         cause, beside = VARIED[column]
+        if _is_stated(cause, assumed):
+            continue
         old = getattr(row, column) or "bf16"
         for new in values:
             if new != old:
@@ -192,7 +195,7 @@ def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> 
                     Case(row=attrs.evolve(row, **{column: new}, **beside)),
                 )
     if isinstance(row, ServingRow):
-        yield from _suppose_served(row)
+        yield from (one for one in _suppose_served(row) if not _is_stated(one[0], assumed))
     elif row.latency_s is not None:
         is_slow = row.latency_s > found.figures["latency_s"].value
         yield from _suppose_copy(source, row, entry) if is_slow else _suppose_kept(row, entry)
@@ -204,7 +207,7 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
         return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
     return {
         "weight_precision": STORED,
-        "cache_precision": ("bf16" if row.cache_precision == "fp8" else "fp8",),
+        "cache_precision": () if row.cache_precision else ("fp8",),
         "engine": ENGINES,
         "batch": (row.batch / 2.0,) if row.batch > 1.0 else (),
     }

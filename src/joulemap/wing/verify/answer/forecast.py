@@ -124,13 +124,16 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
     for place, case in cases.items():
         row = case.row
         assert not isinstance(row, ServingRow)
-        groups.setdefault((row.model, row.batch, row.precision, row.runtime, case.changes), {})[place] = case
+        groups.setdefault((row.model, row.batch, row.precision, row.matmul_precision, row.runtime, case.changes), {})[
+            place
+        ] = case
     found: dict[int, Forecast] = {}
     plans: list[tuple[Plan, dict[int, Case]]] = []
-    for (model, batch, precision, runtime, changes), group in groups.items():
+    for (model, batch, precision, setting, runtime, changes), group in groups.items():
         settings = Settings(
             hardware=dict.fromkeys(case.row.hardware for case in group.values()),
             precision=precision,
+            matmul_precision=setting,
             runtime=runtime,
             batch=batch,
             calibration=calibration,

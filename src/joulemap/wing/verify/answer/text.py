@@ -103,7 +103,6 @@ STANDINGS: Final = {
     "stated": "stated by the file",
     "assumed": "assumed",
     "open": "not stated",
-    "told": "contradicts the file",
 }
 """Standing of a cause -> displayed name."""
 
