@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import pytest
 
-from joulemap.domain.catalogue import find_entry
+from joulemap.catalog.family import list_members
+from joulemap.domain.catalogue import find_alike, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.name import fold_name, split_words
 from joulemap.domain.printed import list_readings, read_words
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import find_chip, split_hardware
@@ -86,3 +91,43 @@ def test_the_nearest_chips_are_those_of_the_vendor_each_once() -> None:
 def test_a_clock_that_is_set_stays_a_mode() -> None:
     assert HardwareRef.read("xeon_8490h@1.9GHz").mode == "1.9GHz"
     assert HardwareRef.read("Intel(R) Xeon(R) CPU E5-2630 v3 @ 2.40GHz").label == "Intel(R) Xeon(R) CPU E5-2630 v3"
+
+
+@pytest.mark.parametrize("name", ["h10", "h_10", "10h", "v7", "core_6700", "m4_max_10p", "vii"])
+def test_an_abbreviation_that_nobody_publishes_is_refused(name: str) -> None:
+    with pytest.raises((UnknownNameError, AmbiguousNameError)) as refused:
+        find_entry(known_hardware([name, *list_members()]), name)
+    assert refused.value.near or isinstance(refused.value, AmbiguousNameError)
+
+
+@pytest.mark.parametrize(("name", "chip"), [
+    ("apple_m4_npu", "apple_m4_neural_engine"), ("m1 max npu", "apple_m1_max_neural_engine"),
+    ("RTX4090", "rtx_4090"), ("SXM5 H100", "h100_sxm5"), ("hailo10h", "hailo_10h"),
+])  # fmt: skip
+def test_separators_case_and_published_names_do_not_matter(name: str, chip: str) -> None:
+    assert find_entry(known_hardware([name]), name).id == chip
+
+
+def list_abbreviations(name: str) -> Iterator[str]:
+    """Yield an id without some of its words, and its initial with its number."""
+    words = name.split("_")
+    yield from ("_".join(words[:end]) for end in range(1, len(words)))
+    yield from ("_".join(words[start:]) for start in range(1, len(words)))
+    if (found := re.match(r"([a-z])[a-z]+_?(\d+)", name)) is not None:
+        yield "".join(found.groups())
+
+
+@pytest.mark.slow
+def test_every_chip_is_found_by_its_names_and_by_no_part_of_them() -> None:
+    known = known_hardware(list(list_members()))
+    published = {fold_name(name): entry.id for entry in known.values() for name in entry.names}
+    for entry in known.values():
+        for name in (entry.id, *entry.aliases):
+            assert [one.id for one in find_alike(known, name)] == [entry.id], name
+        for name in list_abbreviations(entry.id):
+            if fold_name(name) in published or len(found := find_alike(known, name)) != 1:
+                continue
+            words = split_words(name)
+            is_whole = any(not split_words(one) - words for one in found[0].names)
+            printed = {read_words(one) for one in found[0].names}
+            assert is_whole or read_words(name) in printed, name

@@ -88,7 +88,7 @@ def test_an_apple_gpu_has_its_own_devices_in_each_tool() -> None:
 
 @pytest.mark.parametrize(("chip", "begin"), [
     ("xeon_8490h", "benchmark_app -m net.tflite"), ("epyc_9654", "benchmark_model --graph=net.tflite"),
-    ("apple_m4_neural_engine", "python -m tf2onnx.convert --tflite net.tflite --output net.onnx && onnxruntime_perf_test"),
+    ("apple_m4", "python -m tf2onnx.convert --tflite net.tflite --output net.onnx && onnxruntime_perf_test"),
     ("l4", "python -m tf2onnx.convert --tflite net.tflite --output net.onnx && trtexec --onnx=net.onnx"),
     ("rk3588_npu", "rknn_benchmark net.rknn"),
 ])  # fmt: skip

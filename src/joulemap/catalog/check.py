@@ -49,7 +49,7 @@ COMPILED: Final[Mapping[str, str]] = {
 TFLITE: Final = ".tflite"
 
 TO_ONNX: Final = "python -m tf2onnx.convert --tflite {file} --output {onnx}"
-"""Command that converts a TFLite file for tools that read ONNX alone. Source: github.com/onnx/tensorflow-onnx, README."""
+"""Command that converts a TFLite file for tools that read ONNX alone. Source: README of onnx/tensorflow-onnx."""
 
 DEVICES: Final[Mapping[str, str]] = {"cpu": "CPU", "gpu": "GPU"}
 """Class -> OpenVINO device; any other is an NPU."""

@@ -16,7 +16,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.host import is_part
-from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
+from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, keeps_parts, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.domain.quantity import Quantity
@@ -308,8 +308,9 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     """Return the hardware with exactly this name; if there is none, return the hardware with the same words in its
     names.
 
-    Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128` combines
-    Altra-Max and M128-30. A name printed by a machine (`domain/printed.py`) is tried last.
+    Vendor and class words may be added, but no word of a name may be missing, and letters and digits that are written
+    together keep their order: `h10` is not `hailo_10h`. Words of several names of one chip may be combined: `Altra Max
+    M128` combines Altra-Max and M128-30. A name printed by a machine (`domain/printed.py`) is tried last.
     """
     asked = unmark(name)
     if asked in entries:
@@ -325,6 +326,7 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
         for entry in entries.values()
         if words.keys() <= _list_words(entry.names, entry.vendor, entry.architecture)
     ]
+    able = [entry for entry in able if keeps_parts(asked, (*entry.names, entry.vendor))]
     strict = [
         entry for entry in able if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
     ]
@@ -350,6 +352,8 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
     from joulemap.domain.printed import find_vendors, list_readings, read_words
 
     vendors = find_vendors(name)
+    if not vendors and not any(map(str.isdecimal, name)):  # `vii` alone is no name of a Radeon
+        return []
     classes = {entry.architecture for entry in entries.values()}
     for words in list_readings(name, ("", *classes)):
         found = [
@@ -367,20 +371,12 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
-    """Return True if the words contain one name of a chip and otherwise only words of its other names.
-
-    Vendor and class words may be missing from the id and the full name. They may not be missing from an alias, where
-    they distinguish hardware.
-    """
-    needless = entry.needless_words
-
-    def strip(known: Counter[str]) -> Counter[str]:
-        return Counter({word: count for word, count in known.items() if word not in needless})
-
+    """Return True if the words contain one whole name of a chip and otherwise only words of its other names."""
     names = [_compare(one)[1] for one in entry.names]
     every = functools.reduce(operator.or_, names)
-    known = [*(_compare(one)[1] for one in entry.aliases), *(strip(_compare(one)[1]) for one in (entry.id, entry.name))]
-    return not strip(words) - every and any(one and not one - words for one in known)
+    return not words - every - Counter(dict.fromkeys(entry.needless_words, 1)) and any(
+        one and not one - words for one in names
+    )
 
 
 @lru_cache(8192)

@@ -19,6 +19,7 @@ FROZEN: Final = " (frozen)"
 _IGNORED: Final = re.compile(r"\((?:r|tm)\)|[\s_-]+")
 _COMMA: Final = re.compile(r",(?![^()]*\))")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
+_SEPARATOR: Final = re.compile(r"[\W_]+")
 
 LIKENESS: Final = 0.6
 """Smallest similarity, from 0 to 1, at which a known name is suggested."""
@@ -100,6 +101,18 @@ def fold_name(name: str) -> str:
 def split_words(name: str) -> Counter[str]:
     """Return the words and numbers of a name with their counts: `H100-SXM5` gives h, 100, sxm and 5."""
     return Counter(_WORD.findall(name.lower()))
+
+
+def keeps_parts(asked: str, names: Iterable[str]) -> bool:
+    """Return True if the letters and digits of each word of a query follow one another in the same way in a name.
+
+    `RTX4090` does in `rtx_4090`, but `h10` does not in `hailo_10h`.
+    """
+    known = [_WORD.findall(name.lower()) for name in names]
+    parts = (_WORD.findall(word) for word in _SEPARATOR.split(asked.lower()))
+    return all(
+        len(one) < 2 or any(one == own[at : at + len(one)] for own in known for at in range(len(own))) for one in parts
+    )
 
 
 def has_words(asked: Counter[str], known: Counter[str], besides: Iterable[str]) -> bool:

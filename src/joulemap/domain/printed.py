@@ -45,6 +45,9 @@ _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"
 _CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
 """Pattern of a remark in brackets, such as `(znver3)` or `(RADV NAVI31)`, but not `[tdp=60W]`."""
 
+_CORE: Final = re.compile(r"(?<!\d[ -])(?<!\d)\bcore (?=i\d|ultra|m\d|\d|m )")
+"""Pattern of Intel's brand, which is not a number of cores: `Core i7`, `Core Ultra 7`."""
+
 VENDORS: Final = {
     "advanced": "amd",
     "amd": "amd",
@@ -80,7 +83,8 @@ def drop_clock(name: str) -> str:
 @lru_cache(8192)
 def find_vendors(name: str) -> frozenset[str]:
     """Return the vendors that a name states."""
-    return frozenset(VENDORS[word] for word in split_words(name) if word in VENDORS)
+    found = frozenset(VENDORS[word] for word in split_words(name) if word in VENDORS)
+    return found or frozenset({"intel"} if _CORE.search(name.lower().replace("_", " ")) else ())
 
 
 def is_processor(name: str) -> bool:

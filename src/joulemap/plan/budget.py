@@ -78,7 +78,8 @@ class Hosting:
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id in the catalogue -> host: the named one if it applies, else the host for operators that a compiler does not support.
+    """Return id in the catalogue -> host: the named one if it applies, else the host for operators that a compiler does
+    not support.
 
     The named host is counted for hardware that needs a host; for a part of a module or SoC, the rest of that module or
     SoC is counted instead. For other chips, the host only determines the launch rate. Raises UsageError for a host that
@@ -191,8 +192,8 @@ def keep_within(
     """Return the hardware at modes within a budget, and name -> reason for omitted hardware.
 
     Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
-    explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the catalogue -> power of its host in
-    watts.
+    explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the
+    catalogue -> power of its host in watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
