@@ -22,6 +22,7 @@ from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
 from joulemap.wing.file.rewrite import join_chains
+from joulemap.workspace import Workspace
 
 ONE = ((1, "i", 1), (2, "i", 1))
 """Strides of 1."""
@@ -306,6 +307,12 @@ def test_half_floats_behind_a_conversion_are_weights(tmp_path: Path) -> None:
     (linear,) = work.operators
     assert linear.mac_count == 128
     assert (work.parameter_count, work.weight_bytes) == (128, 4 * 128)
+    path = tmp_path / "m.tflite"
+    assert measure_precision(load_lite(path)) == ("fp16", "")
+    assert plan_runs([str(path)], Settings(hardware=("l4",))).settings.precisions == (("fp16", "fp16"),)
+    assert plan_runs([str(path)], Settings(hardware=("epyc_9654",))).settings.precisions == (("fp32", "fp16"),)
+    shown = Workspace(tmp_path / "x.duckdb").profile(str(path))
+    assert (shown.profile.weight_bytes, shown.precision) == (2 * 128, "fp16")
 
 
 def test_codes_of_four_bits_have_two_in_a_byte(tmp_path: Path) -> None:
