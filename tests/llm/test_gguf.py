@@ -171,7 +171,7 @@ def test_a_file_that_is_not_quantized_has_its_own_precision(kind: str, precision
     decoder = read_model_file(Path(name), name)
     assert (list_precisions(decoder)[0][0], list_precisions(decoder)[1]) == (precision, ())
     assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == ((precision, precision),)
-    question, plan = plan_served(Source(None), name, SERVED, Serving(prompt=64, output=8))
+    question, plan = plan_served(Source(path=tmp_path / "fit.duckdb"), name, SERVED, Serving(prompt=64, output=8))
     assert question.stack.name == "llamacpp" and plan.settings.precision[0] == precision
     shown = Workspace(tmp_path / "x.duckdb").profile(name)
     assert_close(shown.profile.weight_bytes, read_gguf(Path(name)).byte_count, rel=0.01)
