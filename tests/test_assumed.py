@@ -22,6 +22,7 @@ from joulemap.answer.candidate import find_chip
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import EnergyCell, Grid
+from joulemap.present.template import Named, Template, join_texts
 from joulemap.store.run import AssumedEnergy
 from joulemap.workspace import Workspace
 
@@ -48,6 +49,17 @@ def test_a_chip_is_named_by_a_whole_word() -> None:
     named = {"l4 takes 1 s": True, "l40s": False, "an_l4": False, "l40s and l4": True, "~l4": True, "": False}
     assert {headline: names_chip(headline, "l4") for headline in named} == named
     assert [names_chip("l4@60W takes 1 s", "l4", is_exact=exact) for exact in (False, True)] == [True, False]
+
+
+@pytest.mark.parametrize("word", ["uses", "the", "energy", "lowest", "h"])
+def test_a_chip_may_have_any_name(word: str) -> None:
+    """A headline names the chips that it was made from, whatever words it has."""
+    line = Template("{best} uses the lowest energy[, {more:x} less than {other}]")
+    headline = join_texts("; ", (line(best=Named("l4", ("l4",)), more=None, other=Named(word, (word,))), "h is high"))
+    assert names_chip(headline, "l4") and not names_chip(headline, word)
+    both = line(best=Named("~l4@60W", ("l4@60W",)), more=2.0, other=Named(word, (word,)))
+    assert [names_chip(both, "l4", is_exact=exact) for exact in (False, True)] == [True, False]
+    assert names_chip(both, word) and word not in describe_assumed(headline, {word: [energy(1.0, 0.9)]})
 
 
 def test_a_headline_about_many_hardware_states_the_range_of_their_shares() -> None:

@@ -727,7 +727,10 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> ProfileAnswer:
-        """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`."""
+        """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`.
+
+        Bytes of a file are those at its own precisions.
+        """
     @overload
     def profile(
         self,

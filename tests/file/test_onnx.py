@@ -15,6 +15,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper, save
 from torch import nn
 
+from compare import assert_close
 from joulemap.answer.candidate import plan_candidates
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import NO_KEY, Workload
@@ -132,6 +133,9 @@ def test_a_file_runs_at_its_stored_precision_unless_one_is_stated(
     workspace.compare(name, hardware="l4", precision="fp32")
     rows = workspace.sql("SELECT precision, weight_precision FROM runs ORDER BY run_id").rows
     usual = stored[0] or "fp32"
+    item_bytes = {"int8": 1, "fp16": 2, "fp32": 4}[stored[1] or usual]
+    shown = workspace.profile(name).profile
+    assert_close(shown.weight_bytes, 64 * 80 * item_bytes, rel=0.04)  # scales of groups
     assert [*dict.fromkeys(rows)] == [*dict.fromkeys([(usual, stored[1] or usual), ("fp32", "fp32")])]
 
 

@@ -308,6 +308,12 @@ def test_half_floats_behind_a_conversion_are_weights(tmp_path: Path) -> None:
     (linear,) = work.operators
     assert linear.mac_count == 128
     assert (work.parameter_count, work.weight_bytes) == (128, 4 * 128)
+    path = tmp_path / "m.tflite"
+    assert measure_precision(load_lite(path)) == ("fp16", "")
+    assert plan_runs([str(path)], Settings(hardware=("l4",))).settings.precisions == (("fp16", "fp16"),)
+    assert plan_runs([str(path)], Settings(hardware=("epyc_9654",))).settings.precisions == (("fp32", "fp16"),)
+    shown = Workspace(tmp_path / "x.duckdb").profile(str(path))
+    assert (shown.profile.weight_bytes, shown.precision) == (2 * 128, "fp16")
 
 
 def test_codes_of_four_bits_have_two_in_a_byte(tmp_path: Path) -> None:

@@ -31,13 +31,16 @@ from joulemap.catalog.load import find_hardware
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.workload import NO_KEY
+from joulemap.model.workload import columns_of
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK, choose_engine, find_file_weights, list_cases, plan_served
+from joulemap.wing.llm.capacity.question import list_precisions
 from joulemap.wing.llm.decoder.config import Attention, Experts
-from joulemap.wing.llm.decoder.layer import build_graph
+from joulemap.wing.llm.decoder.layer import build_graph, describe_step
 from joulemap.wing.llm.decoder.name import (
     find_decoder,
     find_gguf,
@@ -150,6 +153,31 @@ def test_bytes_are_those_of_the_published_file(tmp_path: Path) -> None:
     assert round(header.byte_count * 8 / header.element_count, 4) == 4.8944
 
 
+@pytest.mark.parametrize("make", [llama_3_1_8b, qwen3_30b_a3b, gpt_oss_20b, gemma_3_4b, phi_3_mini, small_llama_4])
+def test_a_pass_has_the_bytes_of_its_file(make: Make, tmp_path: Path) -> None:
+    """Also tables of tokens, which are looked up, and an output head in another format than most weights."""
+    path = write_gguf(tmp_path / "model.gguf", *make())
+    decoder, header = read_model_file(path, str(path)), read_gguf(path)
+    (precision, *_), (weights,) = list_precisions(decoder)
+    work = columns_of(describe_step(decoder, Step(), 1, NO_KEY))
+    assert_close(work.weight_bytes_at(precision, weights), header.byte_count, rel=0.005)
+
+
+@pytest.mark.parametrize(("kind", "precision"), [("f32", "fp32"), ("f16", "fp16")])
+def test_a_file_that_is_not_quantized_has_its_own_precision(kind: str, precision: str, tmp_path: Path) -> None:
+    values, tensors = small_llama_4()
+    wide = [(name, shape, kind if stored != "f32" else stored) for name, shape, stored in tensors]
+    name = str(write_gguf(tmp_path / "model.gguf", values, wide))
+    decoder = read_model_file(Path(name), name)
+    assert (list_precisions(decoder)[0][0], list_precisions(decoder)[1]) == (precision, ())
+    assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == ((precision, precision),)
+    question, plan = plan_served(Source(path=tmp_path / "fit.duckdb"), name, SERVED, Serving(prompt=64, output=8))
+    assert question.stack.name == "llamacpp" and plan.settings.precision[0] == precision
+    shown = Workspace(tmp_path / "x.duckdb").profile(name)
+    assert_close(shown.profile.weight_bytes, read_gguf(Path(name)).byte_count, rel=0.01)
+    assert shown.precision == precision
+
+
 def test_each_weight_has_its_own_format(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "model.gguf", *llama_3_1_8b())
     decoder = read_model_file(path, str(path))
@@ -157,7 +185,7 @@ def test_each_weight_has_its_own_format(tmp_path: Path) -> None:
     assert (decoder.published.weights, decoder.published.others) == ("q4_k", ("q6_k",))
     assert dict(decoder.layers[0].stored) == {"self_attn.v_proj.weight": "q6_k", "mlp.down_proj.weight": "q6_k"}
     assert decoder.layers[4].stored == ()
-    assert dict(decoder.published.stored) == {"lm_head.weight": "q6_k"}
+    assert dict(decoder.published.stored) == {"embed_tokens.weight": "q4_k", "lm_head.weight": "q6_k"}
     products = {one.name for one in build_graph(decoder, Step(), 1).operators if "q4_k=q6_k" in one.variant}
     assert {"layers.0.mlp.down_proj", "lm_head"} <= products
     assert "layers.4.mlp.down_proj" not in products

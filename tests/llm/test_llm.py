@@ -18,7 +18,9 @@ from command import run_here
 from compare import assert_close
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
+from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_share
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
@@ -28,6 +30,7 @@ from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.capacity.case import plan_served
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
@@ -564,3 +567,43 @@ def test_prompts_of_a_hybrid_leave_a_sound_database(workspace: Workspace, tmp_pa
     answer = workspace.llm(str(tmp_path), hardware="l4", batch=1, serving=Serving(prompt=512, output=8))
     assert answer.rows[0].status == "ok"
     assert workspace.query("audit.conservation").rows == ()
+
+
+FITTING = [
+    ("gemma-3-27b", "h100_sxm5", 131_000, "", ()),
+    ("llama-3.1-8b", "rtx_4090", 100_000, "llamacpp", ("q4_k_m",)),
+    ("gpt-oss-20b", "l40s", 60_000, "sglang", ()),
+    ("deepseek-v2-lite", "a100_sxm4_40gb", 30_000, "tensorrt_llm", ()),
+    ("qwen3-30b-a3b", "mi300x", 40_000, "", ()),
+    ("phi-3-mini-4k", "apple_m3", 3_000, "llamacpp", ("q4_k_m",)),
+]
+"""Model, hardware, prompt, engine and weight precision; several prompts are longer than a pass of the engine."""
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "prompt", "engine", "weights"),
+    [FITTING[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in FITTING[1:])],
+)
+def test_what_fits_is_never_refused_for_memory(
+    workspace: Workspace, model: str, hardware: str, prompt: int, engine: str, weights: tuple[str, ...]
+) -> None:
+    """The largest batch that the memory holds has a prompt and a step with their joules and prices."""
+    serving = Serving(prompt=prompt, output=72, engine=engine)
+    asked = attrs.evolve(SERVED, hardware=(hardware,), weight_precision=weights)
+    most = workspace.llm(model, attrs.evolve(asked, batch=(1,)), serving=serving).rows[0].largest_batch
+    found = workspace.llm(model, attrs.evolve(asked, batch=(1, most or 1)), serving=serving)
+    assert [row.status for row in found.rows] == ["ok"] * len(found.rows)
+    assert found.scope.refusals == ()
+    phases = [(row.place, row.phase) for row in found.phases]
+    assert len(phases) == 2 * len(found.rows)
+    assert all(row.prompt_token_j and row.request_j for row in found.rows)
+    assert all((row.memory_fraction or 0.0) <= 1.0 for row in found.rows)
+
+
+def test_a_long_prompt_is_priced_in_chunks_of_the_engine(tmp_path: Path) -> None:
+    """16 chunks of 8,192 tokens; the run of the middle one stands for all."""
+    serving, asked = Serving(prompt=131_000, output=72), attrs.evolve(SERVED, hardware=("h200_sxm",))
+    question, _ = plan_served(Source(path=tmp_path / "x.duckdb"), "llama-3.1-8b", asked, serving)
+    engine = question.stack.id
+    assert question.prefill_key(1, 1) == (f"llama-3.1-8b(tokens=8192,cached=61404,engine={engine})", 1)
+    assert [question.count_prefills(batch) for batch in (1, 4)] == [16, 64]

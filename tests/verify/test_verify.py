@@ -17,12 +17,14 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.calibration import read_calibration
+from joulemap.catalog.load import find_hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow
 from joulemap.exchange import measured
 from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.wing.llm.serving.predict import Prediction, predict_row
 from joulemap.wing.verify.answer import text as wording
 from joulemap.wing.verify.answer.answer import OTHER_CHIP
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
@@ -352,6 +354,79 @@ def test_replicas_name_their_share_of_the_requests_once() -> None:
     batch = one.row.batch or 0.0
     assert_close(batch, 30.9 / 4.0, rel=1e-2)
     assert [note for note in one.notes if "30.9" in note] == [wording.REPLICAS(count=4, batch=4.0 * batch)]
+
+
+@pytest.mark.parametrize(
+    ("model", "written", "expected"),
+    [
+        ("openai/gpt-oss-120b", "fp4", "mxfp4"),
+        ("openai/gpt-oss-120b", "", "mxfp4"),
+        ("openai/gpt-oss-120b", "nvfp4", "nvfp4"),
+        ("deepseek-ai/DeepSeek-R1-0528", "fp8", "fp8_block"),
+        ("deepseek-ai/DeepSeek-R1-0528", "fp4", "fp4"),
+        ("moonshotai/Kimi-K2.5", "int4", "int4:32"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "fp8", "fp8"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "", ""),
+    ],
+)
+def test_a_kind_of_weights_is_the_format_in_which_the_model_is_published(
+    model: str, written: str, expected: str, tmp_path: Path
+) -> None:
+    one = json.loads((DATA / "inferencex.json").read_text())[0] | {"model": model, "precision": written}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([one]))
+    (reading,) = read_file(path, NOTHING)
+    assert isinstance(reading.row, ServingRow)
+    assert reading.row.weight_precision == expected
+    assert ("weight_precision" in reading.assumed) == (not written)
+
+
+def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Path) -> None:
+    """All of 300 prompts of 999 tokens in passes of 8,192: the mean waits for half of them; or 32 of 300 do."""
+    one = json.loads((DATA / "vllm.json").read_text()) | {
+        "request_rate": "inf",
+        "gpu": "NVIDIA H100",
+        "decode_replicas": 1,
+    }
+    found: dict[str, Prediction] = {}
+    for name, limit in (("all", None), ("few", 32)):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(one | {"max_concurrency": limit}))
+        (reading,) = read_file(path, NOTHING)
+        assert isinstance(reading.row, ServingRow)
+        fraction = 1.0 if limit is None else reading.row.batch / 300
+        assert_close(reading.row.burst_fraction or 0.0, fraction, rel=1e-9)
+        found[name] = predict_row(reading.row, find_hardware("h100_sxm5"))
+        together = attrs.evolve(reading.row, burst_fraction=None)
+        found[f"{name} alone"] = predict_row(together, find_hardware("h100_sxm5"))
+    passes = 300 / (8192 // 999)
+    whole, mean = (found[name].time_to_first_token_s or 0.0 for name in ("all alone", "all"))
+    assert_close(mean / whole, (passes + 1.0) / passes / 2.0, rel=1e-9)
+    few, steady = (found[name].time_to_first_token_s or 0.0 for name in ("few", "few alone"))
+    assert few > steady
+    assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
+
+
+@pytest.mark.parametrize(
+    ("changed", "impossible"),
+    [
+        ({"avg_power_w": 248}, {"power_w"}),
+        ({"avg_power_w": 80}, set()),
+        ({"median_tpot": 0.0005}, {"inter_token_latency_s"}),
+        ({"tput_per_gpu": 1e6}, {"total_tokens_per_s"}),
+    ],
+)
+def test_a_number_beyond_the_chips_limits_is_not_scored(
+    changed: dict[str, float], impossible: set[str], tmp_path: Path, workspace: Workspace
+) -> None:
+    """An L4 draws 72 W, reads the 3.2 GB of weights in 10 ms, and computes 485 T operations a second at most."""
+    one = json.loads((DATA / "inferencex.json").read_text())[0]
+    one |= {"hw": "l4", "model": "meta-llama/Llama-3.2-3B-Instruct", "tp": 1, **changed}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([one]))
+    rows = workspace.verify(path).rows
+    assert {row.quantity for row in rows if row.measured is None} == impossible
+    assert all(row.reason and row.is_inside is None for row in rows if row.measured is None)
 
 
 def test_an_interval_holds_what_is_within_its_factor() -> None:

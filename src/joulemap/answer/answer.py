@@ -21,7 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Lines, Section, draw_columns
 from joulemap.present.format import TABLE, write
-from joulemap.present.template import Template
+from joulemap.present.template import Named, Template, find_named, join_texts
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -242,9 +242,11 @@ class RunAnswer(Answer):
             self._warn_unhosted(answer, chosen),
         )
         if caveats := list(filter(None, found)):
+            named = find_named(answer)
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats)))
+            answer = Named(answer, named) if named else answer
         if answer and not answer.endswith("."):
-            answer += "."
+            answer = join_texts("", (answer, "."))
         marked = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)

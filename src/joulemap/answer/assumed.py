@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from joulemap.domain.name import unmark
 from joulemap.present.cell import show_share
 from joulemap.present.document import SHARE_HEADING
-from joulemap.present.template import Template
+from joulemap.present.template import Template, find_named
 from joulemap.store.run import AssumedEnergy
 
 PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
@@ -46,10 +47,13 @@ def names_energy(headline: str) -> bool:
 
 
 def names_chip(headline: str, name: str, *, is_exact: bool = False) -> bool:
-    """Return whether a headline names a chip as a whole word; `is_exact` excludes its power modes, written after `@`.
+    """Return whether a headline names a chip; `is_exact` excludes its power modes, written after `@`.
 
-    Compiles no pattern per chip.
+    A headline that knows what it names is not searched, because a chip's id may be any word. Compiles no pattern per
+    chip.
     """
+    if found := find_named(headline):
+        return name in (found if is_exact else {part for one in found for part in (one, *one.split("@", 1)[:1])})
     start = headline.find(name)
     while start >= 0:
         before, after = headline[:start][-1:], headline[start + len(name) :][:1]
@@ -88,7 +92,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
     found: list[tuple[float, str, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
-        if shares[-1].fraction <= LEAST_STATED or not names_chip(headline, name, is_exact=True):
+        if shares[-1].fraction <= LEAST_STATED or not names_chip(headline, unmark(name), is_exact=True):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])

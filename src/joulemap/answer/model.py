@@ -16,6 +16,8 @@ from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.domain.weight import label_precision
+from joulemap.plan.name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
@@ -128,6 +130,8 @@ class ProfileAnswer(Answer):
     patterns: Table[PatternShare]
     """MACs of each fusion pattern, most MACs first."""
     caveats: Table[ModelCaveat]
+    precision: str = ""
+    """Precisions of a file's activations and weights, at which bytes are counted; empty for the traced dtypes."""
 
     @property
     def profile(self) -> ModelProfile:
@@ -137,7 +141,8 @@ class ProfileAnswer(Answer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: the model's own figures, and every row."""
         rows = super().data()
-        return {**rows.pop("total"), **rows}
+        own = {"precision": self.precision} if self.precision else {}
+        return {**rows.pop("total"), **own, **rows}
 
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with `limit` operations and patterns; csv contains the operations."""
@@ -152,7 +157,7 @@ class ProfileAnswer(Answer):
             title=PROFILE_TITLE(
                 one,
                 evaluation=evaluation[1] if evaluation else "",
-                inputs=_describe_inputs(one.input_spec),
+                inputs=_describe_inputs(one.input_spec, self.precision),
                 sample=next(iter(samples), ""),
             ),
             answer=PROFILE(
@@ -177,19 +182,32 @@ class ProfileAnswer(Answer):
         )
 
 
-def _describe_inputs(spec: str) -> str:
+def _describe_inputs(spec: str, precision: str) -> str:
     """Return a workload's input specification in words: `1x3x224x224:fp32, batch 1`.
 
-    A specification without inputs gets the dtype of such workloads.
+    The precision of a file follows. Without one, a specification without inputs gets the dtype of such workloads.
     """
     words = spec.replace("example_inputs", "its example inputs").replace(" batch=", ", batch ")
-    return f"{words.replace('batch=', 'batch ')}, {CLOSED_DTYPE}" if words.startswith("batch=") else words
+    dtype = precision or (CLOSED_DTYPE if words.startswith("batch=") else "")
+    return ", ".join(filter(None, (words.replace("batch=", "batch "), dtype)))
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
-    """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`."""
+    """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`.
+
+    Bytes of a file are those at its own precisions.
+    """
     with _holding(source, model, settings, "model show") as (workload_id, connection):
-        return ProfileAnswer(**fetch_tables(connection, ProfileAnswer, workload_id=workload_id))
+        found = ProfileAnswer(**fetch_tables(connection, ProfileAnswer, workload_id=workload_id))
+        own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+        if own is None:
+            return found
+        from joulemap.answer.width import scale_rows
+
+        precision, weights = own[0][0], next(iter(own[1]), "")
+        work = read_workload(connection, workload_id)
+        rows = scale_rows(found.totals, found.mix, found.patterns, work, precision, weights)
+        return attrs.evolve(found, precision=label_precision(precision, weights or precision), **rows)
 
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:

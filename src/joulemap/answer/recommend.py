@@ -51,7 +51,7 @@ from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
 from joulemap.present.document import Document, FieldCell, Grid, Section
-from joulemap.present.template import Template
+from joulemap.present.template import Template, join_texts
 from joulemap.row import Row
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
@@ -369,7 +369,7 @@ class RecommendAnswer(RankedAnswer):
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
         lines = [sentence, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
-        return " ".join(filter(None, lines))
+        return join_texts(" ", filter(None, lines))
 
     @property
     def _pays_one_way(self) -> bool:

@@ -31,6 +31,7 @@ from joulemap.plan.selection import Selection, describe_abbreviations, describe_
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
+from joulemap.present.template import Named, join_texts
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
@@ -379,8 +380,11 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a chip's displayed name, marked if it can be neither bought nor rented."""
-        return mark_projected(hardware, self.projected)
+        """Return a text that begins with a chip's id, marked if it can be neither bought nor rented.
+
+        The id is kept as data.
+        """
+        return Named(mark_projected(hardware, self.projected), (hardware.partition(" ")[0],))
 
     def can_flip(self, *hardware: str) -> bool:
         """Return whether `flip` accepts this hardware; it accepts chips but no boxes."""
@@ -536,7 +540,7 @@ class Scope:
 
         `shown` holds the displayed texts; chips are sorted by their first mention. Small shares of time are omitted.
         """
-        texts = "\n".join(shown)
+        texts = join_texts("\n", shown)
         shares: dict[str, float] = {}
         for run_id in dict.fromkeys(row.run_id for row in self.fallen):
             some = [row for row in self.fallen if row.run_id == run_id]

@@ -24,7 +24,7 @@ from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
+from joulemap.present.template import Template, join_texts
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -174,7 +174,7 @@ class SensitivityAnswer(RunAnswer):
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            answer=" ".join(map(self._describe_first, names[:NAMED_FIRST])),
+            answer=join_texts(" ", map(self._describe_first, names[:NAMED_FIRST])),
             sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(chosen),

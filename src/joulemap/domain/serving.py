@@ -43,7 +43,9 @@ _COUNTS: Final = (
     "expert_parallel",
     "data_parallel",
 )
-_LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes")
+_LENGTHS: Final = (
+    "prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes", "burst_fraction",
+)  # fmt: skip
 
 STATISTICS: Final = ("mean", "median")
 
@@ -128,6 +130,8 @@ class ServingRow:
     """Tokens per sequence for which the kernels were compiled."""
     file_bytes: float | None = attrs.field(default=None, validator=_positive)
     """Size of the stored weights."""
+    burst_fraction: float | None = attrs.field(default=None, validator=_any)
+    """Share of the requests that arrive together at the start, whose times are means over all of them."""
     statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
     """Statistic of the times between tokens."""
     prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))

@@ -125,6 +125,12 @@ class WeightFormat:
             return GGUF_METHOD
         return next((method for start, method in METHODS.items() if self.name.startswith(start)), "")
 
+    def is_kind(self, name: str) -> bool:
+        """Return whether a bare precision, such as fp4 or int4, is the kind of this format's codes."""
+        if name.startswith("int"):
+            return name == f"int{self.bits:g}" and _INTEGERS.fullmatch(self.name) is not None
+        return bool(name) and name == self.precision
+
     @property
     def is_packed(self) -> bool:
         """True for integer codes that the kernels of inference engines unpack in registers."""

@@ -51,9 +51,12 @@ DEQUANTIZE: Final = "dequantize"
 KEPT: Final = "kept"
 """Word in `Operator.variant` for a GEMM whose weights stay at 16 bits in a quantized checkpoint."""
 
+LOOKUP: Final = "embedding"
+"""Operation that reads rows of a table of weights."""
+
 STORED_AS: Final = "="
 """Separator of two weight formats in a word of `Operator.variant`, as in `nvfp4=fp8_block`. In checkpoints whose main
-format is the first one, the weights of this GEMM have the second.
+format is the first one, the weights of this GEMM, or the rows of this table, have the second.
 """
 
 APPEND: Final = "append"

@@ -22,6 +22,7 @@ from joulemap.domain.workload import (
     DECOMPOSITION,
     DEQUANTIZE,
     KEPT,
+    LOOKUP,
     NARROW_CACHES,
     ROUTED,
     STORED_AS,
@@ -422,14 +423,31 @@ class WorkloadColumns(Work):
         return self._scale_apart(scale, weights.name)
 
     def _scale_apart(self, scale: Floats, main: str) -> Floats:
-        """Return access factors, corrected for weights that a checkpoint stores in another format than `main`."""
-        stored = self.stored_as(main)
-        for name in set(stored.tolist()) - {main, ""}:
-            own = self._quantized & (stored[self.access_operator] == name) & (self.access_item_bytes > 0.0)
-            length = np.maximum(self.gemm_k[self.access_operator], 1.0)
+        """Return access factors, corrected for weights that a checkpoint stores in another format than `main`, and for
+        tables of rows that it converts.
+        """
+        owner = self.access_operator
+        stored = np.where(self._names_format(main), self.stored_as(main), "")
+        matrix = self._quantized | (self.access_is_matrix & (self.access_role == ROLE_CODE["weight"]) & self._is_row)
+        for name in set(stored.tolist()) - {""}:
+            own = matrix & (stored[owner] == name) & (self.access_item_bytes > 0.0)
+            length = np.maximum(np.where(self._is_row, self.row_length[owner], self.gemm_k[owner]), 1.0)
             width = _row_bytes(read_weight_format(name), length, CARRIED)
             scale = np.where(own, width / np.maximum(self.access_item_bytes, 1.0), scale)
         return scale
+
+    def _names_format(self, main: str) -> Booleans:
+        """Return a mask of the operators that name the format of their weights in a run with this main format."""
+        variants, places = self._variants
+        begin = f"{main}{STORED_AS}"
+        found = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
+        return np.array(found, dtype=bool)[places]
+
+    @property
+    def _is_row(self) -> Booleans:
+        """Mask of accesses of operators that look up rows of a table."""
+        mask: Booleans = self.of_operation(LOOKUP)[self.access_operator]
+        return mask
 
     def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
         """Return the elementwise operations that each operator spends on dequantizing weights."""

@@ -69,6 +69,7 @@ class ServedMeasurement(Row, query="measurement.served"):
     uses_cache: bool
     context_tokens: float | None
     file_bytes: float | None
+    burst_fraction: float | None
     statistic: str
     prompt_kind: str
     notes: str

@@ -19,6 +19,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import join_texts
 from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -227,7 +228,7 @@ def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, par
         lines.append(text.NONE_AVAILABLE() if unserved == total else clause)
     wins = [(name, count_of(number, total, part)) for name, number in beyond.most_common()]
     lines.append(text.BEYOND_PARTS(beyond=[text.BEYOND_WINS(hardware=name, count=count) for name, count in wins]))
-    return " ".join(lines)
+    return join_texts(" ", lines)
 
 
 def compare_parts(

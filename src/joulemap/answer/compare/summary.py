@@ -23,6 +23,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.present.template import join_texts
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
@@ -164,11 +165,11 @@ class CompareAnswer(RunAnswer):
         is_part = len(self.available[0].ranked_ids) < len(self.answered)
         parts = [self._describe_goal(quantity, row, first, is_part) for quantity, row in goals.items()]
         if is_part:
-            return " ".join([*parts, *self._describe_beyond(metric)])
+            return join_texts(" ", [*parts, *self._describe_beyond(metric)])
         if not first.is_available:
             other = first.available_hardware and self.scope.mark(first.available_hardware)
             parts.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, first, other=other))
-        return " ".join(parts)
+        return join_texts(" ", parts)
 
     def _describe_goal(
         self, quantity: PartMetricName, row: Recommendation, first: Recommendation, is_part: bool
@@ -345,7 +346,7 @@ class CompareAnswer(RunAnswer):
 
     def _name(self, row: Comparison) -> str:
         """Return the name of a row: its hardware and the settings that vary."""
-        return " ".join((self.scope.mark(row.hardware), self._variant(row))).rstrip()
+        return join_texts(" ", filter(None, (self.scope.mark(row.hardware), self._variant(row))))
 
     def _variant(self, row: Comparison) -> str:
         """Return the settings that distinguish a row from others of its hardware; empty if nothing varies."""

@@ -24,6 +24,7 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, show_under
+from joulemap.present.template import join_texts
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -144,7 +145,7 @@ class SweepAnswer(RunAnswer):
         if len(models) > 1:
             sentences = [text.OF_MODEL(model=model, best=one) for model, one in zip(models, sentences, strict=False)]
         more = len(models) - SHOWN_BEST
-        return " ".join([*sentences, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
+        return join_texts(" ", [*sentences, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
 
     def _describe_model(self, found: list[SweepSeries], available: list[SweepSeries]) -> str:
         """Return a sentence on the hardware with the lowest energy and with the highest throughput for one model."""
@@ -177,7 +178,7 @@ class SweepAnswer(RunAnswer):
             if row not in available:
                 ratio = _compare_rows(row, own, find)
                 clauses.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
-        return " ".join(clauses)
+        return join_texts(" ", clauses)
 
     def _is_tied(self, rows: Sequence[SweepSeries], find: Search) -> str:
         """Return a clause if the best and the second-best series are statistically tied; otherwise an empty text."""
@@ -244,7 +245,7 @@ class SweepAnswer(RunAnswer):
     def _name(self, row: SweepSeries) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
         varying = (name for name in self._varying if name != "model")
-        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
+        return join_texts(" ", (self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
 
     def _title(self) -> str:
         scope = self.scope

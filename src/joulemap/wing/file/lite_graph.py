@@ -16,7 +16,7 @@ import attrs
 
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
-from joulemap.wing.file.graph import CARRIED, Program, match_inputs
+from joulemap.wing.file.graph import CARRIED, WIDE, Program, match_inputs
 from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_type
 from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
@@ -384,9 +384,11 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
 
 
 def measure_precision(model: LiteModel) -> tuple[str, str]:
-    """Return the precision of a model's activations, and of its weights if that is narrower.
+    """Return the precision of a model's activations, and of its weights if that is narrower; empty for fp32.
 
-    A text is empty if the numbers are floating-point.
+    Weights of 16 bits state the precision of activations too, although the file widens them: hardware with 16-bit
+    arithmetic computes with them directly, and only other hardware widens them before the first inference. Source:
+    tensorflow.org, post-training float16 quantization.
     """
     graph = model.graphs[0]
     made = {index for one in graph.operators for index in one.outputs if index >= 0}
@@ -396,7 +398,7 @@ def measure_precision(model: LiteModel) -> tuple[str, str]:
             continue
         dtype = find_type(tensor.kind)[0]
         is_code = tensor.is_scaled and dtype in ("int8", "uint8", "int4")
-        key = bool(tensor.stored_bytes), dtype.removeprefix("u") if is_code else ""
+        key = bool(tensor.stored_bytes), dtype.removeprefix("u") if is_code else dtype if dtype in WIDE else ""
         sizes[key] = sizes.get(key, 0) + math.prod(tensor.shape)
     activations, weights = (
         max(
@@ -404,4 +406,6 @@ def measure_precision(model: LiteModel) -> tuple[str, str]:
         )[1]
         for is_stored in (False, True)
     )
+    if weights in WIDE and not activations:
+        activations = weights
     return activations, "" if weights == activations else weights

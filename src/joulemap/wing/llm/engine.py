@@ -128,7 +128,7 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 
     found = [find_pass(one) for one in models if is_pass(one)]
     published = [one.decoder.published for one in found if one and one.decoder.published]
-    return list(dict.fromkeys(one.doubt for one in published if not one.weights))
+    return list(dict.fromkeys(one.doubt for one in published if one.doubt and not one.weights))
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:

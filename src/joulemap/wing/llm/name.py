@@ -69,9 +69,13 @@ class DecoderNames(ModelNames):
         return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precisions that a quantized checkpoint is published for, and the precisions of its weights."""
+        """Return the precisions that a checkpoint is published for, and the precisions of its weights.
+
+        None for checkpoints of 16 bits, unless a file of weights states which 16 bits.
+        """
         asked = decoder.find_pass(model) if decoder.is_pass(model) else None
-        if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
+        published = None if asked is None else asked.decoder.published
+        if asked is None or published is None or not (published.weights or published.precision):
             return None
         from joulemap.wing.llm.capacity.question import list_precisions
 

@@ -66,6 +66,11 @@ PHASED: Final = Settings(precision=("bf16",), runtime=("engine",))
 PROMPT: Final = 2048
 """Tokens of the prompt, and of the KV cache in decode."""
 
+CHUNK: Final = 8192
+"""Tokens of a prefill pass; a longer prompt is divided, and its middle chunk stands for all. Source: default of an
+engine's passes (`step_tokens` in `catalog/stack.py`).
+"""
+
 ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
 """Energy categories of data that stays on the chip."""
 
@@ -118,7 +123,7 @@ class PhasesAnswer(RunAnswer):
 
     def _count(self, row: ArchitectureSummary) -> int:
         """Return the number of tokens in the pass of a row."""
-        return self.prompt if row in [one for one, _ in self.pairs] else 1
+        return min(self.prompt, CHUNK) if row in [one for one, _ in self.pairs] else 1
 
     def _name_phase(self, row: ArchitectureSummary) -> str:
         return "prefill" if self._count(row) > 1 else "decode"
@@ -172,7 +177,8 @@ def contrast_phases(
     from joulemap.wing.llm.source import read_decoder
 
     decoder = read_decoder(source, model, settings, prompt)
-    steps = Step(tokens=prompt), Step(cached=prompt)
+    chunk = min(prompt, CHUNK)
+    steps = Step(tokens=chunk, cached=(prompt - chunk) // 2), Step(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     with holding_classes(source, passes, settings, HARDWARE) as (scope, connection, ids):
         rows = fetch(connection, ArchitectureSummary, run_ids=ids)

@@ -138,7 +138,8 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
             cells[f"{name}_tokens_per_s"] = cells.pop(f"{name}_tokens_per_device_s") * devices
     if "power_per_device_w" in cells:
         cells["power_w"] = cells.pop("power_per_device_w") * devices
-    rate, is_at_once = cells.pop("requests_per_s", 0.0), cells.pop("request_rate", "").lower() in ("inf", "infinity")
+    rate, begins_at_once = cells.pop("requests_per_s", 0.0), _is_unlimited(cells.pop("request_rate", ""))
+    is_at_once = begins_at_once
     cells |= _ask(cells, path, stated, is_at_once=is_at_once)
     requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
     if "energy_j" in cells:
@@ -159,13 +160,21 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
-        cells |= {"scope": "offline", "batch": requests}
+        cells |= {"scope": "offline", "batch": requests, "burst_fraction": 1.0}
         notes.append(text.AT_ONCE(requests=requests))
     else:
         notes.append(text.IN_FLIGHT(batch=cells["batch"]))
+        if begins_at_once and requests:
+            cells["burst_fraction"] = min(1.0, cells["batch"] / requests)
+            notes.append(text.BURST(share=cells["burst_fraction"]))
         if requests and requests < STEADY * cells["batch"]:
             notes.append(text.FEW_REQUESTS(requests=requests))
     return {**cells, "notes": notes}
+
+
+def _is_unlimited(rate: str) -> bool:
+    """Return whether requests are sent without waiting, so that as many as are allowed arrive together at the start."""
+    return rate.lower() in ("inf", "infinity")
 
 
 def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:

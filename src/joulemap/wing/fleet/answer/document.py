@@ -221,7 +221,7 @@ class FleetAnswer(RunAnswer):
             self.title(),
             tuple(sections),
             self.rows,
-            answer=f"{self._find_headline()}.",
+            answer=self._find_headline(),
             insights=self._list_insights(),
             sure=self._describe_interval(),
             details=others,

@@ -145,7 +145,7 @@ def read_tables(
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
-            -(-case.batch // question.pass_batch(case.batch)) if case is own and question.is_one_run else 0
+            question.count_prefills(case.batch) if case is own and question.is_one_run else 0
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.release,

@@ -19,6 +19,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
+from joulemap.present.template import join_texts
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
@@ -163,7 +164,7 @@ class LlmAnswer(RunAnswer):
             self.title(),
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=f"{self._find_headline()}.",
+            answer=self._find_headline(),
             insights=self._describe_hits() if loaded else self._list_insights(),
             sure="; ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
@@ -209,22 +210,22 @@ class LlmAnswer(RunAnswer):
         if len({row.label for row in self.served}) == 1:
             first, last = self.served[0], self.served[-1]
             name = self.scope.mark(first.label)
-            return "; ".join([text.ONE(first, label=name), *([text.LARGEST(last)] if last is not first else [])])
+            return join_texts("; ", [text.ONE(first, label=name), *([text.LARGEST(last)] if last is not first else [])])
         goals = {row.goal: row for row in self.winners}
         energy, between = goals["energy"], goals["between_tokens"]
         latency = text.LATENCY_TOO if between.label == energy.label else text.LATENCY
         values = (self._find_row(energy).output_token_half_width, self._find_row(between).between_half_width)
-        return "; ".join(
-            text_of(
+        parts = []
+        for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True):
+            best = text_of(
                 winner,
                 label=self.scope.mark(winner.label),
                 value=(winner.value, half_width),
                 among=self._name_compared(winner),
                 at=winner.batch if len({row.batch for row in self.served}) > 1 else None,
             )
-            + self._lead(winner)
-            for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
-        )
+            parts.append(join_texts("", (best, self._lead(winner))))
+        return join_texts("; ", parts)
 
     def _name_compared(self, winner: ServedWinner) -> str:
         """Return a phrase for the hardware that a winner is chosen from; empty if this is all hardware in the table."""

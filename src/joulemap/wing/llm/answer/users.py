@@ -257,7 +257,7 @@ class UsersAnswer(RunAnswer):
             self.title(),
             (show_under("", grid, *left),),
             self.rows,
-            answer=f"{self._describe_best()}.",
+            answer=self._describe_best(),
             insights=list(self._list_insights()),
             sure="; ".join(filter(None, [self._describe_widths(), self.unmeasured])),
             notes=[*NOTES, *filter(None, [self.wide_cache]), *self._describe_use(), *self.scope.describe()],

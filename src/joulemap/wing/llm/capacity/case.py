@@ -348,6 +348,21 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
     return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
 
 
+def _name_published(decoder: Decoder, settings: Settings) -> Settings:
+    """Return settings with the formats of the model's checkpoint, where they state only the kind, as fp4 for MXFP4.
+
+    Weights alone are meant if the checkpoint keeps activations at 16 bits.
+    """
+    published = decoder.published
+    if published is None or not published.weights:
+        return settings
+    named = tuple(map(published.find_format, settings.weight_precision))
+    own = {published.find_format(one) for one in settings.precision}
+    if not named and own == {published.weights} and not published.precision:
+        return attrs.evolve(settings, precision=())
+    return attrs.evolve(settings, weight_precision=named)
+
+
 def find_file_weights(decoder: Decoder) -> str:
     """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
 
@@ -389,6 +404,7 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
     decoder = read_decoder(source, model, settings, serving.prompt)
+    settings = _name_published(decoder, settings)
     settings, serving = choose_engine(decoder, settings, serving)
     if decoder.published is not None and not serving.cache and not settings.precision and not settings.weight_precision:
         serving = attrs.evolve(serving, cache=decoder.published.cache)

@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.domain.configuration import Precision
 from joulemap.domain.name import name_precision
-from joulemap.domain.settings import Serving
+from joulemap.domain.settings import MOST_GUESSED, Serving
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
 from joulemap.wing.llm.source import read_decoder
@@ -125,7 +125,7 @@ class Question:
         """
         published = self.decoder.published
         notes = "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
-        if published is None:
+        if published is None or not (published.weights or published.doubt):
             return notes
         if not published.weights:
             return f"; {published.doubt}{notes}"
@@ -145,9 +145,21 @@ class Question:
         """Return the number of a batch's prompts that fit in one engine pass."""
         return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
 
+    def count_prefills(self, batch: int) -> int:
+        """Return the number of passes that the prompts of a batch take; a prompt longer than a pass has several
+        chunks.
+        """
+        chunks = -(-self.serving.prompt // self.stack.step_tokens)
+        return -(-batch // self.pass_batch(batch)) * chunks
+
     def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the name and the batch size of the prefill pass of a batch, on one of `devices` devices."""
-        return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
+        """Return the name and the batch size of the prefill pass of a batch, on one of `devices` devices.
+
+        Of a prompt longer than a pass, it is the middle chunk: costs grow linearly with the tokens before a chunk.
+        """
+        prompt = self.serving.prompt
+        chunk = min(prompt, self.stack.step_tokens)
+        return self._name(devices, chunk, (prompt - chunk) // 2, "last"), self.pass_batch(batch)
 
     def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
         """Return the name and the batch size of the decode step at half the output.
@@ -156,16 +168,17 @@ class Question:
         """
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
-        return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)
+        guessed = self.serving.speculate or 0
+        return self._name(devices, 1 + guessed, context, "all" if guessed else "last"), -(-batch // parts)
 
-    def _name(self, devices: int, tokens: int, cached: int) -> str:
+    def _name(self, devices: int, tokens: int, cached: int, logits: str) -> str:
         from joulemap.wing.llm.decoder.step import Step
 
         serving = self.serving
         step = Step(
             tokens=tokens,
             cached=cached,
-            logits="all" if cached and tokens > 1 else "last",
+            logits=logits,
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
@@ -276,7 +289,7 @@ def find_served(model: str) -> tuple[str, Serving]:
         raise UsageError(f"{model} is not a pass of a language model")
     step = asked.step
     return drop_arguments(model), Serving(
-        prompt=max(step.cached, step.tokens),
+        prompt=max(1, step.cached + (step.tokens if step.tokens > 1 + MOST_GUESSED else 0)),
         engine=step.engine,
         devices=(step.devices,),
         expert_devices=step.expert_devices,

@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Literal
 
 import attrs
 
+from joulemap.domain.weight import read_weight_format
 from joulemap.system.record import define, frozen
 
 Norm = Literal["rms_norm", "layer_norm"]
@@ -284,22 +285,27 @@ class Published:
 
     method: str
     weights: str = ""
-    """Main format, as `--weight-precision` takes it; empty if the method is unknown or converts nothing."""
+    """Main format, as `--weight-precision` takes it; empty if weights are not quantized, or by an unknown method."""
     precision: str = ""
-    """Precision of activations in GEMMs with the main format; empty for 16 bits."""
+    """Precision of activations in GEMMs with the main format, or of weights that are not quantized; empty for 16 bits.
+    """
     others: tuple[str, ...] = ()
     """Other formats of converted weights, the most common first."""
     stored: tuple[tuple[str, str], ...] = ()
-    """(weight, format) of converted weights outside layers."""
+    """(weight, format) of converted weights outside layers; of tables of tokens too, if the file converts them."""
     cache: str = ""
     """KV cache precision for which the checkpoint has scales; empty for the precision of activations."""
     doubt: str = ""
     """Note on a part of the configuration that predictions ignore; empty without one."""
 
+    def find_format(self, name: str) -> str:
+        """Return the checkpoint's own format if a name states only its kind, as fp4 does for MXFP4; else the name."""
+        return self.weights if self.weights and read_weight_format(self.weights).is_kind(name) else name
+
     def describe(self) -> str:
         """Return a phrase for the format, e.g. `mxfp4 weights (mxfp4)`."""
         if not self.weights:
-            return self.doubt
+            return self.doubt or f"{self.precision} weights"
         formats = " and ".join((self.weights, *self.others))
         method = "" if self.method in self.weights or self.weights.startswith(self.method) else f" ({self.method})"
         return f"{formats} weights{method}" + (f"; {self.doubt}" if self.doubt else "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload, WorkloadKey
+from joulemap.domain.workload import EVENLY, KEPT, LOOKUP, STORED_AS, Workload, WorkloadKey
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
@@ -35,7 +35,8 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 
     check_step(decoder, step)
     notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
-    notes += (_note_published(decoder.published),) if decoder.published else ()
+    published = decoder.published
+    notes += (_note_published(published),) if published and (published.weights or published.doubt) else ()
     notes += decoder.file_notes
     return fuse(
         check_counts(build_graph(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes))
@@ -74,18 +75,25 @@ def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _mark_formats(graph: Graph, decoder: Decoder) -> None:
-    """Mark GEMMs with the checkpoint's format of their weights if it differs from the main format."""
+    """Mark GEMMs with the checkpoint's format of their weights if it differs from the main format.
+
+    Lookups in a table of tokens that a file converts are marked in any case, because others keep it at 16 bits.
+    """
     main = decoder.published.weights if decoder.published else ""
     if not decoder.published or not main:
         return
     outside, layers = dict(decoder.published.stored), [dict(layer.stored) for layer in decoder.layers]
     for access in graph.accesses:
         held, operator = graph.held[access.tensor_index], graph.operators[access.operator_index]
-        if not held.name or len(held.shape) < 2 or not operator.mac_count:
+        if not held.name or len(held.shape) < 2 or not (operator.mac_count or operator.operation == LOOKUP):
             continue
         index, _, weight = held.name.removeprefix("layers.").partition(".")
         is_inside = held.name.startswith("layers.")
         stored = layers[int(index)].get(weight, main) if is_inside else outside.get(held.name, "")
+        if operator.operation == LOOKUP:
+            marked = f"{main}{STORED_AS}{stored}" if stored else operator.variant
+            graph.operators[access.operator_index] = attrs.evolve(operator, variant=marked)
+            continue
         words = [word for word in operator.variant.split() if word != KEPT]
         words += [] if stored == main else [f"{main}{STORED_AS}{stored}" if stored else KEPT]
         graph.operators[access.operator_index] = attrs.evolve(operator, variant=" ".join(words))

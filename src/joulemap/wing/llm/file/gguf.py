@@ -164,5 +164,6 @@ def _tensor(reader: HeaderReader) -> StoredTensor:
     stored, block, size = known
     if shape and shape[0] % block:
         raise reader.refuse(f"tensor {name[:80]!r} has rows of {shape[0]:,}, expected a multiple of {block}")
-    tensor = StoredTensor(name=name, shape=shape[::-1], stored=stored, byte_count=0)
+    wide = load_tables()["wide"].get(str(kind), "")
+    tensor = StoredTensor(name=name, shape=shape[::-1], stored=stored, byte_count=0, wide=wide)
     return attrs.evolve(tensor, byte_count=tensor.element_count // block * size)

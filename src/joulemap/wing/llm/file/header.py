@@ -35,6 +35,8 @@ class StoredTensor:
     stored: str
     """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
     byte_count: int
+    wide: str = ""
+    """Precision of weights that are not quantized, such as fp16; empty for other weights, and if it is unknown."""
 
     @property
     def element_count(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.weight import GGUF_METHOD
 from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
@@ -339,29 +340,30 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
     tables = load_tables()
     layers: list[dict[str, str]] = [{} for _ in decoder.layers]
     outside: dict[str, str] = {}
-    sizes = Counter[str]()
+    sizes, wide = Counter[str](), Counter[str]()
     for tensor in sorted(header.tensors, key=lambda one: one.element_count):
         place, weight = _find_weight(tensor, tables)
         if not weight or place >= len(layers):
             continue
         (outside if place < 0 else layers[place])[weight] = tensor.stored
-        sizes[tensor.stored] += tensor.element_count
+        (sizes if tensor.stored else wide)[tensor.stored or tensor.wide] += tensor.element_count
     for own in layers:
         _fill_joined(own)
-    sizes.pop("", None)
     if decoder.is_tied:
         outside.pop("lm_head.weight", None)
-    else:
-        outside.pop("embed_tokens.weight", None)
     if not sizes:
-        return decoder
+        precision = max(wide, key=lambda one: wide[one], default="")
+        return attrs.evolve(decoder, published=Published(method=GGUF_METHOD, precision=precision))
     main, *others = [stored for stored, _ in sizes.most_common()]
     kept = [tuple((weight, stored) for weight, stored in own.items() if stored != main) for own in layers]
     return attrs.evolve(
         decoder,
         layers=tuple(attrs.evolve(layer, stored=own) for layer, own in zip(decoder.layers, kept, strict=True)),
         published=Published(
-            method="gguf", weights=main, others=tuple(others), stored=tuple((one, two) for one, two in outside.items())
+            method=GGUF_METHOD,
+            weights=main,
+            others=tuple(others),
+            stored=tuple((one, two) for one, two in outside.items()),
         ),
     )
 

@@ -17,7 +17,7 @@ import attrs
 
 from joulemap.catalog.memory import find_system, find_usable
 from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
-from joulemap.domain.weight import GGUF_METHOD, find_weight_format
+from joulemap.domain.weight import GGUF_METHOD, find_weight_format, read_weight_format
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.deployment import MEMORIES
@@ -43,6 +43,9 @@ EXCHANGE: Final = 5e8
 
 Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
 """
+
+TABLE: Final = "embed_tokens.weight"
+"""Name of the table of tokens, if it is not the output head."""
 
 LONGEST: Final = 10**9
 """Tokens from which the length of a sequence counts as unlimited."""
@@ -101,12 +104,15 @@ class Room:
         one, decoder = self.deployment, self.deployment.decoder
         if one.stack.methods != (GGUF_METHOD,) or decoder.is_tied or one.stages > 1:
             return 0.0
-        wide = PRECISION_BYTES[carried_precision(one.precision)]
+        counted = wide = PRECISION_BYTES[carried_precision(one.precision)]
+        if (published := decoder.published) is not None and published.weights == one.weight_precision:
+            own = dict(published.stored).get(TABLE, "")
+            counted = read_weight_format(own).width_bytes if own else wide
         kept = 0.0
         if one.hardware.architecture != "gpu":
             stored = find_weight_format(one.precision, one.weight_precision)
-            kept = wide if stored is None else min((stored.others or stored).width_bytes, wide)
-        return decoder.vocabulary * (decoder.embedding_width or decoder.hidden) * (wide - kept)
+            kept = counted if stored is None else min((stored.others or stored).width_bytes, counted)
+        return decoder.vocabulary * (decoder.embedding_width or decoder.hidden) * (counted - kept)
 
     @cached_property
     def _draft(self) -> Room | None:

@@ -8,6 +8,7 @@ steady_serving   a constant number of requests in flight
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,7 @@ from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
+from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.steady import Steady, run_steady
@@ -29,6 +30,7 @@ from joulemap.wing.llm.serving.surface import Passes
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.serving import ServingRow
+    from joulemap.wing.llm.decoder.config import Decoder
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.
@@ -125,7 +127,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
     book = _open(row.model)
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
-    precision, weights = choose_precisions(row, hardware, stack)
+    precision, weights = choose_precisions(_name_weights(row, book.decoder, stack), hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
@@ -145,6 +147,14 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         stages=stages,
         compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )
+
+
+def _name_weights(row: ServingRow, decoder: Decoder, stack: Stack) -> ServingRow:
+    """Return a row with the weight format of the model's checkpoint, if the row states none, or only its kind."""
+    if decoder.published is None or not decoder.published.weights:
+        return row
+    stated = row.weight_precision or stack.weights
+    return attrs.evolve(row, weight_precision=decoder.published.find_format(stated) or decoder.published.weights)
 
 
 def _compiled(row: ServingRow) -> float:
@@ -249,18 +259,36 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
     (cost,) = run_batches(deployment, [batch])
     seconds = cost.request_s
     tokens = row.batch * output
-    first = Prediction(time_to_first_token_s=cost.first_token_s, inter_token_latency_s=cost.between_s)
+    first_s = _burst(batch, cost) if row.burst_fraction else cost.first_token_s
+    first = Prediction(time_to_first_token_s=first_s, inter_token_latency_s=cost.between_s)
     if row.output_tokens is None:
         return first
+    whole_s = first_s + seconds / batch.waves - cost.first_token_s if row.burst_fraction else seconds
     return attrs.evolve(
         first,
-        request_latency_s=seconds,
+        request_latency_s=whole_s,
         output_tokens_per_s=tokens / seconds,
         total_tokens_per_s=row.batch * (prompt + output) / seconds,
         energy_per_output_token_j=cost.joules / tokens if tokens else None,
         energy_per_request_j=cost.joules / row.batch,
         power_w=cost.joules / cost.request_s,
     )
+
+
+def _burst(batch: Batch, cost: BatchCost) -> float:
+    """Return the mean time to first token of requests that arrive together.
+
+    Their prompts take one pass after another, and sequences that do not fit wait for the waves before them.
+    """
+    _, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
+    count = max(1.0, float(times.sum()) / _count_chunks(batch))
+    waiting_s = cost.request_s / batch.waves * (batch.waves - 1.0) / 2.0
+    return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
+
+
+def _count_chunks(batch: Batch) -> float:
+    """Return the passes that one prompt takes; 1 if passes hold whole prompts."""
+    return max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
 
 
 def _predict_tests(deployment: Deployment) -> Prediction:
@@ -299,10 +327,15 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
     )
     cost = run_steady(deployment, load)
+    late_s = 0.0
+    if row.burst_fraction:  # the first requests wait for each other's prompts
+        together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)))
+        first_s = _predict_batch(together, deployment).time_to_first_token_s or cost.first_token_s
+        late_s = min(row.burst_fraction, 1.0) * max(0.0, first_s - cost.first_token_s)
     return Prediction(
-        time_to_first_token_s=cost.first_token_s,
+        time_to_first_token_s=cost.first_token_s + late_s,
         inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
-        request_latency_s=cost.request_s,
+        request_latency_s=cost.request_s + late_s,
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
         energy_per_output_token_j=cost.output_token_j,
@@ -330,11 +363,11 @@ def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
     context = row.prompt_tokens or 0.0
     places, shares = grow(context, max(1.0, row.output_tokens or 1.0))
     answers = Passes.of(row.batch, context=places)
-    prompt = Passes.of(1.0, tokens=max(1.0, context))
-    cost = deployment.price(Passes.joined((answers, prompt)))
-    seconds, joules = float(cost.seconds[:-1] @ shares), float(cost.joules[:-1] @ shares)
+    prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.stack.step_tokens)
+    cost, count = deployment.price(Passes.joined((answers, prompt))), len(shares)
+    seconds, joules = float(cost.seconds[:count] @ shares), float(cost.joules[:count] @ shares)
     return Prediction(
-        time_to_first_token_s=float(cost.seconds[-1]) if context else None,
+        time_to_first_token_s=float(cost.seconds[count:] @ times) if context else None,
         inter_token_latency_s=seconds,
         output_tokens_per_s=row.batch / seconds,
         total_tokens_per_s=row.batch / seconds,

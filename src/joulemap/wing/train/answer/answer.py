@@ -118,7 +118,7 @@ class TrainAnswer(RunAnswer):
             self.title(),
             (Section("", figures),),
             self.rows,
-            answer=f"{self._describe_best()}.",
+            answer=self._describe_best(),
             insights=[*self._list_total(), self._describe_phases(), *self._list_refused()][:MOST_INSIGHTS],
             sure=self._describe_uncertainty(),
             details=[Section(title, self._lay(rows, columns, limit=limit)) for title, columns in details.items()],

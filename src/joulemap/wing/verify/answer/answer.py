@@ -27,6 +27,7 @@ from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
+from joulemap.wing.verify.answer.limit import drop_impossible
 from joulemap.wing.verify.answer.served import calibrate_served
 
 if TYPE_CHECKING:
@@ -289,6 +290,7 @@ def verify(
     if not readings:
         raise UsageError("verify needs a file")
     check_options(readings, {**words, **counts})
+    readings = drop_impossible(source, readings)
     measured = [one.row for one in readings]
     singles = [row for row in measured if not isinstance(row, ServingRow)]
     if calibrate and 0 < len(singles) < len(measured):

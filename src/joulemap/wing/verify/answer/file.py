@@ -210,9 +210,15 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     _check_layers(cells)
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
+    decoder = find_decoder(cells["model"])
+    published = decoder.published if decoder is not None else None
+    if published is not None:
+        cells["weight_precision"] = published.find_format(cells["weight_precision"])
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
-        notes.append(text.WIDE_WEIGHTS)
+        cells["weight_precision"] = published.weights if published is not None else ""
+        as_published = text.PUBLISHED_WEIGHTS(weights=cells["weight_precision"])
+        notes.append(as_published if cells["weight_precision"] else text.WIDE_WEIGHTS)
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:

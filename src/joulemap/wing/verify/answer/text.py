@@ -18,6 +18,18 @@ SERVED_RUN: Final = Template(
 )
 WIDE: Final = "16-bit"
 REQUEST, REQUESTS = "request", "requests"
+TOO_MUCH_POWER: Final = Template(
+    "{power:W} is impossible for {count:n device} of {hardware}, whose power limit is {limit:W}: it was measured on "
+    "another machine, or covers a whole server"
+)
+TOO_MANY_OPERATIONS: Final = Template(
+    "{rate:1/s} operations are impossible for {count:n device} of {hardware}, whose highest peak is {limit:1/s}: it "
+    "was measured on another machine or with other sizes"
+)
+TOO_FAST_A_STEP: Final = Template(
+    "{taken:s} per output token is impossible for {count:n device} of {hardware}, which needs {least:s} to read the "
+    "weights once: it was measured on another machine, or with another model or weight format"
+)
 OUT_OF_SCOPE: Final = Template("{quantity} is not predicted for this scope")
 
 INSIDE: Final = Template("{inside} of {judged} measurements are inside the 80 % intervals of their predictions")
@@ -132,6 +144,10 @@ MOST_CAUSES: Final = Template(
 OVERRIDDEN: Final = Template("--{option} is {stated}, the file states {found}")
 ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
 WIDE_WEIGHTS: Final = "16-bit weights are assumed, as the file does not state them: --precision sets another format"
+PUBLISHED_WEIGHTS: Final = Template(
+    "{weights} weights are assumed, as the model is published: the file does not state them; --precision sets another "
+    "format"
+)
 REPLICAS: Final = Template(
     "{count} replicas share {batch:plain} requests in flight: measured and predicted values are of one replica, with "
     "its share of requests, rates and power"
@@ -139,6 +155,10 @@ REPLICAS: Final = Template(
 DIVIDED: Final = Template("{count} devices together; values are divided by that number")
 IN_FLIGHT: Final = Template("{batch:plain} requests in flight on average")
 AT_ONCE: Final = Template("all {requests:plain} requests arrived at once")
+BURST: Final = Template(
+    "{share:%} of the requests arrived together at the start: predicted means of the time to first token and of the "
+    "request include their wait"
+)
 FEW_REQUESTS: Final = Template(
     "only {requests:plain} requests: ramp-up and ramp-down weigh as much as the steady state"
 )

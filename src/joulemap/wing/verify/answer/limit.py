@@ -1,0 +1,131 @@
+"""Physical limits of the stated hardware that no measurement of it can exceed.
+
+    power of all devices   <= devices x highest power limit
+    arithmetic             <= devices x highest peak rate
+    weights of a step      <= devices x memory bandwidth x time of the step     one sequence; more read no less
+
+A number beyond a limit was measured on other hardware, or covers more or less than the stated devices. It is not
+compared with a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.configuration import FLOPS_PER_MAC, SYSTEM
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.serving import ServingRow
+from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.wing.verify.answer import text
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.measurement import Measurement
+    from joulemap.plan.source import Source
+    from joulemap.wing.verify.answer.file import Reading
+
+POWER_MARGIN: Final = 1.5
+"""Factor above the power limit from which a power is impossible.
+
+Source: assumed; the ratio is at most 1.22 in the built-in energies and powers (`MOST_ABOVE_CAP` of
+`catalog/measurement.py`, which refuses wrong units).
+"""
+
+MARGIN: Final = 1.2
+"""Factor above a peak or a bandwidth from which a number is impossible: clocks differ by less.
+
+Source: assumed.
+"""
+
+LEAST_BYTES: Final = 1e9
+"""Minimum bytes of weights that no cache between memory and units holds. Source: assumed; the largest has 0.5 GB."""
+
+
+def drop_impossible(source: Source, readings: Sequence[Reading]) -> list[Reading]:
+    """Return the readings without numbers that their hardware cannot reach; the reasons are in `unscored`."""
+    return [_drop(source, one) for one in readings]
+
+
+def _drop(source: Source, one: Reading) -> Reading:
+    entry = known_hardware([one.row.hardware]).get(HardwareRef.read(one.row.hardware).label)
+    if entry is None:
+        return one
+    hardware = read_known([entry.digest])[entry.digest]
+    found = dict(_find_power(one.row, max((*entry.caps_w, *entry.limits_w))))
+    if isinstance(one.row, ServingRow):
+        found |= dict(_find_served(one.row, hardware))
+    else:
+        found |= dict(_find_single(source, one.row, hardware))
+    if not found:
+        return one
+    row = attrs.evolve(one.row, **dict.fromkeys(found))  # type: ignore[arg-type]
+    return attrs.evolve(one, row=row, unscored={**one.unscored, **found})
+
+
+def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, str]]:
+    """Yield (quantity, reason) for power, and energy at the row's own rate, above the limit of all devices."""
+    if row.boundary == SYSTEM:
+        return
+    drawn = {"power_w": row.power_w}
+    if isinstance(row, ServingRow):
+        count, rate, each_j = row.device_count or 1, row.output_tokens_per_s, row.energy_per_output_token_j
+        power_w = rate * each_j if rate and each_j else None
+        drawn |= {"energy_per_output_token_j": power_w, "energy_per_request_j": row.energy_per_request_j and power_w}
+    else:
+        count = 1
+        drawn["energy_j"] = row.energy_j / row.latency_s if row.energy_j and row.latency_s else None
+    for name, power_w in drawn.items():
+        if power_w is not None and power_w > POWER_MARGIN * count * cap_w:
+            yield name, text.TOO_MUCH_POWER(power=power_w, limit=count * cap_w, count=count, hardware=row.hardware)
+
+
+def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, str]]:
+    """Yield (quantity, reason) for times and rates of a single run beyond the peak rate."""
+    from joulemap.answer.measurement import find_workloads
+
+    work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
+    if isinstance(work, str):
+        return
+    operations = FLOPS_PER_MAC * float(work.mac_count.sum())
+    rates = {
+        "latency_s": operations / row.latency_s if row.latency_s else None,
+        "throughput_per_s": operations / row.batch * row.throughput_per_s if row.throughput_per_s else None,
+    }
+    yield from _compare(rates, hardware, 1)
+
+
+def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, str]]:
+    """Yield (quantity, reason) for times and rates of a served model beyond the peak rate or the memory bandwidth."""
+    from joulemap.domain.workload import NO_KEY
+    from joulemap.model.workload import ROLE_CODE, columns_of
+    from joulemap.wing.llm.decoder.layer import describe_step
+    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.step import Step
+
+    decoder = find_decoder(row.model)
+    if decoder is None or decoder.is_traced or row.speculative not in ("", "none"):
+        return
+    columns, count = columns_of(describe_step(decoder, Step(), 1, NO_KEY)), row.device_count or 1
+    operations = FLOPS_PER_MAC * float(columns.mac_count.sum())
+    rates = {
+        "total_tokens_per_s": operations * row.total_tokens_per_s if row.total_tokens_per_s else None,
+        "output_tokens_per_s": operations * row.output_tokens_per_s if row.output_tokens_per_s else None,
+    }
+    yield from _compare(rates, hardware, count)
+    read = columns.access_bytes * columns.stored_scale("bf16", row.weight_precision or "bf16")
+    weights = float(read[columns.access_role == ROLE_CODE["weight"]].sum())
+    least_s = weights / (count * hardware.memory_bandwidth.value)
+    taken_s = row.inter_token_latency_s
+    if taken_s is not None and weights > LEAST_BYTES and taken_s * MARGIN < least_s:
+        reason = text.TOO_FAST_A_STEP(taken=taken_s, least=least_s, count=count, hardware=row.hardware)
+        yield "inter_token_latency_s", reason
+
+
+def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> Iterator[tuple[str, str]]:
+    peak = max(one.rate.value for one in hardware.peaks.values())
+    for name, rate in rates.items():
+        if rate is not None and rate > MARGIN * count * peak:
+            yield name, text.TOO_MANY_OPERATIONS(rate=rate, limit=count * peak, count=count, hardware=hardware.id)
