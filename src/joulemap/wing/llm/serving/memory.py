@@ -22,6 +22,7 @@ from joulemap.wing.llm.serving.deployment import MEMORIES
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
+    from joulemap.domain.hardware import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
 
 ECC: Final = "ECC"
@@ -41,6 +42,12 @@ EXCHANGE: Final = 5e8
 
 Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
 """
+
+
+def find_reserve(hardware: Hardware, *, exchanges: bool) -> float:
+    """Return the bytes of a device that a process takes before any data; more if it exchanges data with others."""
+    return (CONTEXT + EXCHANGE * exchanges) * (hardware.architecture == "gpu")
+
 
 LONGEST: Final = 10**9
 """Tokens from which the length of a sequence counts as unlimited."""
@@ -73,9 +80,10 @@ class Room:
     def capacity(self) -> float:
         """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process."""
         one = self.deployment
-        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1) + one.stack.value("memory_margin")
+        is_gpu = one.hardware.architecture == "gpu"
+        kept = find_reserve(one.hardware, exchanges=one.devices * one.data_devices > 1)
         share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
-        return share - kept * (one.hardware.architecture == "gpu")
+        return share - kept - one.stack.value("memory_margin") * is_gpu
 
     @cached_property
     def weights(self) -> float:
