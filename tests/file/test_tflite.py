@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from lite_file import Graph, Op, Tensor, form_lite, write_lite
 from torch import nn
 
 from joulemap.domain.settings import Settings
@@ -24,6 +23,7 @@ from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
+from lite_file import Graph, Op, Tensor, form_lite, write_lite
 
 ONE = ((1, "i", 1), (2, "i", 1))
 """Strides of 1."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
+
+from compare import assert_close
 from gguf_file import (
     Described,
     Value,
@@ -25,8 +27,6 @@ from gguf_file import (
     text,
     write_gguf,
 )
-
-from compare import assert_close
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED

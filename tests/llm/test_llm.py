@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -182,6 +183,18 @@ def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> N
     assert f"batch {row.largest_batch}" in row.reason
     assert row.needed_device_count == 2
     assert find(answer, "l4", 1).status == "ok"
+
+
+@pytest.mark.parametrize(("model", "devices"), [("deepseek-r1", 8), ("deepseek-r1", 16)])
+def test_a_refusal_names_stages_that_hold_the_model(model: str, devices: int, tmp_path: Path) -> None:
+    words = ["llm", model, "h100_sxm5", "--batch", "1"]
+    refused = run_here([*words, "--devices", str(devices)], tmp_path, {})
+    assert refused.returncode == ExitCode.UNSUPPORTED, refused.stdout
+    found = re.search(r"(--devices \d+ )?--pipeline-devices \d+", refused.stderr)
+    assert found, refused.stderr
+    asked = [] if found[1] else ["--devices", str(devices)]
+    done = run_here([*words, *asked, *found[0].split()], tmp_path, {})
+    assert done.returncode == 0, done.stderr
 
 
 def test_requests_agree_with_the_runs_of_their_passes(answer: LlmAnswer) -> None:

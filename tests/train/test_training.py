@@ -21,7 +21,8 @@ from joulemap.domain.workload import NO_KEY, Operator, Workload
 from joulemap.model.communication import find_path
 from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, hold_module, trace
-from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.errors import ExitCode, ModelError, UsageError
+from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
 from joulemap.wing.train.name import read_step
 from joulemap.wing.train.row import TrainedStep
@@ -350,7 +351,7 @@ def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None
         torch.nn.Linear(16, 8), torch.zeros(4, 16), hardware=("l4", "t4"), batch=4, precision="fp8"
     )
     assert [(row.status, row.batch, row.reason) for row in answer.rows] == [
-        ("ok", 4, ""), ("unsupported", 4, "t4 does not run this model at fp8"),
+        ("ok", 4, ""), ("unsupported", 4, "t4 does not run this model at fp8 (it has fp16, fp32, fp64: --precision)"),
     ]  # fmt: skip
     assert "not hidden" not in str(answer)
 
@@ -365,6 +366,43 @@ def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
     assert small.fits_with == "--recompute"
     fitting = workspace.train("resnet50", hardware="l4", batch=1024, training=Training(recompute=True))
     assert fitting.rows[0].memory_fraction <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "chip", "training"),
+    [
+        ("llama-2-7b", "h100_sxm5", []),
+        ("llama-2-7b", "l4", []),
+        ("llama-2-13b", "rtx_4090", ["--lora", "8", "--tokens", "1024"]),
+        ("resnet152", "t4", ["--precision", "fp16"]),
+    ],
+)
+def test_a_refusal_states_options_that_work(model: str, chip: str, training: list[str], tmp_path: Path) -> None:
+    words = ["train", model, chip, *training]
+    batch = ["--batch", "1" if model.startswith("llama") else "4096"]
+    refused = run_here([*words, *batch], tmp_path, {})
+    assert refused.returncode == ExitCode.UNSUPPORTED, refused.stdout
+    options = refused.stderr.partition("it fits with ")[2].partition(")")[0].split()
+    assert options, refused.stderr
+    done = run_here([*words, *([] if "--batch" in options else batch), *options, "--format", "json"], tmp_path, {})
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["status"], row["memory_fraction"] <= 1.0) == ("ok", True)
+
+
+@pytest.mark.slow
+def test_a_step_whose_conversions_are_not_counted_takes_at_least_its_time(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "train.duckdb")
+    (row,) = workspace.train("resnet50", hardware="h100_sxm5", batch=32, precision="fp8").rows
+    assert row.is_lower_bound
+    assert (row.latency_half_width, row.energy_half_width) == (None, None)
+    (row,) = workspace.train("resnet50", hardware="h100_sxm5", batch=32).rows
+    assert not row.is_lower_bound
+    assert row.latency_half_width is not None
+    assert row.reserved_bytes == CONTEXT
+    held = row.weight_bytes + row.gradient_bytes + row.state_bytes + row.activation_bytes + row.reserved_bytes
+    assert_close(row.memory_fraction, held / row.capacity_bytes, rel=1e-12)
 
 
 @pytest.mark.slow

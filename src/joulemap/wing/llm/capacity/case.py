@@ -58,6 +58,9 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 NARROWER: Final = ("fp8", "int4")
 """Weight precisions to suggest if the given one does not fit, the wider first; only their memory is checked."""
 
+STAGES: Final = (2, 4, 8, 16)
+"""Numbers of pipeline stages that a refusal tries, the fewest first."""
+
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
 
@@ -83,6 +86,7 @@ WIDE_CACHE: Final = Template(
 SHORTAGE: Final = Template(
     "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
 )
+DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
 WEIGHTS: Final = Template(
     "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
 )
@@ -210,7 +214,8 @@ def _judge(
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
-        return attrs.evolve(case, reason=str(error))
+        stages = "" if is_alone else _find_stages(question, case)
+        return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages))
     draft = question.draft(deployment)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     most = question.count_sequences(room)
@@ -280,12 +285,33 @@ def describe_shortage(question: Question, case: Case) -> str:
     needed = room.weights + room.workspace + case.batch * room.cache(question.context)
     ways = [f"batch {case.most}"] if case.most else []
     ways += [f"{case.needed} devices"] if case.needed is not None else []
+    stages = _find_stages(question, case) if case.needed is None else ""
+    ways += [stages] if stages else []
     narrow = _find_narrower(question, case)
     ways += [f"{narrow} weights"] if narrow else []
     fitting = join_names(ways, "or")
     if room.weights > room.usable:
         return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
     return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
+
+
+def _find_stages(question: Question, case: Case) -> str:
+    """Return the options of the fewest pipeline stages with which a batch fits; empty if none of `STAGES` suffices.
+
+    Stages of as many devices as asked come first, then stages of as many as a node joins.
+    """
+    node = 2 ** (count_node(case.target).bit_length() - 1)
+    for devices in dict.fromkeys((case.devices, min(case.devices, node))):
+        for stages in STAGES:
+            if stages <= question.serving.pipeline_devices:
+                continue
+            serving = attrs.evolve(question.serving, pipeline_devices=stages)
+            staged = attrs.evolve(question, serving=serving)
+            staged.book = question.book
+            if _judge(staged, case.run, case.target, devices, case.batch, is_alone=True).status == OK:
+                own = [] if devices == case.devices else [f"--devices {devices}"]
+                return " ".join([*own, f"--pipeline-devices {stages}"])
+    return ""
 
 
 def _find_narrower(question: Question, case: Case) -> str:

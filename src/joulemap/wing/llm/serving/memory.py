@@ -24,6 +24,7 @@ from joulemap.wing.llm.serving.deployment import MEMORIES
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
+    from joulemap.domain.hardware import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
 
 ECC: Final = "ECC"
@@ -46,6 +47,12 @@ Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cac
 
 TABLE: Final = "embed_tokens.weight"
 """Name of the table of tokens, if it is not the output head."""
+
+
+def find_reserve(hardware: Hardware, *, exchanges: bool) -> float:
+    """Return the bytes of a device that a process takes before any data; more if it exchanges data with others."""
+    return (CONTEXT + EXCHANGE * exchanges) * (hardware.architecture == "gpu")
+
 
 LONGEST: Final = 10**9
 """Tokens from which the length of a sequence counts as unlimited."""
@@ -81,11 +88,12 @@ class Room:
         In a memory that is the machine's, neither the system's reserve nor memory beyond its GPU's share is usable.
         """
         one = self.deployment
-        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1) + one.stack.value("memory_margin")
+        is_gpu = one.hardware.architecture == "gpu"
+        kept = find_reserve(one.hardware, exchanges=one.devices * one.data_devices > 1)
         share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
         if find_system(one.hardware):
             share = min(share, find_usable(one.hardware))
-        return share - kept * (one.hardware.architecture == "gpu")
+        return share - kept - one.stack.value("memory_margin") * is_gpu
 
     @cached_property
     def weights(self) -> float:

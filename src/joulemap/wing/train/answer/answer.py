@@ -111,7 +111,11 @@ class TrainAnswer(RunAnswer):
             limit=limit,
             noun="configurations",
             ranked=unit,
-            step_s=lambda row: show_interval(row.step_s, "s", row.latency_half_width) or row.status,
+            step_s=lambda row: (
+                text.AT_LEAST(value=row.step_s)
+                if row.is_lower_bound and row.step_s is not None
+                else show_interval(row.step_s, "s", row.latency_half_width) or row.status
+            ),
         )
         details = {text.MEMORY: text.MEMORY_COLUMNS, text.TIME: text.TIME_COLUMNS, text.COST: text.COST_COLUMNS}
         return self._compose(
@@ -135,6 +139,8 @@ class TrainAnswer(RunAnswer):
     def _describe_best(self) -> str:
         """Return a sentence on the fastest configuration and its lead over the next one."""
         row, *others = self.trained
+        if row.is_lower_bound:
+            return self._describe_bound(row)
         values = {
             "name": self.scope.mark(row.label),
             "rate": (text.SAMPLES if row.tokens_per_s is None else text.TOKENS)(row),
@@ -155,6 +161,11 @@ class TrainAnswer(RunAnswer):
             chance=chance,
         )
         return text.FASTEST(row, **values, lead=lead)
+
+    def _describe_bound(self, row: TrainingRow) -> str:
+        """Return a sentence on the fastest configuration if its time is a lower bound."""
+        rate = (text.SAMPLES if row.tokens_per_s is None else text.TOKENS)(row)
+        return text.BOUND(row, name=self.scope.mark(row.label), rate=rate)
 
     def _describe_phases(self) -> str:
         row = self.trained[0]
@@ -197,11 +208,13 @@ class TrainAnswer(RunAnswer):
     def _describe_uncertainty(self) -> str:
         """Return a note that explains the intervals and the measurements behind them."""
         untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
+        bounds = [self.scope.mark(row.label) for row in self.trained if row.is_lower_bound]
         has_brackets = any(row.latency_half_width or row.energy_half_width for row in self.trained)
         return "; ".join((
             *([BRACKETS] if has_brackets else []),
             *([text.EVIDENCE] if len(untested) < len(self.trained) else []),
             *([text.UNTESTED(untested=untested)] if untested else []),
+            *([text.LOWER(bounds=bounds)] if bounds else []),
         ))  # fmt: skip
 
     def _select(self, limit: int) -> Table[TrainingRow]:

@@ -15,14 +15,17 @@ import attrs
 from joulemap.domain.configuration import OPERAND_ONLY
 from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Settings, Training
+from joulemap.model.communication import find_path
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.store.connection import log
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.train.answer.row import hold_in_flight
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
 
 if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
     from joulemap.plan.selection import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
@@ -46,6 +49,15 @@ WAYS: Final[tuple[Mapping[str, object], ...]] = (
     {"zero": 3, "recompute": True},
 )
 """Settings that reduce a step's memory, in increasing order of overhead."""
+
+FACTORS: Final = (2, 4, 8, 16, 32, 64)
+"""Multiples of the devices that a refusal tries."""
+
+RANK: Final = 16
+"""Rank of the adapters that a refusal suggests."""
+
+BASE: Final = "nf4"
+"""Format of the frozen base that a refusal suggests."""
 
 
 @frozen(kw_only=True)
@@ -192,30 +204,100 @@ def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dic
     return {batch // parts: batch for batch in sorted(batches)}
 
 
-def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
-    """Return options that reduce a step's memory to `capacity` bytes, or a smaller batch; empty if nothing fits."""
+def suggest(step: Step, batch: int, runtime: str, hardware: Hardware) -> str:
+    """Return options with which a step fits into a device's memory; empty if none of those tried does.
+
+    Less memory per device comes first, then fewer samples, more devices, and adapters in place of all weights.
+    """
+    from joulemap.wing.llm.serving.memory import find_reserve
+
+    capacity = hardware.memory_capacity.value
+
+    def fits(recipe: Recipe, samples: int, devices: int) -> bool:
+        needed = _measure(step, recipe, samples, runtime).total
+        return needed + find_reserve(hardware, exchanges=devices > 1) <= capacity
+
+    def is_adaptable(recipe: Recipe) -> bool:
+        try:
+            fits(recipe, 1, step.devices)
+        except (ModelError, UsageError):  # no linear layers, or none that are adapted by default
+            return False
+        return True
+
+    own, devices = step.recipe, step.devices
+    together = devices // own.devices
+    for recipe in _lighten(own):
+        if fits(recipe, batch, devices):
+            return _spell(own, recipe)
+    samples = batch // 2
+    while samples:
+        if fits(own, samples, devices):
+            return f"--batch {samples * own.devices * step.accumulate}"
+        samples //= 2
+    for replicas in _multiply(own.devices, together, hardware):
+        for recipe in _lighten(attrs.evolve(own, devices=replicas)):
+            if recipe.zero and fits(recipe, 1, replicas * together):
+                options = f"--devices {replicas * together} --batch {replicas * step.accumulate}"
+                return f"{options} {_spell(own, recipe)}"
+    for lora, quantize in _list_adapters(step):
+        adapted = attrs.evolve(own, lora=lora, quantize=quantize, zero=0)
+        for recipe in (adapted, attrs.evolve(adapted, recompute=True)):
+            if is_adaptable(recipe) and fits(recipe, 1, devices):
+                options = f"--batch {own.devices * step.accumulate}" if batch > 1 else ""
+                return " ".join(filter(None, (options, _spell(own, recipe))))
+    return ""
+
+
+def _measure(step: Step, recipe: Recipe, samples: int, runtime: str) -> Memory:
+    """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
     from joulemap.model.workload import columns_of
     from joulemap.plan.workload import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training
 
-    def need(recipe: Recipe, samples: int) -> Memory:
-        model = find_model(step.model, attrs.evolve(step.plans["last"].settings, batch=(samples,)), samples)
+    def of(name: str) -> Memory:
+        model = find_model(name, attrs.evolve(step.plans["last"].settings, batch=(samples,)), samples)
         work = describe_training(find_workload_of(model, log), recipe, "", model.request.key)
         return measure(columns_of(work), step.precision, runtime)
 
+    last = of(step.model)
+    if step.stages == 1:
+        return last
+    return hold_in_flight(of(step.model.replace("logits=all", "logits=none")), last, step.stages)
+
+
+def _lighten(recipe: Recipe) -> Iterator[Recipe]:
+    """Yield variants of a recipe that need less memory, in increasing order of overhead."""
     for way in WAYS:
-        if way.get("zero") and step.recipe.devices == 1:
+        if way.get("zero") and recipe.devices == 1:
             continue
-        recipe = attrs.evolve(step.recipe, **way)  # type: ignore[arg-type]
-        if (recipe.zero, recipe.recompute) <= (step.recipe.zero, step.recipe.recompute):
-            continue
-        if need(recipe, batch).total <= capacity:
-            options = [f"--zero {recipe.zero}"] * (recipe.zero > step.recipe.zero)
-            options += ["--recompute"] * (recipe.recompute > step.recipe.recompute)
-            return " ".join(options)
-    samples = batch // 2
-    while samples:
-        if need(step.recipe, samples).total <= capacity:
-            return f"--batch {samples * step.recipe.devices * step.accumulate}"
-        samples //= 2
-    return ""
+        lighter = attrs.evolve(recipe, **way)  # type: ignore[arg-type]
+        if lighter.zero >= recipe.zero and lighter.recompute >= recipe.recompute and lighter != recipe:
+            yield lighter
+
+
+def _list_adapters(step: Step) -> Iterator[tuple[int, str]]:
+    """Yield the ranks and base formats of adapters that need less memory than a step's own, the widest base first."""
+    own = step.recipe
+    if not own.lora:
+        yield RANK, ""
+    if not own.quantize and step.precision not in OPERAND_ONLY:
+        yield own.lora or RANK, BASE
+
+
+def _multiply(replicas: int, together: int, hardware: Hardware) -> Iterator[int]:
+    """Yield larger numbers of data-parallel groups whose devices a link or a network joins."""
+    for factor in FACTORS:
+        try:
+            find_path(hardware, replicas * factor, together)
+        except UnsupportedError:
+            return
+        yield replicas * factor
+
+
+def _spell(before: Recipe, after: Recipe) -> str:
+    """Return the options that change one recipe into another."""
+    options = [f"--zero {after.zero}"] * (after.zero > before.zero)
+    options += ["--recompute"] * (after.recompute > before.recompute)
+    options += [f"--lora {after.lora}"] * (after.lora > before.lora)
+    options += [f"--quantize {after.quantize}"] * (after.quantize != before.quantize)
+    return " ".join(options)

@@ -30,6 +30,9 @@ TOO_LARGE: Final = "does not fit"
 
 MILLION: Final = 1e6
 
+HALF_WIDTHS: Final = ("latency_half_width", "energy_half_width", "usd_half_width")
+"""Columns that a lower bound leaves empty, because an interval has two sides."""
+
 PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s")
 
 
@@ -72,6 +75,9 @@ class TrainingRow:
     activation_bytes: float = described(
         "activations of one device: values kept for the backward pass, gathered weights, inputs", "B"
     )
+    reserved_bytes: float = described(
+        "memory of one device that the process takes before any data, and for exchanges with other devices", "B"
+    )
     capacity_bytes: float = described("memory of one device that its operating system leaves to models", "B")
     memory_fraction: float = described(
         "share of a device's memory that all of these fill; above 1 where they do not fit"
@@ -86,6 +92,9 @@ class TrainingRow:
     total_kwh: float | None = described("energy of all samples and epochs, idling and PUE included", "kWh")
     total_usd: float | None = described("cost of all samples and epochs", "USD")
     total_gco2: float | None = described("CO2 emissions of all samples and epochs", "g")
+    is_lower_bound: bool = described(
+        "true where parts of the step are not counted, so that it takes at least this time"
+    )
     is_available: bool = described("true where the hardware can be bought or rented")
     reason: str = described("reason of refusal; empty otherwise")
     run_id: int | None = described("run of one device")
@@ -110,6 +119,7 @@ def form_row(
         "gradient_bytes": memory.gradients,
         "state_bytes": memory.states,
         "activation_bytes": memory.activations,
+        "reserved_bytes": memory.reserved,
         "capacity_bytes": capacity,
         "memory_fraction": memory.total / capacity,
     }
@@ -133,6 +143,7 @@ def form_row(
             "device_power_w": whole.device_j / whole.step_s,
             "exchange_alone_s": None if alone is None else alone.exchange_s,
             "total_s": samples / rate if samples else None,
+            **(dict.fromkeys(HALF_WIDTHS) if place["is_lower_bound"] else {}),
         }
     )
 

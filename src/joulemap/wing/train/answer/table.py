@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.catalog.memory import find_usable
+from joulemap.domain.configuration import OPERAND_ONLY
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.model.communication import find_path, find_send
 from joulemap.plan.hold import StoredRuns, holding_runs
@@ -13,8 +16,9 @@ from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.llm.serving.memory import find_reserve
 from joulemap.wing.train.answer import text
-from joulemap.wing.train.answer.demand import TOKENS, Step, suggest
+from joulemap.wing.train.answer.demand import TOKENS, TRAINED, Step, suggest
 from joulemap.wing.train.answer.row import (
     OK,
     REFUSED,
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
     from joulemap.plan.model import Model
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
+
+DEQUANTIZED_BY: Final = "gpu"
+"""Class whose formulas time the kernels that dequantize a base; on others, a step takes longer."""
 
 Steps = Mapping[object, TrainedStep]
 """Key of a run in its plan -> results of the run."""
@@ -82,6 +89,18 @@ def _measure(runs: StoredRuns, precision: str) -> Memories:
     return found
 
 
+def _find_uncounted(runs: StoredRuns, precision: str) -> set[tuple[int, str]]:
+    """Return the (samples per device, runtime) whose convolutions have narrow operands, which nothing quantizes."""
+    found = set[tuple[int, str]]()
+    for batch, model in _pair(runs.plan) if precision in OPERAND_ONLY else ():
+        key = stored_key(runs.connection, model)
+        assert key is not None
+        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
+        if work.of_kind("conv", "depthwise_conv", "grouped_conv").any():
+            found |= {(batch, run.point["runtime"]) for run in runs.plan.runs("")}
+    return found
+
+
 def form_rows(
     runs: StoredRuns,
     step: Step,
@@ -94,6 +113,7 @@ def form_rows(
     made = []
     is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
+    uncounted = _find_uncounted(runs, step.precision)
     for batch, _ in _pair(runs.plan):
         for run in runs.plan.runs(""):
             target = targets[run.target.digest]
@@ -101,12 +121,17 @@ def form_rows(
             memory = memories[place]
             if step.stages > 1:
                 memory = hold_in_flight(inner[place], memory, step.stages)
+            reserve = find_reserve(target, exchanges=step.devices > 1)
+            memory = attrs.evolve(memory, reserved=reserve)
             own = _key(batch, run)
-            fits = memory.total <= capacity
+            fits = memory.total <= capacity or step.precision not in target.peaks
             whole = _add_up(step, own, found, target) if fits else None
             described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
+            described["is_lower_bound"] = place in uncounted or (
+                bool(step.recipe.quantize) and target.architecture != DEQUANTIZED_BY
+            )
             if not fits:
-                described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
+                described["fits_with"] = suggest(step, batch, run.point["runtime"], target)
                 described["reason"] = text.NEEDS(needed=memory.total, capacity=capacity)
             elif whole is None:
                 described["reason"] = _describe_refusal(step, target, training, described["hardware"])
@@ -129,7 +154,10 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
             find_send(target, training.tensor_devices * training.pipeline_devices)
     except UnsupportedError as error:
         return text.UNLINKED(error=error)
-    return text.UNSUPPORTED(step, hardware=hardware, devices=step.devices if step.devices > 1 else None)
+    others = [one for one in TRAINED if one in target.peaks and step.precision not in target.peaks]
+    return text.UNSUPPORTED(
+        step, hardware=hardware, devices=step.devices if step.devices > 1 else None, precisions=others or None
+    )
 
 
 def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:

@@ -72,13 +72,20 @@ ATTENTION_AGAIN: Final = "recomputed attention scores"
 """Name of the recomputation phase without --recompute, when only attention recomputes its scores."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
 
+AT_LEAST: Final = Template("at least {value:s}")
+"""Step time that leaves out parts of the step."""
+BOUND: Final = Template("{name} trains fastest, at most at {rate}; a step of batch {batch:#} takes at least {step_s:s}")
+LOWER: Final = Template(
+    "times of {bounds:few} are lower bounds without an interval: kernels that convert operands are not counted"
+)
+
 EVIDENCE: Final = "intervals of step time come from errors against published training rates"
 UNTESTED: Final = Template("no training was measured in the class of {untested:few}")
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
     "hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | *optimizer state state_bytes | "
-    "*activations activation_bytes | *memory share memory_fraction | fits with fits_with?"
+    "*activations activation_bytes | *process reserved_bytes | *memory share memory_fraction | fits with fits_with?"
 )
 TIME: Final = "Time per step"
 TIME_COLUMNS: Final = (
@@ -109,15 +116,18 @@ SEVERAL: Final = (
 )
 """Notes that an answer shows if a step runs on several devices."""
 ADAPTERS: Final = (
-    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each GEMM dequantizes a quantized "
-    "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "
+    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. A kernel dequantizes a quantized "
+    "base (QLoRA) to memory before each GEMM, forward, backward and recomputed, as bitsandbytes does. ZeRO shards "
     "adapters, not the frozen base"
 )
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
 NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B} usable")
-UNSUPPORTED: Final = Template("{hardware} does not run this model at {precision}[ on {devices:#} devices]")
+UNSUPPORTED: Final = Template(
+    "{hardware} does not run this model at {precision}[ on {devices:#} devices]"
+    "[ (it has {precisions:list}: --precision)]"
+)
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
 REFUSED_RUN: Final = Template("{label} at batch {batch:#}")

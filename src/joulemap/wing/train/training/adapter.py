@@ -21,6 +21,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import FROZEN
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import KEPT, ROUTED, STORED_AS, Operator
+from joulemap.model.workload import UNPACKED
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import LOSS, Forward, is_weight
@@ -169,20 +170,24 @@ def _check_rank(operator: Operator, module: str, rank: int, devices: int) -> Non
 
 
 def _store(forward: Forward, call: Call, quantize: str) -> Call:
-    """Return a call whose weight is stored in a narrow format and dequantized on use.
+    """Return a call whose weight is stored in a narrow format. A separate kernel dequantizes it to memory before each
+    GEMM: forward, backward, and again where the forward pass is recomputed.
 
-    The operator lists the format for every precision of a run, because a step's name states no precision.
+    The operator lists the format for every precision of a run, because a step's name states no precision. Source:
+    bitsandbytes, `MatMul4Bit`, whose `forward` and `backward` dequantize. LoRA is 66 % faster than QLoRA (Vertex AI,
+    LoRA and QLoRA recommendations), and 7B takes 1.2 and 3 s per step of 256 tokens (QwenLM/Qwen, README.md, with
+    GPTQ weights).
     """
     operator = call.operator
     is_product = (operator.kind == "linear" or operator.operation in ROUTED) and operator.mac_count
-    words = operator.variant.split()
+    words = [word for word in operator.variant.split() if word != UNPACKED]
     if not is_product or _find_weight(forward, call) is None or KEPT in words or _is_target(operator.module_path, HEAD):
         return call
     name = read_weight_format(BASE_FORMATS.get(quantize, quantize)).name
     kept = [word for word in words if STORED_AS not in word]
     narrow = read_weight_format(name).item_bytes
     marks = [f"{precision}{STORED_AS}{name}" for precision, width in PRECISION_BYTES.items() if width > narrow]
-    return attrs.evolve(call, operator=attrs.evolve(operator, variant=" ".join([*kept, *marks])))
+    return attrs.evolve(call, operator=attrs.evolve(operator, variant=" ".join([*kept, UNPACKED, *marks])))
 
 
 def _add_adapter(

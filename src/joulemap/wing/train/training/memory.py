@@ -19,11 +19,13 @@ class Memory:
     """Optimizer state, including single-precision master weights."""
     activations: float
     """All other memory: values kept for the backward pass, gathered weights, inputs."""
+    reserved: float = 0.0
+    """Memory that the process takes before any data, and for exchanges with other devices."""
 
     @property
     def total(self) -> float:
         """Total bytes on the device."""
-        return self.weights + self.gradients + self.states + self.activations
+        return self.weights + self.gradients + self.states + self.activations + self.reserved
 
 
 def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
