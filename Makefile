@@ -69,7 +69,7 @@ test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
-test-slow: $(STAMP)  ## sweeps over the catalogue and properties with many examples, then test-newest and test-oldest; SLICE=3/12 runs a twelfth of the sweeps alone
+test-slow: $(STAMP)  ## sweeps and properties with many examples (over 40 minutes of processor time), then test-newest and test-oldest; SLICE=3/12: a twelfth of the sweeps alone
 	@for target in tests-slow $(if $(SLICE),,test-newest test-oldest); do \
 		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
 	done
@@ -136,7 +136,7 @@ rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, an
 	$(BIN)/python -m joulemap.tools.public
 	$(BIN)/python -m joulemap.tools.schema
 
-zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes); installs diffusers, timm, transformers
+zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes), also if those are outdated; installs diffusers, timm, transformers
 	$(NEED_MODELS)
 	$(BIN)/python -m joulemap.tools.zoo
 
@@ -174,7 +174,7 @@ mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the te
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
 	$(BIN)/python -m joulemap.tools.profile
 
-calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship
+calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship (two minutes), also if those are outdated
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
 

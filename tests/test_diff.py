@@ -220,7 +220,7 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     given = {f"inputs.{name}": one.get("default", "") for name, one in action["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()}
-    given |= {"github.repository": "o/r", "github.event.pull_request.number": "7", "github.token": "t"}
+    given |= {"github.action_path": str(ROOT), "github.repository": "o/r", "github.event.pull_request.number": "7", "github.token": "t"}
 
     def fill(text: str) -> str:
         def choose(found: re.Match[str]) -> str:
@@ -311,7 +311,7 @@ def test_the_action_comments_on_a_change_that_doubles_a_layer(
     path = f"{tools}:{os.environ['PATH']}"
     environment = {**os.environ, **files, "PATH": path, "RUNNER_TEMP": str(tools), "PYTHONPATH": str(ROOT / "src")}
     codes = {}
-    asked = {"model": "nets/net.py:net", "base": base, "hardware": "l4", "fail-above": limit}
+    asked = {"model": "nets/net.py:net", "base": base, "hardware": "l4", "fail-above": limit, "install": "timm==1.0"}
     for name, script, variables in steps(asked):
         if name == "verdict":
             variables = {"CODE": Path(files["GITHUB_OUTPUT"]).read_text().strip().removeprefix("code=")}
@@ -321,7 +321,7 @@ def test_the_action_comments_on_a_change_that_doubles_a_layer(
     summary = Path(files["GITHUB_STEP_SUMMARY"]).read_text()
     assert summary.startswith("<!-- joulemap diff nets/net.py:net -->\n") and "| energy" in summary
     calls = (tools / "calls").read_text()
-    assert "pip -m pip install --quiet joulemap[torch]" in calls
+    assert f"pip -m pip install --quiet {ROOT}[torch] timm==1.0\n" in calls
     assert ("--method PATCH https://api/comments/3" in calls) == bool(comments)
 
 

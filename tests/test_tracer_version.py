@@ -14,10 +14,12 @@ import pytest
 
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped, read_records
+from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.store.zoo import Shipped, list_operators, read_operators, read_shipped
 from joulemap.system import resource
 from joulemap.system.definition import find_mentions
+from joulemap.tools import zoo
 from joulemap.trace.formula import FORMULAS, Call, count
 from joulemap.trace.formula.own import noting_formulas
 from joulemap.trace.version import digest_formulas, operator_version, tracer_version, workload_version
@@ -158,3 +160,17 @@ def test_what_a_choice_between_branches_asks_for_is_noted() -> None:
         count("relu", Call((), {}, (), "aten.relu.default"))
     count("silu", Call((), {}, (), "aten.silu.default"))
     assert asked == {"aten.relu"}
+
+
+def test_models_are_traced_anew_beside_outdated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {name: entry for name, entry in load_models().items() if name in ("mlp", "attention_head")}
+    (tmp_path / "workload.parquet").write_text("of an earlier version")
+    monkeypatch.setattr(zoo, "load_models", lambda: own)
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    monkeypatch.setattr(zoo, "SHIPPED", tmp_path / "index.csv")
+    zoo.main()
+    found = {one.model: one for one in read_records(ShippedWorkload, tmp_path / "index.csv")}
+    assert {name: one.tracer_version for name, one in found.items()} == {
+        name: workload_version(operators) for name, operators in read_operators(tmp_path).items()
+    }
+    assert {name: load_shipped()[name] for name in own} == found
