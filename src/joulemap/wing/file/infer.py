@@ -131,10 +131,11 @@ class Values:
             raise ModelError(f"tensor {tensor.name[:60]!r} has the unknown type {tensor.data_type}")
         check_shape(f"tensor {tensor.name[:60]!r}", shape)
         known = None
-        if tensor.external_data:
+        is_outside = bool(tensor.external_data or tensor.data_location)
+        if is_outside:
             self.outside.add(tensor.name)
         has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
-        if (has_data or not math.prod(shape)) and not tensor.external_data:
+        if (has_data or not math.prod(shape)) and not is_outside:
             try:
                 known = numpy_helper.to_array(tensor)
             except (TypeError, ValueError):
@@ -380,7 +381,11 @@ def _digest(value: Value) -> bytes:
 
 def has_outside(proto: NodeProto) -> bool:
     """Return True if an attribute is a tensor whose elements are in another file, which is never opened."""
-    return any(one.HasField("t") and bool(one.t.external_data) for one in proto.attribute)
+    return any(
+        any(tensor.external_data or tensor.data_location for tensor in (one.t, *one.tensors, one.sparse_tensor.values))
+        for one in proto.attribute
+        if one.HasField("t") or one.tensors or one.HasField("sparse_tensor")
+    )
 
 
 def _call(proto: NodeProto) -> str:
