@@ -223,7 +223,9 @@ def _change_input(random: Random, model: ModelProto) -> None:
 def _change_version(random: Random, model: ModelProto) -> None:
     way = random.randrange(4)
     if way == 0:
-        random.choice(model.opset_import).version = random.choice((1, 6, 9, 11, 13, 21, 23, 999, 0, -1))
+        (random.choice(model.opset_import) if model.opset_import else model.opset_import.add()).version = random.choice(
+            (1, 6, 9, 11, 13, 21, 23, 999, 0, -1)
+        )
     elif way == 1:
         model.ir_version = random.choice(INTEGERS)
     elif way == 2:

@@ -233,6 +233,21 @@ def test_only_files_below_a_folder_that_is_allowed_are_read_and_no_code(tmp_path
         check(code, runs_code=True)
 
 
+def test_links_beside_a_named_file_are_followed_only_into_allowed_folders(tmp_path: Path) -> None:
+    """A snapshot of a hub's cache consists of links to the blobs beside it."""
+    blobs, snapshot = tmp_path / "models--a" / "blobs", tmp_path / "models--a" / "snapshots" / "1"
+    for folder in (blobs, snapshot):
+        folder.mkdir(parents=True)
+    (blobs / "digest").write_text("{}")
+    (snapshot / "config.json").symlink_to("../../blobs/digest")
+    (snapshot / "model.safetensors").write_bytes(b"")
+    (snapshot / "notes.txt").symlink_to("/etc/hostname")
+    for named in (snapshot, snapshot / "model.safetensors"):
+        check_files([str(named)], [tmp_path / "models--a"], tmp_path, runs_code=False)
+        with pytest.raises(UsageError, match=r"config\.json"):
+            check_files([str(named)], [snapshot], snapshot, runs_code=False)
+
+
 def test_an_answer_is_cut_to_size_and_says_so() -> None:
     rows = [{"name": f"row {place}", "value": 1.0 / 3.0, "none": None} for place in range(200)]
     found, left = cut({"answer": "yes", "rows": rows, "ids": list(range(50))}, 200, 1000)

@@ -167,3 +167,22 @@ def test_a_header_without_a_count_names_its_key(key: str, value: Any, tmp_path: 
     path = tmp_path / "m.gguf"
     path.write_bytes(form_gguf(values, tensors))
     _refusal(path)
+
+
+@pytest.mark.parametrize("op", ["ConstantOfShape", "Constant"])
+def test_a_value_in_another_file_is_never_read(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_bytes(b"\0" * 8)
+    value = helper.make_tensor("v", TensorProto.INT64, [1], [0])
+    value.ClearField("int64_data")
+    value.data_location = TensorProto.EXTERNAL
+    value.external_data.add(key="location", value="secret")
+    nodes = [
+        helper.make_node(op, ["k"] if op == "ConstantOfShape" else [], ["s"], value=value),
+        helper.make_node("Expand", ["x", "s"], ["y"]),
+    ]
+    path = write_onnx(tmp_path / "m.onnx", nodes, {"k": np.array([1])}, (1,))
+    monkeypatch.chdir(tmp_path)
+    opened = []
+    monkeypatch.setattr("onnx.external_data_helper.load_external_data_for_tensor", lambda *one: opened.append(one))
+    assert "Expand" in _refusal(path) or "another file" in _refusal(path)
+    assert not opened

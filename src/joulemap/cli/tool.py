@@ -23,7 +23,7 @@ import typer
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.system.errors import UnknownNameError, UsageError
-from joulemap.system.file import FileError, open_regular
+from joulemap.system.file import SOURCES, FileError, open_regular
 from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
 
@@ -52,6 +52,9 @@ CODE: Final = re.compile(r"\.(?:py|pt2)\b", re.IGNORECASE)
 
 PATH: Final = re.compile(r"(?:^|/)\.\.?(?:/|$)|^[/~]|\.(?:toml|json|csv|sql|duckdb|parquet)$", re.IGNORECASE)
 """Pattern of a text that is a path even if no file exists."""
+
+BESIDE: Final = SOURCES | {".safetensors", ".gguf", ".onnx", ".tflite", ".parquet"}
+"""Suffixes of files that a command may read because a file beside them, or their folder, is named."""
 
 MOST_SCANNED_BYTES: Final = 10_000_000
 """Maximum bytes read from a file that may name code."""
@@ -310,7 +313,10 @@ def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *
     place = Path(os.path.realpath(place))
     if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
         raise UsageError(f"{piece} is outside of the folders of `joulemap mcp --allow`")
-    if place.suffix == ".duckdb" or not place.is_file():
+    if place.suffix == ".duckdb" or not (place.is_file() or place.is_dir()):
+        return
+    _check_links(piece, place if place.is_dir() else place.parent, folders)
+    if place.is_dir():
         return
     try:
         with open_regular(place) as stream:
@@ -326,6 +332,23 @@ def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *
             target = Path(os.path.realpath(here / os.path.expanduser(one.strip())))
             if PATH.search(one) and not any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
                 raise UsageError(f"{piece} names {one[:60]}, outside of the folders of `joulemap mcp --allow`")
+
+
+def _check_links(piece: str, place: Path, folders: Sequence[Path]) -> None:
+    """Raise UsageError for a folder with a link to a file outside of the allowed ones, which a command might read.
+
+    A command that reads one file of a model also reads others beside it, such as its configuration and its parts.
+    """
+    try:
+        with os.scandir(place) as entries:
+            links = [one.path for one in entries if one.is_symlink() and Path(one.name).suffix.lower() in BESIDE]
+    except OSError as error:
+        raise UsageError(f"cannot read {piece}: {error.strerror or error}") from error
+    roots = [os.path.realpath(folder) for folder in folders]
+    for link in sorted(links):
+        if not any(Path(os.path.realpath(link)).is_relative_to(root) for root in roots):
+            raise UsageError(f"{piece}: {os.path.basename(link)[:80]} is a link to a file outside of the folders of "
+                             "`joulemap mcp --allow`")  # fmt: skip
 
 
 def _list_texts(text: str) -> Iterator[str]:

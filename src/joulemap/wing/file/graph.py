@@ -331,8 +331,6 @@ class _Reader(Values):
         present = [one for one in inputs if one is not None]
         name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
         node = Node(proto.op_type, name, inputs, [], attributes)
-        if "num_outputs" in attributes:  # shape inference would make as many, whatever the node has
-            node.integer("num_outputs", least=1, most=len(proto.output))
         outputs = node.outputs = self.infer(proto, node)
         is_known = bool(present) and all(one.known is not None for one in present)
         is_small = is_known and sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED

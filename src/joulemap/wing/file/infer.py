@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
-from joulemap.wing.file.value import DTYPES, Node, Value, check_shape
+from joulemap.wing.file.value import DTYPES, MOST_RANK, Node, Value, check_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto, NodeProto, TypeProto
+    from onnx.defs import OpSchema
 
 
 FLOAT: Final = 1
@@ -130,10 +131,11 @@ class Values:
             raise ModelError(f"tensor {tensor.name[:60]!r} has the unknown type {tensor.data_type}")
         check_shape(f"tensor {tensor.name[:60]!r}", shape)
         known = None
-        if tensor.external_data:
+        is_outside = bool(tensor.external_data or tensor.data_location)
+        if is_outside:
             self.outside.add(tensor.name)
         has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
-        if (has_data or not math.prod(shape)) and not tensor.external_data:
+        if (has_data or not math.prod(shape)) and not is_outside:
             try:
                 known = numpy_helper.to_array(tensor)
             except (TypeError, ValueError):
@@ -273,8 +275,10 @@ class Values:
         version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
         values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
         try:
+            schema = defs.get_schema(proto.op_type, version, "")
+            check_schema(schema, proto)
             types = shape_inference.infer_node_outputs(
-                defs.get_schema(proto.op_type, version, ""),
+                schema,
                 proto,
                 {one: self.find_type(one) for one in proto.input if one},
                 {
@@ -335,6 +339,31 @@ class Values:
         return self.keep(Value(output, shape, *DTYPES.get(kind, DTYPES[FLOAT])), kind)
 
 
+def check_schema(schema: OpSchema, proto: NodeProto) -> None:
+    """Raise ModelError for an operator whose inputs, outputs or attributes are not those of its schema.
+
+    Shape inference of the package onnx takes them for granted, and ends the process where some are missing.
+    """
+    for word, names, least, most in (
+        ("inputs", proto.input, schema.min_input, schema.max_input),
+        ("outputs", proto.output, schema.min_output, schema.max_output),
+    ):
+        if not least <= len(names) <= most:
+            limit = str(least) if least == most else f"{least} or more" if most > MOST_RANK else f"{least} to {most}"
+            raise ModelError(f"{_call(proto)} has {len(names)} {word}, expected {limit}")
+    given = {one.name: one for one in proto.attribute}
+    for name, expected in schema.attributes.items():
+        found = given.get(name)
+        if found is None and expected.required:
+            raise ModelError(f"{_call(proto)} lacks its attribute {name}")
+        if found is not None and not found.ref_attr_name and int(found.type) != int(expected.type.value):
+            raise ModelError(f"{_call(proto)} has the attribute {name} of type {int(found.type)}, expected "
+                             f"{int(expected.type.value)}")  # fmt: skip
+    count = given.get("num_outputs")
+    if proto.op_type == "Split" and count is not None and count.i != len(proto.output):
+        raise ModelError(f"{_call(proto)} has num_outputs={count.i}, but {len(proto.output)} outputs")
+
+
 def _find_key(proto: NodeProto) -> tuple[Any, ...]:
     """Return what distinguishes an operator from others, apart from its inputs."""
     return (proto.domain, proto.op_type, *(one.SerializeToString() for one in proto.attribute))
@@ -352,7 +381,11 @@ def _digest(value: Value) -> bytes:
 
 def has_outside(proto: NodeProto) -> bool:
     """Return True if an attribute is a tensor whose elements are in another file, which is never opened."""
-    return any(one.HasField("t") and bool(one.t.external_data) for one in proto.attribute)
+    return any(
+        any(tensor.external_data or tensor.data_location for tensor in (one.t, *one.tensors, one.sparse_tensor.values))
+        for one in proto.attribute
+        if one.HasField("t") or one.tensors or one.HasField("sparse_tensor")
+    )
 
 
 def _call(proto: NodeProto) -> str:
