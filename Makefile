@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCKS := $(wildcard lock/*.txt)
 WINGS := explore file fleet here llm pipeline place train verify
-PYTHONS := 3.11 3.12 3.13
+PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 
 .PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean

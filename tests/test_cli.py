@@ -558,13 +558,27 @@ def test_a_reader_that_leaves_early_is_no_error(database: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
-def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path) -> None:
-    command = f"{sys.executable} -m joulemap query list {where}"
+@pytest.mark.parametrize(
+    "asked", ["query list", "compare --help", "--help", "compare --help-all", "--version", "completion bash"]
+)
+def test_an_answer_that_cannot_be_written_is_one_line(asked: str, where: str, database: Path) -> None:
+    command = f"{sys.executable} -m joulemap {asked} {where}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.USAGE
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_limit_of_memory_is_told_in_one_line(tmp_path: Path) -> None:
+    program = (
+        "import resource, sys; from joulemap.cli import app; app.list_commands = lambda: bytearray(1 << 40); "
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); sys.exit(app.run(['--help']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr.startswith("joulemap: out of memory within the limit of 1,074 MB")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

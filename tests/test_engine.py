@@ -72,6 +72,16 @@ def test_a_failure_inside_is_no_damage_where_a_database_is_opened_or_made(
             pass
 
 
+def test_a_lack_of_memory_while_opening_is_no_damage(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: Allocation failure")
+
+    monkeypatch.setattr(connection, "connect", fail)
+    with pytest.raises(EngineError, match="ran out of memory") as told, reading(own_database):
+        pass
+    assert "recover" not in str(told.value)
+
+
 @pytest.mark.slow
 def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
     own_database: Path, monkeypatch: pytest.MonkeyPatch

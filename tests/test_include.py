@@ -60,7 +60,7 @@ def expand(sql: str, path: Path, old: str = "", new: str = "") -> str:
 
 
 def answer(sql: str) -> list[tuple[object, ...]]:
-    return duckdb.sql(sql).fetchall()
+    return duckdb.execute(sql).fetchall()
 
 
 def test_a_call_is_the_sql_of_the_query_with_what_it_is_given(tmp_path: Path) -> None:

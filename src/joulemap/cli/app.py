@@ -22,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from joulemap.cli.argument import OLDER, RETIRED, find_retired, join_values, modernize, read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
-from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice
+from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice, writing_answer
 from joulemap.system.errors import ExitCode, JoulemapError, UsageError
 from joulemap.system.wing import list_wings
 
@@ -83,6 +83,10 @@ class HelpedCommand(TyperCommand):
         """Return all parameters, `--help` and `--help-all` last."""
         return [*super().get_params(ctx), self._all]
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`."""
+        return _print_by(_show_help, super().get_help_option(ctx))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help with the options and examples that most people need."""
         from joulemap.cli.help import write_help
@@ -101,6 +105,17 @@ class HelpedGroup(TyperGroup):
         """Return all parameters, `--help` and `--help-all` last."""
         return [*super().get_params(ctx), self._all]
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`."""
+        return _print_by(_show_help, super().get_help_option(ctx))
+
+
+def _print_by(callback: Callable[..., None], asking: Any) -> Any:
+    """Return an option that prints by a callback, which reports what cannot be written."""
+    if asking is not None:
+        asking.callback = callback
+    return asking
+
 
 def _make_option(callback: Callable[..., None], *, hidden: bool = False) -> TyperOption:
     """Return the option `--help-all`."""
@@ -117,9 +132,14 @@ def _make_option(callback: Callable[..., None], *, hidden: bool = False) -> Type
     )
 
 
+def _print(text: str) -> None:
+    with writing_answer():
+        print(text)
+
+
 def _show_help(context: Any, _parameter: object, value: bool) -> None:
     if value and not context.resilient_parsing:
-        print(context.get_help())
+        _print(context.get_help())
         context.exit()
 
 
@@ -129,7 +149,7 @@ def _show_whole(context: Any, _parameter: object, value: bool) -> None:
 
         formatter = context.make_formatter()
         write_help(context.command, context, formatter, is_whole=True)
-        print(formatter.getvalue().rstrip())
+        _print(formatter.getvalue().rstrip())
         context.exit()
 
 
@@ -199,7 +219,7 @@ def _show_version(value: bool) -> None:
     if value:
         import joulemap
 
-        print(f"joulemap {joulemap.__version__}")
+        _print(f"joulemap {joulemap.__version__}")
         raise typer.Exit
 
 
@@ -219,7 +239,7 @@ def root(
     """
     voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        _print(context.get_help())
 
 
 def main() -> NoReturn:
@@ -265,6 +285,8 @@ def run(arguments: Sequence[str]) -> int:
             raise
         if isinstance(error, OSError) and (refused := _explain_place(error)):
             return _report(*refused)
+        if lack := _explain_memory(error):
+            return _report(lack, ExitCode.INTERNAL)
         damage = "" if isinstance(error, ELSEWHERE) else _find_damage()
         if damage:
             return _report(f"{damage}; run `joulemap db check` for details", ExitCode.DATABASE)
@@ -310,6 +332,21 @@ def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
         os.getcwd()
         return None
     return "the working directory no longer exists: change to another one", ExitCode.USAGE
+
+
+def _explain_memory(error: Exception) -> str:
+    """Return the message for an error that a lack of memory causes; empty for any other.
+
+    A library that does not fit into the memory that the process may have is an ImportError.
+    """
+    from joulemap.system.heap import find_memory_limit
+
+    limit = find_memory_limit()
+    if not isinstance(error, MemoryError) and not (limit and isinstance(error, ImportError)):
+        return ""
+    within = f" within the limit of {limit / 1e6:,.0f} MB (ulimit -v)" if limit else ""
+    what = f": {error}" if isinstance(error, ImportError) else ""
+    return f"out of memory{within}{what}; allow more, or ask about fewer models, hardware or batches at a time"
 
 
 def _find_damage() -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from joulemap.cli.command import command, option
+from joulemap.cli.voice import writing_answer
 
 
 @command
@@ -31,4 +32,5 @@ def completion(
     from typer.completion import install_callback, show_callback
 
     act = install_callback if install else show_callback
-    act(context, context.command.params[0], shell)
+    with writing_answer():
+        act(context, context.command.params[0], shell)

@@ -18,7 +18,7 @@ from joulemap.cli.argument import named_files
 from joulemap.cli.command import OUTPUT, Place, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
-from joulemap.cli.voice import voice, write_message
+from joulemap.cli.voice import voice, write_message, writing_answer
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -397,13 +397,8 @@ def emit_pieces(
         raise UsageError("stdout is closed: name a file with --output")
     is_terminal = sys.stdout.isatty()
     for piece in pieces:
-        try:
-            print(_show(piece, is_coloured=is_coloured) if is_terminal else piece, end="", flush=True)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(0) from None
-        except OSError as error:
-            raise UsageError(f"cannot write the answer: {error.strerror}") from error
+        with writing_answer():
+            print(_show(piece, is_coloured=is_coloured) if is_terminal else piece, end="")
 
 
 def _show(text: str, *, is_coloured: bool) -> str:

@@ -8,12 +8,13 @@ import io
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 import typer
 
 from joulemap.present.text import make_visible
+from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
 
 TALK_HELP: Final = "Print timings and the names of queries to stderr."
@@ -21,6 +22,21 @@ TALK_HELP: Final = "Print timings and the names of queries to stderr."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors to stderr.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=TALK_HELP)]
 Talking = Annotated[bool, typer.Option("-v", help=TALK_HELP)]
+
+
+@contextlib.contextmanager
+def writing_answer() -> Iterator[None]:
+    """Convert the failure of a write to stdout into UsageError. A closed pipe ends the command without an error."""
+    if sys.stdout is None:
+        raise UsageError("stdout is closed, so nothing can be printed")
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except OSError as error:
+        raise UsageError(f"cannot write the answer: {error.strerror}") from error
 
 
 class Voice:

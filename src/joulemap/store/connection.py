@@ -97,6 +97,8 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     text = str(error)
     if is_internal(error):
         return _blame_engine(path, error)
+    if lacks_memory(error):
+        return _blame_memory(path, error)
     if "Could not set lock" in text or "already open in" in text or is_in_use(path):
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
@@ -404,6 +406,19 @@ def is_internal(error: duckdb.Error) -> bool:
     )
 
 
+def lacks_memory(error: duckdb.Error) -> bool:
+    """Return whether the engine failed because memory, not the disk, was exhausted."""
+    return isinstance(error, duckdb.OutOfMemoryException) and not is_full(error)
+
+
+def _blame_memory(path: Path | str, error: duckdb.Error) -> EngineError:
+    reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
+    return EngineError(
+        f"{path}: the database engine ran out of memory ({reason}); ask about fewer models, hardware or batches at a "
+        "time"
+    )
+
+
 REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedError)
 """Errors that joulemap's own statements cause: an invalid value, or a row that violates a constraint."""
 
@@ -424,11 +439,8 @@ def reporting_failures(path: Path | str) -> Iterator[None]:
         if is_internal(error):
             raise _blame_engine(path, error) from error
         reason = str(error).splitlines()[0]
-        if isinstance(error, duckdb.OutOfMemoryException) and not is_full(error):
-            raise EngineError(
-                f"{path}: the database engine ran out of memory ({reason.removeprefix('Out of Memory Error: ')}); "
-                "ask about fewer models, hardware or batches at a time"
-            ) from error
+        if lacks_memory(error):
+            raise _blame_memory(path, error) from error
         if isinstance(error, REFUSED):
             raise EngineError(
                 f"{path}: the database rejected a statement of joulemap ({reason}); nothing was changed: please "

@@ -34,3 +34,13 @@ def keep_freed() -> None:
         library.gnu_get_libc_version  # noqa: B018 - other libraries have none, and other numbers for the same
         for parameter, value in ((MMAP_THRESHOLD, LARGEST_BYTES), (TRIM_THRESHOLD, KEPT_BYTES), (TOP_PAD, PAD_BYTES)):
             library.mallopt(parameter, value)
+
+
+def find_memory_limit() -> int | None:
+    """Return the bytes of memory that the shell lets this process have (`ulimit -v`); None without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
