@@ -88,9 +88,9 @@ def pay_option(*, is_advanced: bool) -> Any:
     """Return the option `--pay`."""
     return option(
         "",
-        "Prices to rank by.",
+        "Payment.",
         metavar="rented|bought|both",
-        shown="rented; bought for edge and embedded deployments",
+        shown="rented; bought at the edge",
         is_advanced=is_advanced,
     )
 
