@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 import attrs
 
@@ -193,7 +193,7 @@ def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ())
     if usage.pay:
         return usage.pay
     if usage.seller:
-        return WAY_OF[usage.seller]
+        return cast("Pay", WAY_OF[usage.seller])
     if prices:
         return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
     deployments = apply_scenario(settings).deployment

@@ -78,8 +78,8 @@ def rent_option(*, is_advanced: bool) -> Any:
     """Return the option `--price-per-hour`."""
     return option(
         None,
-        "Rental prices of chips, e.g. l4=0.40USD/h,t4=0.35USD/h.",
-        metavar="CHIP=PRICE,...",
+        "Rental prices, e.g. l4=0.40USD/h,t4=0.35USD/h.",
+        metavar="CHIP=PRICE",
         is_advanced=is_advanced,
     )
 
@@ -88,9 +88,9 @@ def pay_option(*, is_advanced: bool) -> Any:
     """Return the option `--pay`."""
     return option(
         "",
-        "Prices to rank by.",
+        "Payment.",
         metavar="rented|bought|both",
-        shown="rented; bought for edge and embedded deployments",
+        shown="rented; bought at the edge",
         is_advanced=is_advanced,
     )
 
@@ -102,7 +102,7 @@ class PriceOptions:
     panel: ClassVar[str] = COST
     price_per_hour: list[str] | None = rent_option(is_advanced=True)
     purchase_price: list[str] | None = option(
-        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE,...", is_advanced=True
+        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE", is_advanced=True
     )
     price_file: Path | None = option(
         None,
