@@ -422,7 +422,7 @@ def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -
             if run_id not in widths:
                 continue
             chip = targets[run.target.digest]
-            configuration = Configuration(hardware=chip.id, **run.point)
+            configuration = Configuration(hardware=chip.id, power_mode=run.power_mode, batch=1, **run.point)
             points = evaluate_totals(evaluator, [(chip, configuration)])
             latency, energy = half_widths(points, chip, configuration, doubt)
             assert_close(float(latency[0]), widths[run_id][0], rel=1e-12)

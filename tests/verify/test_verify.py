@@ -455,7 +455,7 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     assert change in [one.change for one in causes if one.inside_count]
 
 
-SAYING: Final = {
+SAYING: Final[dict[str, dict[str, Any]]] = {
     "trtexec.log": {"hardware": "l4"},
     "benchmark_app.log": {"model": "resnet18", "hardware": "xeon_8490h"},
     "llama_bench.json": {"hardware": "rtx_4090"},

@@ -12,7 +12,7 @@ from joulemap.domain.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, fi
 
 
 class Fp32Run(NamedTuple):
-    """What decides the arithmetic of a run at fp32, and the arithmetic."""
+    """Arithmetic of a run at fp32, with the settings that decide it."""
 
     architecture: str
     vendor: str
@@ -49,7 +49,7 @@ class Fp32Run(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What fp32 means in an answer."""
+    """Meaning of fp32 in an answer."""
 
     title: str = ""
     """Text that follows `fp32` in a title, in parentheses; empty if every chip computes in fp32."""
@@ -59,7 +59,7 @@ class Meaning(NamedTuple):
 
 
 def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
-    """Return what the runs at fp32 of an answer compute in."""
+    """Return the meaning of fp32 in an answer with these runs."""
     found = list(dict.fromkeys(runs))
     settings = tuple(dict.fromkeys(one.setting for one in found))
     if len(settings) != 1:

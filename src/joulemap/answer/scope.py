@@ -159,7 +159,7 @@ class Scope:
     boundaries: tuple[str, ...]
     """Boundaries of the energies: `board`, `chip` or `system`. Only stored runs named by id may mix several."""
     fp32: Meaning = Meaning()
-    """What the runs at fp32 compute in."""
+    """Meaning of fp32 in the runs."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> changed numbers, with their former values."""
     slots: Mapping[str, str] = attrs.field(factory=dict)
