@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from campaign import beside, damage, full, fuzz, interrupt, kill, race, stranger
+from campaign import beside, damage, full, fuzz, interrupt, kill, race, stranger, tool
 from campaign.trial import Kind
 
 _ALL: Final = (
@@ -89,6 +89,15 @@ _ALL: Final = (
         share=2.0,
         prepare=stranger.prepare,
         run=stranger.attack,
+    ),
+    Kind(
+        name="tools",
+        meaning="odd outputs of a machine's tools, a hundred at a time",
+        count=200,
+        limit_s=300.0,
+        share=0.8,
+        prepare=tool.prepare,
+        run=tool.read_outputs,
     ),
     Kind(
         name="fuzz",
