@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -382,7 +382,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
     )
 
 
-def _list(value: Any) -> Iterable[Mapping[str, Any]]:
+def _list(value: Any) -> Sequence[Mapping[str, Any]]:
     """Return the objects in a PowerShell value; PowerShell writes a list of one object as the bare object."""
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
 
