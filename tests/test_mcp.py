@@ -352,3 +352,24 @@ def test_half_of_a_pair_is_answered(database: Path) -> None:
         assert process.wait(30) == 0
     assert sorted(told) == [1, 2, 3, 4]
     assert all(told[number].get("error") or told[number]["result"]["isError"] for number in (2, 3, 4))
+
+
+def test_lines_that_are_no_requests_are_answered_and_the_server_goes_on(database: Path) -> None:
+    words = [sys.executable, "-m", "joulemap", "mcp", "--db", str(database)]
+    odd = {
+        -32600: [b"null", b"1.5", b"60000000000", b"true", b'"text"', b"[]", b"[1, null]", b"{}", b"-1", b"1e400",
+                 b'{"jsonrpc":"2.0","id":5}', b'{"jsonrpc":"2.0","id":5,"method":7}'],
+        -32700: [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"x" * 5_000_000, b"\0", b"nul"],
+    }  # fmt: skip
+    begin = (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+        b'"clientInfo":{"name":"x","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    )
+    last = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    lines = b"".join(line + b"\n" for some in odd.values() for line in some)
+    done = subprocess.run(words, input=begin + lines + last, capture_output=True, timeout=120, check=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    codes = [one["error"]["code"] for one in answers if "error" in one]
+    assert {code: codes.count(code) for code in odd} == {code: len(some) for code, some in odd.items()}
+    assert [one["id"] for one in answers if "error" in one].count(5) == 2
+    assert any(one["id"] == 2 and one["result"]["tools"] for one in answers)

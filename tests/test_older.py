@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,17 @@ def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Pa
     plain, all_of_it = (json.loads(joulemap(*asked, *more).stdout) for more in ((), ("--verbose",)))
     assert not plain.get("subgraphs")
     assert len(all_of_it["subgraphs"]) == 23
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("older", [
+    "edp resnet18 l4 t4 h100_sxm5 epyc_9654", "analyze resnet18 --cpu epyc_9654", "compare --list-cpus",
+    "analyze --list-models", "compare_architectures.py resnet18 l4 t4", "list_hardware_mappers", "discover_models",
+    "compare resnet18 l4 t4 --max-latency 5ms", "analyze resnet18 --gpu=l4", "compare-architectures.py",
+])  # fmt: skip
+def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: Path) -> None:
+    asked = joulemap(*older.split(), "--db", database)
+    assert asked.returncode == ExitCode.USAGE
+    (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
+    again = joulemap(*shlex.split(command), *(["--db", database] if "list" not in command else []))
+    assert again.returncode == 0, command

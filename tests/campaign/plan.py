@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from campaign import beside, damage, full, fuzz, interrupt, kill, race, reader, stranger
+from campaign import beside, damage, full, fuzz, interrupt, kill, race, reader, stranger, tool
 from campaign.trial import Kind
 
 _ALL: Final = (
@@ -98,6 +98,15 @@ _ALL: Final = (
         share=3.0,
         prepare=reader.prepare,
         run=reader.read_changed,
+    ),
+    Kind(
+        name="tools",
+        meaning="odd outputs of a machine's tools, a hundred at a time",
+        count=200,
+        limit_s=300.0,
+        share=0.8,
+        prepare=tool.prepare,
+        run=tool.read_outputs,
     ),
     Kind(
         name="fuzz",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import attrs
 import pytest
 
 from compare import assert_close
+from fuzz_here import find_faults
 from joulemap.device.energy import Rapl, Zone
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
@@ -235,3 +237,31 @@ def test_the_system_keeps_its_part_of_a_shared_memory(recording: Recording, usab
     for kind, expected in usable.items():
         assert_close(found[kind].usable_bytes or 0.0, expected, rel=0.01)
         assert (found[kind].usable_bytes or 0.0) <= (found[kind].memory_bytes or 0.0)
+
+
+def test_odd_outputs_of_tools_are_read_or_refused() -> None:
+    assert find_faults(500, matches=False) == []
+
+
+@pytest.mark.slow
+def test_odd_outputs_of_tools_are_matched_or_refused() -> None:
+    assert find_faults(200, 10_000) == []
+
+
+@pytest.mark.parametrize("capacity", ['"N/A"', "[1]", "-1", "1e400"])
+def test_a_number_that_is_none_is_refused_by_name(capacity: str) -> None:
+    cim = f'{{"processor": [{{"Name": "A CPU", "NumberOfCores": 4}}], "memory": [{{"Capacity": {capacity}}}]}}'
+    with pytest.raises(UsageError, match="Capacity"):
+        read_machine({"system": "Windows", "cim": cim})
+
+
+def test_what_never_ends_is_no_recording(tmp_path: Path) -> None:
+    pipe, folder, deep = tmp_path / "pipe", tmp_path / "folder", tmp_path / "deep.json"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    os.mkfifo(folder / "lscpu.txt")
+    deep.write_text("[" * 100_000)
+    for path in (pipe, folder, deep, Path("/dev/zero")):
+        with pytest.raises(UsageError):
+            load_recording(path)
+    assert "cpuinfo" in load_recording(Path("/proc"))

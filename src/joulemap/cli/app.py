@@ -19,11 +19,20 @@ from typing import Any, Final, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from joulemap.cli.argument import OLDER, RETIRED, find_retired, join_values, modernize, read_words
+from joulemap.cli.argument import (
+    OLDER,
+    RETIRED,
+    find_pointer,
+    find_retired,
+    join_values,
+    list_plain,
+    modernize,
+    read_words,
+)
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice, writing_answer
-from joulemap.system.errors import ExitCode, JoulemapError, UsageError
+from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 from joulemap.system.wing import list_wings
 
 EPILOG = (
@@ -268,6 +277,13 @@ def run(arguments: Sequence[str]) -> int:
         result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
+    except SeveralChipsError as error:
+        command, *names = list_plain(arguments)
+        metric = ("--metric", "edp") if command == "edp" else ()
+        several = shlex.join(("joulemap", "compare", *names, *metric))
+        return _report(
+            f"{error}; to compare several, run `{several}`" if len(names) > 2 else str(error), error.exit_code
+        )
     except JoulemapError as error:
         return _report(str(error), error.exit_code)
     except Exception as error:
@@ -280,6 +296,9 @@ def run(arguments: Sequence[str]) -> int:
             return _report(find_retired(arguments), ExitCode.USAGE)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
+            unknown = getattr(error, "option_name", "") or next(iter(arguments), "")
+            if pointer := find_pointer(unknown, arguments):
+                return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         if os.environ.get("JOULEMAP_DEBUG"):
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,6 +85,52 @@ def find_retired(words: Sequence[str]) -> str:
     """Return a line on the first option of a command line that no longer exists; empty without one."""
     named = (word.partition("=")[0] for word in words)
     return next((f"there is no {name}: {RETIRED[name]}" for name in named if name in RETIRED), "")
+
+
+POINTERS: Final[Mapping[str, str]] = {
+    "--list-cpus": "hardware list --architecture cpu",
+    "--list-gpus": "hardware list --architecture gpu",
+    "--list-hardware": "hardware list",
+    "--list-models": "model list",
+    "compare_architectures": "compare",
+    "discover_models": "model list",
+    "list_hardware_mappers": "hardware list",
+    "--max-latency": "recommend",
+    "--cpu": "",
+    "--gpu": "",
+}
+"""Option or script of other tools -> command of joulemap. `compare` and `recommend` take the models and chips of the
+command line; an empty command stays, with the option's value as a chip.
+"""
+
+EXAMPLE: Final = ("resnet18", "l4", "t4")
+"""Model and chips of a suggested command whose command line names none."""
+
+
+def find_pointer(word: str, arguments: Sequence[str]) -> str:
+    """Return the command that does what an option or script of another tool did; empty if none does.
+
+    `word` is the unknown word, `arguments` is the command line.
+    """
+    target = POINTERS.get(word.removesuffix(".py").replace("-", "_") if word[:1] != "-" else word)
+    if target is None:
+        return ""
+    plain = list_plain(arguments)
+    if not target:
+        place = [one.partition("=")[0] for one in arguments].index(word)
+        value = arguments[place].partition("=")[2] or "".join(arguments[place + 1 : place + 2])
+        return shlex.join(["joulemap", *plain, value]) if value else ""
+    if target not in ("compare", "recommend"):
+        return f"joulemap {target}"
+    given = [one for place, one in enumerate(arguments) if word[:1] == "-" and word in (one, arguments[place - 1])]
+    if word in given and len(given) < 2:
+        given = []
+    return shlex.join(["joulemap", target, *(plain[1:] or EXAMPLE), *given])
+
+
+def list_plain(arguments: Sequence[str]) -> list[str]:
+    """Return the command, the models and the chips of a command line: its words before the first option."""
+    return list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
 
 
 def modernize(words: Sequence[str]) -> list[str]:

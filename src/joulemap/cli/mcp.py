@@ -47,6 +47,9 @@ OPTIONS_HELP: Final = (
 MOST_READ: Final = 10_000
 """Maximum rows that a statement's answer may have."""
 
+NO_JSON: Final = "the line is not JSON: expected one JSON-RPC message a line"
+NO_REQUEST: Final = "the message is no JSON-RPC 2.0 request: expected jsonrpc, id, method and params"
+
 MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""
 
@@ -323,22 +326,21 @@ def mcp(
     from mcp.server.stdio import stdio_server
 
     async def serve() -> None:
-        async with stdio_server() as (read, write), mending(read) as mended:
+        async with stdio_server() as (read, write), mending(read, write) as mended:
             await server.run(mended, write, server.create_initialization_options())
 
     asyncio.run(serve())
 
 
 @contextlib.asynccontextmanager
-async def mending(read: Any) -> AsyncIterator[Any]:
-    """Yield a stream of messages in which messages with a lone surrogate are repaired.
+async def mending(read: Any, write: Any) -> AsyncIterator[Any]:
+    """Yield a stream of messages in which messages with a lone surrogate are repaired; answer unreadable messages.
 
-    The SDK delivers an unreadable message as an error, which no code would answer.
+    The SDK delivers an unreadable message as an error, which no other code would answer.
     """
     import anyio
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
-    from pydantic import ValidationError
 
     sent, mended = anyio.create_memory_object_stream[Any](0)
 
@@ -346,14 +348,43 @@ async def mending(read: Any) -> AsyncIterator[Any]:
         async with sent:
             async for one in read:
                 message = one
-                if isinstance(one, ValidationError):
-                    line = one.errors()[0]["input"]
-                    with contextlib.suppress(ValueError):
-                        text = mend_line(line if isinstance(line, str) else bytes(line).decode(errors="replace"))
+                if isinstance(one, Exception):
+                    try:
+                        text = mend_line(_find_line(one))
                         message = SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+                    except (ValueError, RecursionError):
+                        await write.send(SessionMessage(make_refusal(one)))
+                        continue
                 await sent.send(message)
 
     async with anyio.create_task_group() as group:
         group.start_soon(pass_on)
         yield mended
         group.cancel_scope.cancel()
+
+
+def _list_inputs(error: Exception) -> list[tuple[str, Any]]:
+    """Return (kind, value) of each fault that pydantic found in a message."""
+    from pydantic import ValidationError
+
+    return [(one["type"], one["input"]) for one in error.errors()] if isinstance(error, ValidationError) else []
+
+
+def _find_line(error: Exception) -> str:
+    """Return the line that is no JSON; ValueError for a line that is JSON, whose repair would change nothing."""
+    for kind, value in _list_inputs(error):
+        if kind == "json_invalid":
+            return value if isinstance(value, str) else bytes(value).decode(errors="replace")
+    raise ValueError("the line is JSON")
+
+
+def make_refusal(error: Exception) -> Any:
+    """Return the JSON-RPC error that answers an unreadable message, with its id if it states one."""
+    from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+
+    inputs = _list_inputs(error)
+    is_json = bool(inputs) and all(kind != "json_invalid" for kind, _ in inputs)
+    found = next((value["id"] for _, value in inputs if isinstance(value, dict) and "id" in value), None)
+    identity = found if isinstance(found, int | str) and not isinstance(found, bool) else None
+    code, told = (INVALID_REQUEST, NO_REQUEST) if is_json else (PARSE_ERROR, NO_JSON)
+    return JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=told))

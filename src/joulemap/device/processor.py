@@ -24,6 +24,9 @@ BITS_PER_BYTE: Final = 8
 
 MHZ: Final = 1e6
 KHZ: Final = 1e3
+MOST_HZ: Final = 1e12
+"""Clock above which a text states no clock of a processor."""
+
 MOMENT_HZ: Final = 1e8
 
 ARM_FLAGS: Final = frozenset({"asimd", "neon"})
@@ -108,9 +111,9 @@ def parse_fields(text: str) -> dict[str, str]:
 
 def parse_size(text: str) -> int:
     """Return the bytes in `48K`, `96 KiB` or `1.5 MiB`; UsageError for anything else."""
-    found = re.fullmatch(r"([\d.]+)\s*([KMG]?)(?:i?B)?", text.strip())
+    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMG]?)(?:i?B)?", text.strip())
     if found is None:
-        raise UsageError(f"cannot read the cache size {text!r}")
+        raise UsageError(f"cannot read the cache size {text[:40]!r}")
     return round(float(found[1]) * SIZES[found[2]])
 
 
@@ -147,7 +150,7 @@ def describe_cpu(
     clock, clock_source, largest = _clock(name, fields, first, frequencies or {})
     family = _whole(fields.get("CPU family")) or _whole(first.get("cpu family"))
     found = _caches_of_files(caches) or _caches_of_lscpu(fields, cores)
-    memory = re.search(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*([0-9]{1,15}) kB", meminfo, re.MULTILINE)
     length = _whole(vector_bytes)
     return Cpu(
         name=" ".join(name.split()),
@@ -187,7 +190,7 @@ def _arm_name(first: Mapping[str, str]) -> str:
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
+    return int(text) if text and re.fullmatch("[0-9]{1,15}", text) else None
 
 
 def _siblings(first: Mapping[str, str]) -> int:
@@ -212,25 +215,26 @@ def _clock(
 ) -> tuple[float | None, str, float | None]:
     """Return (clock of the quoted peaks, source of this clock, maximum clock) in Hz. An unknown clock is None."""
     largest_text = frequencies.get("cpuinfo_max_freq")
-    largest = float(largest_text) * KHZ if largest_text else _mhz(fields.get("CPU max MHz"))
-    if frequencies.get("base_frequency"):
-        return float(frequencies["base_frequency"]) * KHZ, "cpufreq base_frequency", largest
-    quoted = re.search(r"@\s*([\d.]+)\s*GHz", name)
+    largest = _clock_hz(largest_text, KHZ) if largest_text else _clock_hz(fields.get("CPU max MHz"), MHZ)
+    if base := _clock_hz(frequencies.get("base_frequency"), KHZ):
+        return base, "cpufreq base_frequency", largest
+    quoted = re.search(r"@\s*([0-9]{1,2}(?:\.[0-9]{1,4})?)\s*GHz", name)
     if quoted:
         return float(quoted[1]) * 1e9, "the clock in the processor's name", largest
     if largest:
         return largest, "the largest clock that the kernel reports; the base clock is unknown", largest
-    now = _mhz(first.get("cpu MHz")) or _mhz(fields.get("CPU MHz"))
+    now = _clock_hz(first.get("cpu MHz"), MHZ) or _clock_hz(fields.get("CPU MHz"), MHZ)
     rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # so that two readings agree
     return rounded, "/proc/cpuinfo at the time of the call, to 0.1 GHz; base and largest clock are unknown", None
 
 
-def _mhz(text: str | None) -> float | None:
+def _clock_hz(text: str | None, unit_hz: float) -> float | None:
+    """Return the clock in a text; None for a text without a number, or for a clock that no processor has."""
     try:
-        value = float(text) * MHZ if text else 0.0
+        value = float(text) * unit_hz if text else 0.0
     except ValueError:
         return None
-    return value or None
+    return value if 0.0 < value < MOST_HZ else None
 
 
 def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]:
@@ -265,11 +269,13 @@ def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, .
     caches = []
     for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):
         text = fields.get(f"{label} cache") or fields.get(label, "")
-        found = re.fullmatch(r"([^(]+?)(?:\s*\((\d+) instances?\))?", text)
+        found = re.fullmatch(r"([^(]+?)(?:\s*\(([0-9]{1,6}) instances?\))?", text)
         if found is None or found[1].strip() in ("", "unknown size"):
             continue
         size = parse_size(found[1])
         count = int(found[2]) if found[2] else cores if level < 3 else (_whole(fields.get("Socket(s)")) or 1)
-        each = size // count if found[2] else size
+        each = size // max(count, 1) if found[2] else size
+        if each == 0:
+            continue
         caches.append(CpuCache(level=level, capacity_bytes=each, instance_count=count, source="lscpu"))
     return tuple(caches)

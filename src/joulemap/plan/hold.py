@@ -328,9 +328,8 @@ class _Work:
         self.needs_trace = self._traced is None and model.is_traced and stored_key(connection, model) is None
         if self.needs_trace:
             return
-        self.source.talk(
-            f"evaluating {request.model} at batch {request.batch} ({self._number + 1} of {len(self._models)}) …"
-        )
+        batch = "" if request.batch is None else f" at batch {request.batch}"  # None: the model's input states it
+        self.source.talk(f"evaluating {request.model}{batch} ({self._number + 1} of {len(self._models)}) …")
         with transaction(connection):
             if self._number % TOGETHER == 0:
                 ensure_known(connection, [one for one, _ in self._models[self._number : self._number + TOGETHER]])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -24,6 +25,13 @@ MEGA: Final = 1e6
 
 MEMORY_KINDS: Final = {24: "DDR3", 26: "DDR4", 29: "LPDDR3", 30: "LPDDR4", 34: "DDR5", 35: "LPDDR5"}
 """SMBIOS memory type -> memory standard. Source: DMTF DSP0134, SMBIOS 3.7, table 78."""
+
+LARGEST: Final = 1e18
+"""Largest number that a tool reports, in SI units; the next larger is no machine's."""
+
+LARGEST_COUNT: Final = 10**15
+
+CIM: Final = "Get-CimInstance"
 
 MODULE_BITS: Final = 64
 """Data width of a memory module whose tool states none."""
@@ -106,12 +114,14 @@ def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
     if len(lines) < 2 or "name" not in lines[0]:
         return []
     heads = [cell.partition(" [")[0] for cell in lines[0]]
-    more: list[Mapping[str, Any]] = json.loads(nvml) if nvml.startswith("[") else []
+    more = _list(_load(nvml))
     found = []
     for place, line in enumerate(lines[1:]):
         cells = dict(zip(heads, line, strict=False))
         extra = more[place] if place < len(more) else {}
-        version = re.fullmatch(r"(\d+)\.(\d+)", cells.get("compute_cap", ""))
+        version = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", cells.get("compute_cap", ""))
+        if not cells.get("name"):
+            continue
         found.append(
             Graphics(
                 name=cells["name"],
@@ -120,8 +130,8 @@ def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
                 clock_hz=_number(cells.get("clocks.max.sm"), MEGA),
                 memory_clock_hz=_number(cells.get("clocks.max.memory"), MEGA),
                 capability=(int(version[1]), int(version[2])) if version else None,
-                core_count=extra.get("cores"),
-                memory_bus_bits=extra.get("bus_bits"),
+                core_count=_count("nvml", extra, "cores") or None,
+                memory_bus_bits=_count("nvml", extra, "bus_bits") or None,
                 source="nvidia-smi",
             )
         )
@@ -151,11 +161,10 @@ def read_rocm(text_: str) -> list[Graphics]:
 
 def read_xpu(text_: str) -> list[Graphics]:
     """Return the GPUs in xpu-smi's JSON; none if it cannot be read."""
-    devices = _decode(text_).get("device_list", [])
     return [
         Graphics(name=str(one["device_name"]), source="xpu-smi")
-        for one in devices
-        if isinstance(one, dict) and one.get("device_type") == "GPU" and one.get("device_name")
+        for one in _list(_decode(text_).get("device_list"))
+        if one.get("device_type") == "GPU" and one.get("device_name")
     ]
 
 
@@ -168,7 +177,7 @@ def read_lspci(text_: str) -> tuple[list[Graphics], list[str]]:
 
 def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
     """Return the GPUs in the same order, AMD's with the memory sizes that the text `amdgpu` lists in bytes."""
-    sizes = iter([float(one) for one in amdgpu.split() if one.isdecimal()])
+    sizes = iter([size for one in amdgpu.split() if (size := _number(one)) is not None])
     return [
         attrs.evolve(one, memory_bytes=next(sizes, None)) if "amd" in find_vendors(one.name) else one
         for one in graphics
@@ -190,7 +199,7 @@ def read_dmidecode(text_: str) -> Memory:
     modules = []
     for block in text_.split("Memory Device")[1:]:
         fields = parse_fields(block)
-        size = re.fullmatch(r"(\d+) ([MG])i?B", fields.get("Size", ""))
+        size = re.fullmatch(r"([0-9]{1,9}) ([MG])i?B", fields.get("Size", ""))
         if size is not None:
             speed = fields.get("Configured Memory Speed") or fields.get("Speed", "")
             modules.append(
@@ -267,8 +276,9 @@ def _read_linux(recording: Recording, system: str) -> Machine:
         gaps.append(text.NO_PROCESSOR(reason=str(error)))
     limit = recording.get("cgroup-memory", "").strip()
     capacity = float(cpu.memory_bytes) if cpu and cpu.memory_bytes else memory.capacity_bytes
-    if limit.isdecimal() and (capacity is None or float(limit) < capacity):
-        capacity = float(limit)
+    most = _number(limit) if limit.isdecimal() else None
+    if most is not None and (capacity is None or most < capacity):
+        capacity = most
     memory = attrs.evolve(memory, capacity_bytes=capacity)
     return Machine(
         system=system,
@@ -283,11 +293,10 @@ def _read_linux(recording: Recording, system: str) -> Machine:
 
 def _read_mac(recording: Recording, system: str) -> Machine:
     profile = _decode(recording.get("system_profiler", ""))
-    overview: list[dict[str, Any]] = [*profile.get("SPHardwareDataType", []), {}]
-    hardware = overview[0]
+    hardware = next(iter(_list(profile.get("SPHardwareDataType"))), {})
     values = parse_fields(recording.get("sysctl", ""))
-    name = values.get("machdep.cpu.brand_string") or hardware.get("chip_type") or hardware.get("cpu_type", "")
-    cores = [int(one) for one in re.findall(r"\d+", str(hardware.get("number_processors", "")))]
+    name = str(values.get("machdep.cpu.brand_string") or hardware.get("chip_type") or hardware.get("cpu_type") or "")
+    cores = [int(one) for one in re.findall(r"\b[0-9]{1,4}\b", str(hardware.get("number_processors", "")))]
     memory_bytes = _number(values.get("hw.memsize")) or _number(hardware.get("physical_memory"), GIB)
     is_apple = name.startswith("Apple")
     count = int(_number(values.get("hw.physicalcpu")) or (cores[0] if cores else 0))
@@ -305,14 +314,14 @@ def _read_mac(recording: Recording, system: str) -> Machine:
         )
     parts = "+".join(f"{many}{kind}" for many, kind in zip(cores[1:3], "PE", strict=False))
     graphics = []
-    for one in profile.get("SPDisplaysDataType", []):
+    for one in _list(profile.get("SPDisplaysDataType")):
         title, units = str(one.get("sppci_model", "")), _number(one.get("sppci_cores"))
         if title.startswith("Apple") and units:
             title = f"{title} {parts}+{units:g}GPU" if parts else f"{title} {units:g}GPU"
         if title:
             units_count = int(units) if units else None
             graphics.append(Graphics(name=title, core_count=units_count, source="system_profiler"))
-    kinds = [str(one.get("dimm_type", "")) for one in profile.get("SPMemoryDataType", [])]
+    kinds = [str(one.get("dimm_type", "")) for one in _list(profile.get("SPMemoryDataType"))]
     return Machine(
         system=system,
         cpu=cpu,
@@ -330,10 +339,10 @@ def _read_windows(recording: Recording, system: str) -> Machine:
     processors = [one for one in _list(objects.get("processor")) if one.get("Name")]
     modules = [
         {
-            "bytes": float(one.get("Capacity") or 0.0),
-            "rate": float(one.get("ConfiguredClockSpeed") or one.get("Speed") or 0.0) * MEGA,
-            "bits": int(one.get("DataWidth") or MODULE_BITS),
-            "kind": MEMORY_KINDS.get(int(one.get("SMBIOSMemoryType") or 0), ""),
+            "bytes": float(_count(CIM, one, "Capacity")),
+            "rate": (_count(CIM, one, "ConfiguredClockSpeed") or _count(CIM, one, "Speed")) * MEGA,
+            "bits": _count(CIM, one, "DataWidth") or MODULE_BITS,
+            "kind": MEMORY_KINDS.get(_count(CIM, one, "SMBIOSMemoryType"), ""),
             "place": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
         }
         for one in _list(objects.get("memory"))
@@ -342,8 +351,8 @@ def _read_windows(recording: Recording, system: str) -> Machine:
     cpu = None
     if processors:
         first = processors[0]
-        count = sum(int(one.get("NumberOfCores") or 0) for one in processors)
-        threads = int(first.get("NumberOfLogicalProcessors") or 0) // max(int(first.get("NumberOfCores") or 1), 1)
+        count = sum(_count(CIM, one, "NumberOfCores") for one in processors)
+        threads = _count(CIM, first, "NumberOfLogicalProcessors") // max(_count(CIM, first, "NumberOfCores"), 1)
         name = " ".join(str(first["Name"]).split())
         vendor = next((one for one in ("AMD", "Qualcomm") if one.lower() in find_vendors(name)), "Intel")
         cpu = Cpu(
@@ -352,7 +361,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
             core_count=max(count, 1),
             threads_per_core=max(threads, 1),
             flags=ARM_FLAGS if vendor == "Qualcomm" else PRESENT_X86,
-            clock_hz=(_number(first.get("MaxClockSpeed")) or 0.0) * MEGA or None,
+            clock_hz=_count(CIM, first, "MaxClockSpeed") * MEGA or None,
             clock_source="Win32_Processor MaxClockSpeed",
             memory_bytes=int(memory.capacity_bytes) if memory.capacity_bytes else None,
         )
@@ -373,22 +382,38 @@ def _read_windows(recording: Recording, system: str) -> Machine:
     )
 
 
-def _list(value: Any) -> Iterable[Mapping[str, Any]]:
+def _list(value: Any) -> Sequence[Mapping[str, Any]]:
     """Return the objects in a PowerShell value; PowerShell writes a list of one object as the bare object."""
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
 
 
+def _load(text_: str) -> object:
+    """Return the value of a JSON text; None for any other text."""
+    try:
+        return json.loads(text_)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _decode(text_: str) -> dict[str, Any]:
     """Return the JSON object in a text; empty if there is none."""
-    begin = text_.find("{")
-    try:
-        found = json.loads(text_[begin:]) if begin >= 0 else {}
-    except ValueError:
-        return {}
+    found = _load(text_[max(text_.find("{"), 0) :])
     return found if isinstance(found, dict) else {}
 
 
+def _count(tool: str, fields: Mapping[str, Any], name: str) -> int:
+    """Return a whole number that a tool reports, 0 if it reports none; UsageError for any other value."""
+    value = fields.get(name)
+    if value is None or value == "":
+        return 0
+    number = None if isinstance(value, bool | list | dict) else _number(value)
+    if number is None or number > LARGEST_COUNT:
+        raise UsageError(text.NO_COUNT(tool=tool, field=name, value=str(value)[:40]))
+    return int(number)
+
+
 def _number(value: object, factor: float = 1.0) -> float | None:
-    """Return the number at the beginning of a value, times a factor; None if there is none."""
-    found = re.match(r"\s*(\d+(?:\.\d+)?)", str(value)) if value is not None else None
-    return float(found[1]) * factor if found else None
+    """Return the number at the beginning of a value, times a factor; None if there is none, or none of a machine."""
+    found = re.match(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)(?![0-9])", str(value)) if value is not None else None
+    number = float(found[1]) * factor if found else math.inf
+    return number if number <= LARGEST else None

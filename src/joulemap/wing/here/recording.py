@@ -13,6 +13,7 @@ from typing import Final
 
 from joulemap.device.processor import CPUS, read_text, run_tool
 from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, decode, read_bytes
 
 Recording = Mapping[str, str]
 
@@ -68,6 +69,12 @@ FILES: Final[Mapping[str, str]] = {
 """Name of an output -> Linux file that holds it."""
 
 
+NAMES: Final = frozenset(
+    {SYSTEM, "nvml", "amdgpu", "accel", *FILES, *(name for tools in TOOLS.values() for name in tools)}
+)
+"""Names of all outputs."""
+
+
 def record() -> Recording:
     """Return the outputs of this machine's tools; missing and failing tools are omitted."""
     system = platform.system()
@@ -110,24 +117,27 @@ def _read_nvml() -> str:
 
 
 def load_recording(path: Path) -> Recording:
-    """Return the outputs in a folder, one file each, or in a JSON file; UsageError for anything else."""
+    """Return the outputs in a folder, one file each, or in a JSON file; UsageError for anything else.
+
+    Only regular files of limited size are read, in a folder those that are named after an output.
+    """
     try:
         if path.is_dir():
-            files = sorted(one for one in path.iterdir() if one.is_file() and one.stat().st_size <= MOST_BYTES)
-            found = {one.stem: one.read_text(encoding="utf-8", errors="replace") for one in files}
+            files = [one for one in sorted(path.iterdir()) if one.stem in NAMES and one.is_file()]
+            found = {one.stem: read_bytes(one, MOST_BYTES).decode("utf-8", errors="replace") for one in files}
         else:
-            if path.stat().st_size > MOST_BYTES:
-                raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes: a recording has a tenth of that")
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(decode(read_bytes(path, MOST_BYTES)))
+    except FileError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a JSON file of a recorded machine: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         raise UsageError(f"{path} is not a recording of a machine: write one with `joulemap here --record FILE.json`")
-    if not found.keys() & {SYSTEM, *FILES, *(name for tools in TOOLS.values() for name in tools)}:
+    if not found.keys() & NAMES:
         raise UsageError(f"{path} has no output of a tool: expected lscpu, nvidia-smi, system_profiler, cim or others")
-    return found
+    return {name: text.encode("utf-8", errors="replace").decode("utf-8") for name, text in found.items()}
 
 
 def dump_recording(recording: Recording) -> str:

@@ -90,6 +90,7 @@ METAL: Final = (
 WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
+NO_COUNT: Final = Template("{tool}: {field} is {value}: expected a number from 0 on")
 NO_PROCESSOR: Final = Template("{reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`")
 NO_GRAPHICS: Final = (
     "no GPU found by lspci, nvidia-smi, rocm-smi or xpu-smi (on Windows, Get-CimInstance); in a container, pass the "
