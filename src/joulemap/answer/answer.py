@@ -242,9 +242,9 @@ class RunAnswer(Answer):
             self._warn_unhosted(answer, chosen),
         )
         if caveats := list(filter(None, found)):
-            named = find_named(answer)
+            about = find_named(answer)
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats)))
-            answer = Named(answer, named) if named else answer
+            answer = Named(answer, about) if about else answer
         if answer and not answer.endswith("."):
             answer = join_texts("", (answer, "."))
         marked = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))

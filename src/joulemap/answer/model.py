@@ -198,7 +198,8 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
     Bytes of a file are those at its own precisions.
     """
     with _holding(source, model, settings, "model show") as (workload_id, connection):
-        found = ProfileAnswer(**fetch_tables(connection, ProfileAnswer, workload_id=workload_id))
+        tables: dict[str, Any] = fetch_tables(connection, ProfileAnswer, workload_id=workload_id)
+        found = ProfileAnswer(**tables)
         own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
         if own is None:
             return found

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from joulemap.model.workload import ROLE_CODE, columns_of
+from joulemap.model.workload import ROLE_CODE, columns_of, sum_by
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
@@ -38,7 +36,7 @@ def scale_rows(
     scale = columns.stored_scale(precision, weights)
     moved, fused = columns.access_bytes * scale, columns.access_fused_bytes * scale
     fused = fused * ~columns.is_foldable[columns.access_operator]
-    each, each_fused = (np.bincount(columns.access_operator, one, columns.operator_count) for one in (moved, fused))
+    each, each_fused = (sum_by(columns.access_operator, one, columns.operator_count) for one in (moved, fused))
     return {
         "totals": totals.with_rows([_scale_total(totals[0], columns, (precision, weights), moved, fused)]),
         "mix": _scale_mix(mix, work, each),

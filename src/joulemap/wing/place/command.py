@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import attrs
 import typer
 
 from joulemap.cli.command import HARDWARE, command, option
@@ -14,13 +15,29 @@ from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
 from joulemap.system.record import frozen
 
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Precision
+    from joulemap.domain.settings import Settings
+
+PRECISION: Final[tuple[Precision, ...]] = ("fp16",)
+"""Precision of placements of models whose file states none."""
+
 
 @frozen(kw_only=True)
 class PlacedRunOptions(RunOptions):
     """Options for running a model on the devices of a box."""
 
-    precision: str = precisions("fp16", "Numeric precision; a device that lacks it uses its next wider one.")
+    precision: str = precisions(
+        "",
+        "Numeric precision; a device that lacks it uses its next wider one.",
+        shown="fp16, or that of the model file",
+    )
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE")
+
+    def settings(self, **keywords: Any) -> Settings:
+        """Return the settings of these options; the precision is that of placements if none is given."""
+        made = super().settings(**keywords)
+        return made if self.precision else attrs.evolve(made, precision=PRECISION)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command for one of the devices repeats; the precision is not among them."""

@@ -75,7 +75,7 @@ def llm(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
         found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
-    if not found["phases"].rows:
+    if not any(row.phase == "decode" for row in found["phases"]):
         raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])

@@ -80,6 +80,8 @@ class Room:
     """Prompt tokens of a whole batch; they limit the workspace of engines that wait for a full batch."""
     draft: Deployment | None = None
     """Draft model for speculative decoding on the same device."""
+    most_share: float = math.inf
+    """Maximum share of the nominal memory that counts as usable; drivers report more than the nominal one."""
 
     @property
     def capacity(self) -> float:
@@ -90,10 +92,11 @@ class Room:
         one = self.deployment
         is_gpu = one.hardware.architecture == "gpu"
         kept = find_reserve(one.hardware, exchanges=one.devices * one.data_devices > 1)
-        share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
+        share = min(find_memory_share(one.stack, one.hardware.memory_type), self.most_share)
+        usable = one.hardware.memory_capacity.value * share
         if find_system(one.hardware):
-            share = min(share, find_usable(one.hardware))
-        return share - kept - one.stack.value("memory_margin") * is_gpu
+            usable = min(usable, find_usable(one.hardware))
+        return usable - kept - one.stack.value("memory_margin") * is_gpu
 
     @cached_property
     def weights(self) -> float:

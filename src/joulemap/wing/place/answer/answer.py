@@ -19,7 +19,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision
+from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
@@ -268,6 +268,16 @@ def _take(row: PlacementRow, goal: Goal) -> float:
     return (row.latency_s if goal == "latency" else row.energy_j) or math.inf
 
 
+def _take_published(model: str, settings: Settings) -> Settings:
+    """Return settings with the precisions of a model's file, unless a precision is stated."""
+    from joulemap.plan.name import list_names
+
+    own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+    if own is None or settings.states_precision or settings.weight_precision or settings.precision != PLACED.precision:
+        return settings
+    return attrs.evolve(settings, precision=own[0][:1], weight_precision=own[1])
+
+
 def place(
     source: Source,
     model: str,
@@ -302,6 +312,7 @@ def place(
     described = read_box(
         box, on, links, lambda names: [found for *_, found in find_hardware(source, model, names, settings)]
     )
+    settings = _take_published(model, settings)
     batch = settings.batch[0] if settings.batch else None
     asked = find_model(model, settings, batch)
     with holding_workload(source, asked) as (workload_id, connection):
@@ -340,7 +351,12 @@ def place(
         box=described.id,
         goal=goal,
         batch=work.batch,
-        precisions=tuple(dict.fromkeys(one.configuration.precision for one in members)),
+        precisions=tuple(
+            dict.fromkeys(
+                label_precision(one.precision, one.weight_precision or one.precision)
+                for one in (member.configuration for member in members)
+            )
+        ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run, overlaps=goal == "throughput")),
