@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,6 @@ from joulemap.trace.host import is_ours
 
 if TYPE_CHECKING:
     import torch
-
-    from joulemap.trace.record import Recorder
 
 READS: Final = {
     "_local_scalar_dense": "item", "equal": "equal", "allclose": "allclose", "tolist": "tolist", "numpy": "numpy",
@@ -63,10 +61,12 @@ def place_of(finding: Finding) -> tuple[object, ...]:
     return finding.kind, finding.operator, finding.file, finding.line, finding.assumed
 
 
-def find_idle(module: torch.nn.Module, recorder: Recorder) -> Iterator[Finding]:
-    """Yield the modules with weights that were neither called nor read, without parts of such modules."""
-    read = {one.name for one in recorder.tensors if one.role == "parameter" and one.producer is None}
-    used = {name.rpartition(".")[0] for name in read} | recorder.ran
+def find_idle(module: torch.nn.Module, ran: Collection[str], read: Iterable[str]) -> Iterator[Finding]:
+    """Yield the modules with weights that were neither called nor read, without parts of such modules.
+
+    `ran` has the names of the modules that were called, `read` the names of the weights that an operator read.
+    """
+    used = {name.rpartition(".")[0] for name in read} | {*ran}
     holders = {name.rpartition(".")[0] for name, _ in module.named_parameters()}
     reached = {name[:end] for name in used & holders for end in _ends(name)} | {""}
     idle: set[str] = set()

@@ -265,7 +265,8 @@ def trace_module(
     )
     outputs = [part for leaf in tensors_in(result) for part in dense_parts(leaf)]
     _refuse_empty(model, recorder, inputs, outputs)
-    idle = find_idle(module, recorder)
+    read = {one.name for one in recorder.tensors if one.role == "parameter" and one.producer is None}
+    idle = find_idle(module, recorder.ran, read)
     findings = (*recorder.findings, *idle)
     return assemble(
         recorder,
