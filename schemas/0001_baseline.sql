@@ -400,6 +400,26 @@ COMMENT ON COLUMN internal.workload_access.fused_byte_count IS 'Bytes at the tra
 COMMENT ON COLUMN internal.workload_access.item_bytes IS 'Bytes of one element if floating point of 16 bits or more; else 0';
 COMMENT ON COLUMN internal.workload_access.is_boundary IS 'Whether the tensor is an input or output of the model';
 
+CREATE TABLE internal.workload_finding (
+    workload_id INTEGER NOT NULL,
+    finding_index INTEGER NOT NULL CHECK (finding_index >= 0),
+    kind VARCHAR NOT NULL CHECK (kind IN ('read', 'sized', 'idle')),
+    module_path VARCHAR NOT NULL,
+    operator VARCHAR NOT NULL,
+    file VARCHAR NOT NULL,
+    line INTEGER NOT NULL CHECK (line >= 0),
+    assumed VARCHAR NOT NULL
+);
+COMMENT ON TABLE internal.workload_finding IS 'Places where a trace depends on data, and modules that it did not reach';
+COMMENT ON COLUMN internal.workload_finding.workload_id IS 'workload';
+COMMENT ON COLUMN internal.workload_finding.finding_index IS 'Order: reads of data as they ran, then modules';
+COMMENT ON COLUMN internal.workload_finding.kind IS 'read: Python read a value that depends on data; sized: a result has a size that depends on data; idle: a module with weights never ran';
+COMMENT ON COLUMN internal.workload_finding.module_path IS 'Module that read the data or never ran';
+COMMENT ON COLUMN internal.workload_finding.operator IS 'Operator or method that reads the data; empty for a module that never ran';
+COMMENT ON COLUMN internal.workload_finding.file IS 'Name of the file of the code that reads the data';
+COMMENT ON COLUMN internal.workload_finding.line IS 'Line in that file; 0 if unknown';
+COMMENT ON COLUMN internal.workload_finding.assumed IS 'Value that Python got; empty for a size or a list';
+
 CREATE TABLE internal.workload_edge (
     workload_id INTEGER NOT NULL,
     edge_index INTEGER NOT NULL CHECK (edge_index >= 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import resource
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +13,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import READS_DATA, Workload
+from joulemap.store.connection import open_in_memory
+from joulemap.store.workload import read_workload, write_workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.library import build_torchvision
 from models import (
@@ -313,8 +316,65 @@ def test_a_forward_pass_that_fails_names_model_path_and_reason() -> None:
 
 def test_a_number_read_from_data_is_told_as_an_assumption() -> None:
     workload = trace(Function(lambda x: x * 2.0 if (x + 1.0).sum().item() > 0 else x), meta(2, 8))
-    assert workload.notes == ("model: _local_scalar_dense: a number read from data is assumed to be 0, 1.0 or False",)
+    (finding,) = workload.findings
+    line = inspect.currentframe().f_lineno - 2  # type: ignore[union-attr]
+    assert (finding.kind, finding.operator, finding.assumed) == ("read", "item", "1.0")
+    assert (finding.file, finding.line) == ("test_trace.py", line)
+    assert workload.notes == (f"model: {READS_DATA} at test_trace.py:{line} (item): 1.0 is assumed",)
     assert trace(Function(lambda x: x * 2.0), meta(2, 8)).notes == ()
+
+
+class Early(nn.Module):
+    """Twelve layers, and an exit after four of them that depends on data."""
+
+    def __init__(self, read: Callable[[Tensor], bool]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(12))
+        self.beside = nn.ModuleDict({"used": nn.Linear(8, 8), "unused": nn.Sequential(nn.Linear(8, 8), nn.ReLU())})
+        self.read = read
+
+    def forward(self, x: Tensor) -> Tensor:
+        for index, layer in enumerate(self.layers):
+            x = layer(x)
+            if index == 3 and self.read(x):
+                break
+        return nn.functional.linear(x, self.beside["used"].weight)
+
+
+EXITS: dict[str, Callable[[Tensor], bool]] = {
+    "item": lambda x: x.sum().item() > 0.9,
+    "bool": lambda x: not (x.sum() > 0.9),
+    "int": lambda x: int(x.sum()) == 1,
+    "tolist": lambda x: x.sum(0).tolist()[0] < 2.0,
+    "equal": lambda x: not torch.equal(x, x + 1),
+}
+
+
+@pytest.mark.parametrize("name", EXITS)
+def test_an_early_exit_names_its_line_and_the_modules_that_never_ran(name: str) -> None:
+    workload = trace(Early(EXITS[name]), meta(2, 8))
+    reads = [one for one in workload.findings if one.kind == "read"]
+    function = inspect.unwrap(EXITS[name])
+    assert {(one.file, one.line) for one in reads} == {("test_trace.py", function.__code__.co_firstlineno)}
+    idle = [one.module_path for one in workload.findings if one.kind == "idle"]
+    assert idle == [*(f"layers.{index}" for index in range(4, 12)), "beside.unused"]
+    place = f"test_trace.py:{function.__code__.co_firstlineno}"
+    assert all(place in note for note in workload.notes)
+    assert any("9 modules with weights never ran" in note for note in workload.notes)
+
+
+def test_modules_that_never_run_are_named_without_a_branch_too() -> None:
+    workload = trace(Early(lambda _: True), meta(2, 8))
+    assert [one.kind for one in workload.findings] == ["idle"] * 9
+    assert not any(READS_DATA in note for note in workload.notes)
+    full = trace(Early(lambda _: False), meta(2, 8))
+    assert [one.module_path for one in full.findings] == ["beside.unused"]
+
+
+def test_findings_are_stored_with_their_workload() -> None:
+    workload = trace(Early(EXITS["item"]), meta(2, 8))
+    connection = open_in_memory()
+    assert read_workload(connection, write_workload(connection, workload)).findings == workload.findings
 
 
 def test_what_depends_on_data_is_taken_at_its_largest() -> None:

@@ -70,6 +70,9 @@ APPENDED: Final = ": runtime engine writes the new rows in place; eager, graph a
 EVENLY: Final = "evenly, so that"
 """Words in every note on the assumption that choices, such as tokens among experts, are even."""
 
+READS_DATA: Final = "Python code reads data"
+"""Words in every note on data that Python code reads, so that other data may take another path."""
+
 ROUTED: Final = ("grouped_mm", "scatter_add")
 """Operations that show a mixture of experts: one GEMM of all experts, or the sum in a loop over experts."""
 
@@ -242,6 +245,33 @@ class Subgraph:
     """Number of sequential steps within the kernel, of a recurrence or of a fused loop; 1 for all other subgraphs."""
 
 
+READ: Final = "read"
+"""Kind of `Finding`: Python read a value that depends on data, on which the model's code may branch."""
+
+SIZED: Final = "sized"
+"""Kind of `Finding`: the size of a result depends on data."""
+
+IDLE: Final = "idle"
+"""Kind of `Finding`: a module with weights of its own, or all of its parts, never ran."""
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """Place where a trace depends on data, or part of a model that the trace did not reach."""
+
+    kind: str = attrs.field(validator=attrs.validators.in_((READ, SIZED, IDLE)))
+    module_path: str
+    """Module that read the value, or that never ran; empty for the model itself."""
+    operator: str = ""
+    """Operator or method that reads the data, such as `item`; empty for a module that never ran."""
+    file: str = ""
+    """Name of the file of the model's code that reads the data."""
+    line: int = 0
+    """Line in that file; 0 if no code of the model is known."""
+    assumed: str = ""
+    """Value that Python got in place of the unknown one; empty if only a size is assumed."""
+
+
 @attrs.frozen(kw_only=True)
 class Workload:
     """Traced and fused model at one input shape."""
@@ -263,6 +293,8 @@ class Workload:
     """Subgraphs; empty until operators are fused."""
     notes: tuple[str, ...] = ()
     """Assumptions of the trace."""
+    findings: tuple[Finding, ...] = ()
+    """Places where the trace depends on data, in execution order, and then modules that never ran."""
     inner_batch: int = 1
     """Samples per element of the batch; above 1 only for a single operator with the argument `batch`."""
 

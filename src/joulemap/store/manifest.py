@@ -32,6 +32,7 @@ KEYS: Final[Mapping[str, str]] = {
     "workload_access": "workload_id",
     "workload_edge": "workload_id",
     "workload_buffer": "workload_id",
+    "workload_finding": "workload_id",
     "hardware_version": "hardware_digest",
     "hardware_fact": "hardware_digest",
     "hardware_precision": "hardware_digest",

@@ -116,6 +116,7 @@ def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Ma
         "access": {},
         "edge": {},
         "buffer": {},
+        "finding": {},
     }
     for part, given in columns.items():
         records: list[Sequence[object]] = [
@@ -130,7 +131,17 @@ def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Ma
 
 def read_workload(connection: Connection, workload_id: int) -> Workload:
     """Return a stored workload as a record."""
-    from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+    from joulemap.domain.workload import (
+        Access,
+        Buffer,
+        Edge,
+        Finding,
+        Operator,
+        Subgraph,
+        Tensor,
+        Workload,
+        WorkloadKey,
+    )
 
     (whole,) = _read_records(connection, "workload", workload_id)
     operators = _read_records(connection, "workload_operator", workload_id, "operator_index")
@@ -154,6 +165,7 @@ def read_workload(connection: Connection, workload_id: int) -> Workload:
         accesses=_read_parts(connection, Access, workload_id),
         edges=_read_parts(connection, Edge, workload_id),
         buffers=_read_parts(connection, Buffer, workload_id),
+        findings=_read_parts(connection, Finding, workload_id),
         subgraphs=tuple(
             _make(Subgraph, row, operator_indices=tuple(members.get(index, ()))) for index, row in enumerate(subgraphs)
         ),

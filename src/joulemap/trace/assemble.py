@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import torch
 
-from joulemap.domain.workload import APPEND, APPENDED, Buffer, Operator, Tensor, Workload, WorkloadKey
+from joulemap.domain.workload import APPEND, APPENDED, Buffer, Finding, Operator, Tensor, Workload, WorkloadKey
 from joulemap.trace.assembly import Assembly, PassedValue
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
@@ -138,6 +138,7 @@ def assemble(
     batch: int,
     parameter_count: int,
     notes: tuple[str, ...],
+    findings: tuple[Finding, ...] = (),
 ) -> Workload:
     """Return the workload of the recorded calls. It has no subgraphs, because fusion is a later step."""
     assembly = _Assembly(recorder, find_places(recorder, outputs))
@@ -164,6 +165,7 @@ def assemble(
         accesses=tuple(outgoing),
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
+        findings=findings,
         notes=(*notes, *_note_appending(assembly.operators), *_note_decompositions(assembly.operators)),
     )
 

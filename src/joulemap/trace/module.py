@@ -20,6 +20,7 @@ from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.cause import functions_of, wants_gradients
 from joulemap.trace.failure import explain
+from joulemap.trace.finding import find_idle, note_idle
 from joulemap.trace.guest import refusing
 from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
@@ -264,6 +265,9 @@ def trace_module(
     )
     outputs = [part for leaf in tensors_in(result) for part in dense_parts(leaf)]
     _refuse_empty(model, recorder, inputs, outputs)
+    read = {one.name for one in recorder.tensors if one.role == "parameter" and one.producer is None}
+    idle = find_idle(module, recorder.ran, read)
+    findings = (*recorder.findings, *idle)
     return assemble(
         recorder,
         outputs,
@@ -271,7 +275,8 @@ def trace_module(
         model=model,
         batch=batch,
         parameter_count=sum(parameter.numel() for parameter in module.parameters()),
-        notes=(*((NOTE,) if has_packed else ()), *recorder.notes),
+        notes=(*((NOTE,) if has_packed else ()), *recorder.notes, *note_idle(findings)),
+        findings=findings,
     )
 
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Final
 
 import attrs
@@ -26,14 +25,16 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from joulemap.domain.workload import READ, Finding
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
 from joulemap.trace.cause import add_sizes
+from joulemap.trace.finding import describe_read, find_frame, find_read, place_of
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
-from joulemap.trace.host import is_asked_by_nested, is_ours, stay
+from joulemap.trace.host import is_asked_by_nested, stay
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -143,6 +144,10 @@ class Recorder(TorchDispatchMode):
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
         self.notes: list[str] = []
+        self.findings: list[Finding] = []
+        """Places where the pass read data or took a size from it, each once."""
+        self.ran: set[str] = set()
+        """Names of the modules that were called."""
         self._by_id: dict[int, int] = {}
         self._owner: dict[int, int] = {}
         self._writer: dict[int, tuple[int, int]] = {}
@@ -174,7 +179,10 @@ class Recorder(TorchDispatchMode):
 
         def enter(module: torch.nn.Module, _args: Any) -> None:
             self._invocations += 1
-            self._path.append((self._names.get(id(module), self._path[-1][0]), self._invocations))
+            name = self._names.get(id(module))
+            if name is not None:
+                self.ran.add(name)
+            self._path.append((self._path[-1][0] if name is None else name, self._invocations))
 
         def leave(_module: torch.nn.Module, args: Any, _output: Any) -> None:
             self._path.pop()
@@ -506,7 +514,7 @@ class Recorder(TorchDispatchMode):
             given = give(*args, **kwargs)
             if given is False:
                 given = self._answer()
-            self.note(name, ANSWER_NOTE if given is True else assumption)
+            self.note(name, ANSWER_NOTE if given is True else assumption, given)
             return given
         if name == "index":
             indices, has_mask = expand_masks(list(args[1]))
@@ -548,7 +556,7 @@ class Recorder(TorchDispatchMode):
 
     def note_choice(self, name: str, assumption: str) -> None:
         """Note an assumption about a data-dependent choice, unless a module has the same note already."""
-        if not any(note.endswith(assumption) for note in self.notes):
+        if not any(assumption in note for note in self.notes):
             self.note(name, assumption)
 
     def _known_arguments(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
@@ -569,9 +577,7 @@ class Recorder(TorchDispatchMode):
 
     def _answer(self) -> bool:
         """Return the assumed result of a data-dependent condition: False, or True where False led to an error."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and is_ours(frame):
-            frame = frame.f_back
+        frame = find_frame()
         if frame is None:
             return False
         site = (frame.f_code, frame.f_lasti)
@@ -583,9 +589,20 @@ class Recorder(TorchDispatchMode):
             raise OutOfAnswersError
         return False
 
-    def note(self, name: str, assumption: str) -> None:
-        """Add a note on an assumption about operator `name` in the module that is running."""
-        note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
+    def note(self, name: str, assumption: str, given: Any = None) -> None:
+        """Add a note on an assumption about operator `name` in the module that is running.
+
+        `given` is the result that stands for the unknown one. For a value that Python reads, the note and a finding
+        state the place in the model's code.
+        """
+        path = self._path[-1][0]
+        finding = find_read(name, path, given, find_frame())
+        if finding is not None and all(place_of(finding) != place_of(one) for one in self.findings):
+            self.findings.append(finding)
+        told = (
+            f"{name}: {assumption}" if finding is None or finding.kind != READ else describe_read(finding, assumption)
+        )
+        note = f"{path or 'model'}: {told}"
         if note not in self.notes:
             self.notes.append(note)
 
@@ -693,7 +710,7 @@ def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 _RECORD: Final = (
-    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
+    "calls", "tensors", "notes", "findings", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
     "_unknown", "_has_read_input", "held_until",
 )  # fmt: skip
 """Recorder attributes that `on_trial` saves and restores."""

@@ -49,7 +49,7 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
     count = sum(unit.elements for unit in made.units)
     notes = (*inner.notes, *made.forward.notes)
     formed = made.tape.form(key, name, inner.batch, count, notes)
-    return fuse(check_counts(attrs.evolve(formed, inner_batch=inner.inner_batch)))
+    return fuse(check_counts(attrs.evolve(formed, inner_batch=inner.inner_batch, findings=inner.findings)))
 
 
 @attrs.define
