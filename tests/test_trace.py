@@ -338,7 +338,7 @@ class Early(nn.Module):
             x = layer(x)
             if index == 3 and self.read(x):
                 break
-        return nn.functional.linear(x, self.beside["used"].weight)
+        return nn.functional.linear(x, self.beside.get_parameter("used.weight"))
 
 
 EXITS: dict[str, Callable[[Tensor], bool]] = {

@@ -178,7 +178,7 @@ def test_a_kernel_of_its_own_dequantizes_a_base_before_each_gemm() -> None:
         kernels = form_kernels(columns_of(workload), "bf16", "graph")
         placement = place(kernels, chip, find_architecture("gpu"))
         if "nf4" in workload.model:
-            assert_close(float(kernels.sum_workload(placement.pass_bytes).sum()), 4.0 * passes, rel=1e-6)
+            assert_close(float(kernels.sum_workload(np.asarray(placement.pass_bytes)).sum()), 4.0 * passes, rel=1e-6)
         busy = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
         return float((placement.launch_s + busy).sum())
 
