@@ -71,16 +71,14 @@ class Room:
     """Prompt tokens of a whole batch; they limit the workspace of engines that wait for a full batch."""
     draft: Deployment | None = None
     """Draft model for speculative decoding on the same device."""
-    most_share: float = math.inf
-    """Maximum share of the nominal memory that counts as usable; drivers report more than the nominal one."""
 
     @property
     def capacity(self) -> float:
         """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process."""
         one = self.deployment
         kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1) + one.stack.value("memory_margin")
-        share = min(find_memory_share(one.stack, one.hardware.memory_type), self.most_share)
-        return one.hardware.memory_capacity.value * share - kept * (one.hardware.architecture == "gpu")
+        share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
+        return share - kept * (one.hardware.architecture == "gpu")
 
     @cached_property
     def weights(self) -> float:
