@@ -588,7 +588,6 @@ FITTING = [
     ("gpt-oss-20b", "l40s", 60_000, "sglang", ()),
     ("deepseek-v2-lite", "a100_sxm4_40gb", 30_000, "tensorrt_llm", ()),
     ("qwen3-30b-a3b", "mi300x", 40_000, "", ()),
-    ("phi-4", "h100_sxm5", 8_000, "tensorrt_llm", ()),
     ("phi-3-mini-4k", "apple_m3", 3_000, "llamacpp", ("q4_k_m",)),
 ]
 """Model, hardware, prompt, engine and weight precision; several prompts are longer than a pass of the engine."""

@@ -55,9 +55,6 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 """Numbers of devices to try if none is given."""
 
 
-NOMINAL: Final = 1.0
-"""Maximum usable share of the nominal memory, with which the runs of passes are refused too."""
-
 NARROWER: Final = ("fp8", "int4")
 """Weight precisions to suggest if the given one does not fit, the wider first; only their memory is checked."""
 
@@ -220,7 +217,7 @@ def _judge(
         stages = "" if is_alone else _find_stages(question, case)
         return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages))
     draft = question.draft(deployment)
-    room = Room(deployment=deployment, draft=draft.deployment if draft else None, most_share=NOMINAL)
+    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     most = question.count_sequences(room)
     fits = most >= batch
     case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)
@@ -328,7 +325,7 @@ def _find_narrower(question: Question, case: Case) -> str:
             deployment = question.deploy(case.run, case.target, case.devices, name)
         except JoulemapError:
             continue
-        if question.count_sequences(Room(deployment=deployment, most_share=NOMINAL)) >= case.batch:
+        if question.count_sequences(Room(deployment=deployment)) >= case.batch:
             return name
     return ""
 

@@ -49,7 +49,7 @@ TABLE: Final = "embed_tokens.weight"
 """Name of the table of tokens, if it is not the output head."""
 
 
-def find_reserve(hardware: Hardware, *, exchanges: bool) -> float:
+def find_overhead(hardware: Hardware, *, exchanges: bool) -> float:
     """Return the bytes of a device that a process takes before any data; more if it exchanges data with others."""
     return (CONTEXT + EXCHANGE * exchanges) * (hardware.architecture == "gpu")
 
@@ -80,8 +80,6 @@ class Room:
     """Prompt tokens of a whole batch; they limit the workspace of engines that wait for a full batch."""
     draft: Deployment | None = None
     """Draft model for speculative decoding on the same device."""
-    most_share: float = math.inf
-    """Maximum share of the nominal memory that counts as usable; drivers report more than the nominal one."""
 
     @property
     def capacity(self) -> float:
@@ -91,9 +89,8 @@ class Room:
         """
         one = self.deployment
         is_gpu = one.hardware.architecture == "gpu"
-        kept = find_reserve(one.hardware, exchanges=one.devices * one.data_devices > 1)
-        share = min(find_memory_share(one.stack, one.hardware.memory_type), self.most_share)
-        usable = one.hardware.memory_capacity.value * share
+        kept = find_overhead(one.hardware, exchanges=one.devices * one.data_devices > 1)
+        usable = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
         if find_system(one.hardware):
             usable = min(usable, find_usable(one.hardware))
         return usable - kept - one.stack.value("memory_margin") * is_gpu

@@ -209,13 +209,13 @@ def suggest(step: Step, batch: int, runtime: str, hardware: Hardware) -> str:
 
     Less memory per device comes first, then fewer samples, more devices, and adapters in place of all weights.
     """
-    from joulemap.wing.llm.serving.memory import find_reserve
+    from joulemap.wing.llm.serving.memory import find_overhead
 
     capacity = hardware.memory_capacity.value
 
     def fits(recipe: Recipe, samples: int, devices: int) -> bool:
         needed = _measure(step, recipe, samples, runtime).total
-        return needed + find_reserve(hardware, exchanges=devices > 1) <= capacity
+        return needed + find_overhead(hardware, exchanges=devices > 1) <= capacity
 
     def is_adaptable(recipe: Recipe) -> bool:
         try:

@@ -16,7 +16,7 @@ from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.llm.serving.memory import find_reserve
+from joulemap.wing.llm.serving.memory import find_overhead
 from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, TRAINED, Step, suggest
 from joulemap.wing.train.answer.row import (
@@ -121,7 +121,7 @@ def form_rows(
             memory = memories[place]
             if step.stages > 1:
                 memory = hold_in_flight(inner[place], memory, step.stages)
-            reserve = find_reserve(target, exchanges=step.devices > 1)
+            reserve = find_overhead(target, exchanges=step.devices > 1)
             memory = attrs.evolve(memory, reserved=reserve)
             own = _key(batch, run)
             fits = memory.total <= capacity or step.precision not in target.peaks
