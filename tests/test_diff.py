@@ -220,7 +220,12 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     given = {f"inputs.{name}": one.get("default", "") for name, one in action["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()}
-    given |= {"github.action_path": str(ROOT), "github.repository": "o/r", "github.event.pull_request.number": "7", "github.token": "t"}
+    given |= {
+        "github.action_path": str(ROOT),
+        "github.repository": "o/r",
+        "github.event.pull_request.number": "7",
+        "github.token": "t",
+    }
 
     def fill(text: str) -> str:
         def choose(found: re.Match[str]) -> str:
