@@ -32,8 +32,8 @@ def test_a_shipped_workload_depends_on_the_formulas_of_its_operators() -> None:
         assert load_shipped()[name].tracer_version == workload_version(operators)
     connection = open_blank()
     read_shipped(connection, ZOO, [Shipped(name, 1, workload_key=name) for name in SAMPLE])
-    for name, operators in list_operators(connection).items():
-        assert operators <= read_operators(ZOO)[name]
+    for name, contained in list_operators(connection).items():
+        assert contained <= read_operators(ZOO)[name]
 
 
 class Copy:

@@ -221,8 +221,8 @@ def write_shipped(
     for model, more in asked.items():
         operators.setdefault(model, set()).update(more)
     connection.execute("CREATE OR REPLACE TEMP TABLE dependence (model VARCHAR, operators VARCHAR[], version VARCHAR)")
-    rows = [(model, sorted(own), version(own)) for model, own in sorted(operators.items())]
-    connection.executemany("INSERT INTO dependence VALUES (?, ?, ?)", rows)
+    dependences = [(model, sorted(own), version(own)) for model, own in sorted(operators.items())]
+    connection.executemany("INSERT INTO dependence VALUES (?, ?, ?)", dependences)
     traced = {"one": 1, "two": 2, "three": SECOND_BATCH, "proof": PROOF_BATCH}
     ids = ", ".join(f"max(workload_id) FILTER (WHERE batch = {batch}) AS {name}" for name, batch in traced.items())
     connection.execute(
