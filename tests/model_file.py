@@ -348,7 +348,7 @@ def _change_lite_operator(random: Random, graph: Graph) -> Graph:
             given.append(random.choice([*names, ""]))
         elif given:
             given[random.randrange(len(given))] = random.choice([*names, ""])
-        one = attrs.evolve(one, **{which: given})
+        one = attrs.evolve(one, inputs=given) if which == "inputs" else attrs.evolve(one, outputs=given)
     elif way == 3:
         numbers = {"b": (0, 1, -1, 5, 127), "i": (0, 1, 2, -1, 2**31 - 1)}
         changed = [(field, code, random.choice(numbers[code])) for field, code, _ in one.options]
@@ -401,16 +401,13 @@ def change_gguf(random: Random) -> bytes:
             tensors.append(random.choice(tensors))
         else:
             at = random.randrange(len(tensors))
-            tensors[at] = (
-                random.choice(NAMES),
-                *tensors[at][1:],
-            )
+            tensors[at] = random.choice(NAMES), *tensors[at][1:]
     content = form_gguf(values, tensors, random.choice((3, 3, 3, 3, 2, 4)))
-    way = random.random()
-    if way < 0.1:
+    chance = random.random()
+    if chance < 0.1:
         counts = [random.choice((0, 1, 2**20, 2**63, len(tensors) + 1, len(values))) for _ in range(2)]
         content = content[:8] + struct.pack("<QQ", *counts) + content[24:]
-    return mutate_bytes(random, content) if way > 0.7 else content
+    return mutate_bytes(random, content) if chance > 0.7 else content
 
 
 FORMATS: Final[Mapping[str, Callable[[Random], bytes]]] = {

@@ -24,7 +24,8 @@ from joulemap.store.check import check_database, find_damaged_blocks, find_fault
 from joulemap.store.connection import PATIENT, open_in_memory, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.store.engine import connect
-from joulemap.store.query import find_query, run_query
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.store.workload import write_workload
 from joulemap.system.errors import DatabaseError, ExitCode, ModelError
 from joulemap.workspace import Workspace

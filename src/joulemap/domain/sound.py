@@ -73,8 +73,8 @@ def _list_faults(workload: Workload) -> Iterator[str]:
 def _list_operator_faults(operator: Operator) -> Iterator[str]:
     for names, least in ((COUNTS, 0), (FACTORS, 1)):
         for name in names:
-            if not least <= getattr(operator, name) <= LARGEST:
-                count = getattr(operator, name)
+            count = getattr(operator, name)
+            if not least <= count <= LARGEST:
                 yield f"{_name(operator)} has shapes that contradict each other: its {name} is {count:,}"
     if operator.operation != "scan":  # a chunked scan has GEMMs of several shapes
         least, most = find_mac_range(operator)

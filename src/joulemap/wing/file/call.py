@@ -212,7 +212,7 @@ def _resize(node: Node) -> AtenCall:
     }
     found = names.get(mode, {}).get(rank)
     if found is None:
-        raise ModelError(f"{node.op} {node.name!r} resizes {rank} axes by {mode}, which has no formula")
+        raise ModelError(f"{node.op} {node.name!r} resizes {rank} axes by {mode[:40]!r}, which has no formula")
     return AtenCall(found, (node.given(0), list(node.outputs[0].shape[2:])))
 
 

@@ -213,14 +213,14 @@ class Values:
         if results is None:
             names = list(dict.fromkeys(one for one in proto.input if one))
             try:
-                results = ReferenceEvaluator(self._wrap(proto)).run(
+                made: Any = ReferenceEvaluator(self._wrap(proto)).run(
                     None, {one: self.values[one].known for one in names}
                 )
             except Exception:  # an operator that the evaluator lacks is only inferred
                 return False
-            if not all(hasattr(one, "dtype") for one in results):
+            if not all(hasattr(one, "dtype") for one in made):
                 return False
-            self.computed[key] = results
+            results = self.computed[key] = list(made)
         for output, found in zip((one for one in proto.output if one), results, strict=False):
             self.keep_known(output, found)
         return True
@@ -356,9 +356,11 @@ def check_schema(schema: OpSchema, proto: NodeProto) -> None:
         found = given.get(name)
         if found is None and expected.required:
             raise ModelError(f"{_call(proto)} lacks its attribute {name}")
-        if found is not None and not found.ref_attr_name and int(found.type) != int(expected.type.value):
-            raise ModelError(f"{_call(proto)} has the attribute {name} of type {int(found.type)}, expected "
-                             f"{int(expected.type.value)}")  # fmt: skip
+        wanted: Any = expected.type
+        if found is not None and not found.ref_attr_name and int(found.type) != int(wanted.value):
+            raise ModelError(
+                f"{_call(proto)} has the attribute {name} of type {int(found.type)}, expected {int(wanted.value)}"
+            )
     count = given.get("num_outputs")
     if proto.op_type == "Split" and count is not None and count.i != len(proto.output):
         raise ModelError(f"{_call(proto)} has num_outputs={count.i}, but {len(proto.output)} outputs")
