@@ -58,8 +58,7 @@ BOUNDARY_HELP: Final = (
 )
 
 MATMUL_HELP: Final = (
-    "Arithmetic at fp32: default (that of each chip's library: TF32 convolutions on NVIDIA, one bf16 pass on a TPU), "
-    "high (all TF32; three passes) or highest (true fp32)."
+    "Arithmetic at fp32: default (each library's own), high (TF32 or three bf16 passes) or highest (true fp32)."
 )
 
 HOST_HELP: Final = (
