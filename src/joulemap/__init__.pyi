@@ -359,6 +359,7 @@ from joulemap.system.errors import (
     NoMeasurementError as NoMeasurementError,
     OlderDatabaseError as OlderDatabaseError,
     OutsideError as OutsideError,
+    SeveralChipsError as SeveralChipsError,
     SqlError as SqlError,
     ThresholdError as ThresholdError,
     UnknownFamilyError as UnknownFamilyError,

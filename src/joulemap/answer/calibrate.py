@@ -104,6 +104,11 @@ class CalibrateAnswer(Answer):
     """Measurements that were not fitted, with reasons."""
 
     @property
+    def written_to(self) -> str:
+        """File of the calibration; empty for a dry run."""
+        return self.place
+
+    @property
     def summary(self) -> StoredCalibration:
         """Summary of the fitted calibration."""
         return self.summaries[0]

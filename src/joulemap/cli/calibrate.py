@@ -77,6 +77,6 @@ def calibrate(
         trust=trust,
         force=report.force,
     )
-    if answer.place:
-        voice.inform(f"wrote {answer.place}")
+    if answer.written_to:
+        voice.inform(f"wrote {answer.written_to}")
     report.write(answer.document())
