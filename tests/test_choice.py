@@ -23,12 +23,12 @@ from joulemap.answer.candidate import PROJECTION, find_payment, plan_candidates,
 from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
-from joulemap.domain.default import CANDIDATES
+from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.offer import SPECIAL_KINDS, WAY_OF
-from joulemap.domain.settings import LIMITED, Limits, Price, Settings, Usage
+from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -916,9 +916,57 @@ def test_candidates_are_every_mode_unless_one_is_named() -> None:
         "kpu_t64", "kpu_t64@3W", "kpu_t64@10W", "tpu_v4", "kpu_t256@30W",
     ]  # fmt: skip
     assert [model.request.batch for model in plan.models] == [1, 8, 32]
+    alone, *batched = ({run.hardware for run in plan.runs("", model.request.batch)} for model in plan.models)
+    assert (alone, batched) == ({"kpu_t64", "tpu_v4", "kpu_t256"}, [{"tpu_v4", "kpu_t256"}] * 2)
+    assert plan.run_count == sum(len(plan.runs("", model.request.batch)) for model in plan.models)
     one = plan_candidates("resnet18", Settings(hardware="kpu_t64", power_mode="6W", batch=2))
     assert [(entry.id, mode) for entry, mode in one.selection.pairs] == [("kpu_t64", "6W")]
     assert [model.request.batch for model in one.models] == [2]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "asked", "sizes"),
+    [
+        (("edge", "embedded"), (), (1,)),
+        (("embedded",), (), (1,)),
+        (("datacenter",), (), (1, 8, 32)),
+        (("datacenter", "edge"), (), (1, 8, 32)),
+        (("datacenter", "edge"), ("edge",), (1,)),
+        (("datacenter", "edge"), ("edge", "datacenter"), (1, 8, 32)),
+        ((), (), (1, 8, 32)),
+    ],
+)
+def test_the_default_batch_follows_from_the_deployment(
+    deployment: Sequence[str], asked: Sequence[str], sizes: Sequence[int]
+) -> None:
+    assert find_batches(deployment, asked) == sizes
+
+
+@pytest.mark.parametrize("given", [{"batch": (1, 8, 32)}, {"inputs": "4,3,224,224"}, {"scenario": "camera"}])
+def test_a_batch_that_the_question_fixes_is_that_of_all_chips(given: dict[str, Any]) -> None:
+    plan = plan_candidates("resnet18", Settings(hardware=("coral_edge_tpu", "hailo_8"), precision="int8", **given))
+    assert plan.run_count == 2 * len(plan.models) and not plan.batches
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("pay", ["rented", "bought", "both"])
+def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
+    """Without a stated runtime, batch or boundary, the questions agree on configuration and cost."""
+    chips, usage = ["l4", "t4", "xeon_8490h", "raspberry_pi_5", "jetson_orin_nano_8gb"], Usage(pay=pay)
+    given: dict[str, Any] = {"hardware": chips, "precision": "int8", "usage": usage}
+    cheapest = workspace.cost("mobilenet_v2", **given).best
+    recommended = workspace.recommend("mobilenet_v2", objective="cost", **given)
+    front = workspace.pareto("mobilenet_v2", x="latency", y="cost", **given).select("front")
+    assert "system" in recommended.scope.boundaries
+    for one, usd in (
+        (recommended.best, recommended.best.objective_value),
+        min(((row, row.y_value) for row in front), key=lambda found: found[1] or math.inf),
+    ):
+        names = ("hardware", "precision", "batch", "runtime")
+        assert [getattr(one, name) for name in names] == [getattr(cheapest, name) for name in names]
+        assert_close(usd or 0.0, cheapest.usd_per_million, rel=1e-12)
+    stated = workspace.recommend("mobilenet_v2", objective="cost", boundary="board", **given)
+    assert stated.scope.boundaries == ("board",)
 
 
 @pytest.fixture(scope="module")
