@@ -35,7 +35,7 @@ from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
-FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1)
+FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1, runtime="engine")
 
 
 def ask(connection: Connection, name: str, runs: list[MadeUp] | None = None, **given: Any) -> list[dict[str, Any]]:
@@ -811,6 +811,33 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
         assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
         (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
         assert_close(given["host_share_ratio"] * 400.0, usd - 100.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("needs_host", "host_usd", "given", "total_usd"),
+    [
+        ("PCIe slot", 300.0, {}, 400.0),
+        ("PCIe slot", None, {}, 125.0),  # its price is not known: the assumed share
+        ("PCIe slot", 300.0, {"price_of": ["pc:bought"], "price_usd": [50.0]}, 150.0),
+        ("PCIe slot", 300.0, {"host_share": 0.5}, 150.0),
+        ("module pc", 300.0, {}, 125.0),  # a part costs what its module does
+        ("", 300.0, {}, 125.0),
+    ],
+)
+def test_a_host_that_is_named_costs_its_own_price(
+    needs_host: str, host_usd: float | None, given: dict[str, Any], total_usd: float, made_up: Connection
+) -> None:
+    card = MadeUp(hardware="card", host_share=None, purchase_usd=100.0)
+    ids = fill(made_up, [card, MadeUp(hardware="pc", purchase_usd=host_usd)])[:1]
+    made_up.execute(
+        "UPDATE internal.hardware_version SET needs_host = ?, host = 'pc' WHERE hardware = 'card'", [needs_host]
+    )
+    list_in_catalogue(made_up)
+    (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
+    assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd, rel=1e-12)
+    if "price_of" not in given:  # recommend takes no prices
+        (chosen,) = ask(made_up, "recommend.configuration", run_ids=ids, **given)
+        assert_close(chosen["total_purchase_usd"], total_usd, rel=1e-12)
 
 
 STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
