@@ -975,6 +975,17 @@ def test_a_batch_that_the_question_fixes_is_that_of_all_chips(given: dict[str, A
     assert plan.run_count == 2 * len(plan.models) and not plan.batches
 
 
+@pytest.mark.parametrize("inputs", ["", "2,3,64,64"])
+def test_a_title_says_which_batch_the_input_fixes(inputs: str, workspace: Workspace) -> None:
+    """The batch is in the title where it is the same for all configurations; the table lists several."""
+    given: dict[str, Any] = {"hardware": "l4", "precision": "int8", "inputs": inputs or ()}
+    answers = [workspace.recommend("mobilenet_v2", **given), workspace.cost("mobilenet_v2", **given)]
+    for answer in answers:
+        assert answer.scope.batches == ((2,) if inputs else (1, 8, 32))
+        title = answer.document().title
+        assert ("batch 2 as in the input" in title) == bool(inputs) == ("batch" in title)
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("pay", ["rented", "bought", "both"])
 def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
