@@ -27,11 +27,11 @@ where that is known.
 BATCHES: Final = (1, 8, 32)
 """Default batch sizes of a choice among data-centre chips, where requests of many users arrive together."""
 
-PAID_AT_WALL: Final[frozenset[MetricName]] = frozenset({"cost", "carbon"})
-"""Metrics that contain electricity, which is paid and generated for the wall plug."""
-
 ALONE: Final = (1,)
 """Default batch size where inputs come one at a time, as from a camera or a microphone."""
+
+PAID_AT_WALL: Final[frozenset[MetricName]] = frozenset({"cost", "carbon"})
+"""Metrics that contain electricity, which is paid and generated for the wall plug."""
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",))
 """Default settings of served language models; the default precision is the checkpoint's."""

@@ -281,9 +281,7 @@ class CandidateRunOptions(ManyRunOptions):
     """Options for running models in all candidate configurations; a follow-up command names one of them."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
-    batch: str = option(
-        "", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge, or that of --input"
-    )
+    batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
     boundary: str = option(
