@@ -356,7 +356,20 @@ READING = [
 
 
 RANKING = [
-    ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1kW"),
+    (
+        "recommend",
+        "resnet18",
+        "--hardware",
+        "tpu_v4",
+        "--precision",
+        "fp32",
+        "--runtime",
+        "fused",
+        "--batch",
+        "1",
+        "--max-power",
+        "1kW",
+    ),
     ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
 ]
 """Commands about stored runs that compute probabilities."""

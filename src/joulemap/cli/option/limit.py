@@ -185,7 +185,7 @@ class UsageOptions:
         None,
         "Price and electricity of the host, as a fraction of the purchased chip's.",
         metavar="FRACTION",
-        shown="the catalogue's",
+        shown="the catalogue's, or the price of --host",
         is_advanced=True,
     )
     grid: str = option(

@@ -84,7 +84,8 @@ def _explore_all(
     if unused:
         raise UsageError(f"--all takes chips as they are: leave out {', '.join(unused)}")
     if not run.phase:
-        run = attrs.evolve(run, precision=run.precision or CandidateRunOptions().precision)
+        usual = CandidateRunOptions()
+        run = attrs.evolve(run, precision=run.precision or usual.precision, runtime=run.runtime or usual.runtime)
     settings = run.settings(hardware=given["like"])
     with output.watched_workspace() as workspace:
         answer = workspace.explore_all(
