@@ -9,9 +9,10 @@ import typer
 
 from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.usage import group
 from joulemap.domain.settings import ArchiveFormat
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 
 @app.command()
