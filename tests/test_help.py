@@ -14,9 +14,10 @@ import pytest
 from command import run_here
 from example import list_examples
 from joulemap.cli.app import list_commands
-from joulemap.cli.command import Place, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.panel import Place
 
 LINES: Final = 60
 """Maximum lines of `--help` on a terminal of 80 columns."""

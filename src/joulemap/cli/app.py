@@ -31,7 +31,7 @@ from joulemap.cli.argument import (
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.usage import Help, HiddenHelpAll
-from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice, writing_answer
+from joulemap.cli.voice import Quiet, Verbose, print_text, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 from joulemap.system.wing import list_wings
 
@@ -53,6 +53,7 @@ PARTS: Final = frozenset(
         "interrupt",
         "manual",
         "output",
+        "panel",
         "stream",
         "tool",
         "usage",
@@ -80,11 +81,6 @@ def find_commands() -> dict[str, str]:
     found = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - PARTS
     others = {name: module for wing in list_wings() for name, module in wing.commands.items()}
     return others | {name: f"{__package__}.{name}" for name in found}
-
-
-def _print(text: str) -> None:
-    with writing_answer():
-        print(text)
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -141,7 +137,7 @@ def _show_version(value: bool) -> None:
     if value:
         import joulemap
 
-        _print(f"joulemap {joulemap.__version__}")
+        print_text(f"joulemap {joulemap.__version__}")
         raise typer.Exit
 
 
@@ -163,7 +159,7 @@ def root(
     """
     voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
-        _print(context.get_help())
+        print_text(context.get_help())
 
 
 def main() -> NoReturn:

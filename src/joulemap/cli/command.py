@@ -5,23 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from types import NoneType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    ParamSpec,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_type_hints
 
 import attrs
 import typer
 
+from joulemap.cli.panel import ANNOTATIONS, HIDDEN, OPTIONS, Place, find_kind
 from joulemap.cli.usage import Help, HelpAll
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.number import read_real, read_whole
@@ -31,45 +20,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-OPTIONS: Final = "Options"
-"""Default help panel: options of a single command."""
-
-WORKLOAD: Final = "What to run"
-HARDWARE: Final = "Hardware"
-LIMITS: Final = "Limits"
-COST: Final = "Prices and use"
-OUTPUT: Final = "Output"
-GENERAL: Final = "General"
-
-ANNOTATIONS: Final = "annotations"
-"""Attribute of a command's function with the annotation of each parameter."""
-
 OPTION: Final = "option"
 """Metadata key of a field's default, names and arguments for Typer."""
 
 PLACE: Final = "place"
 """Metadata key of a field's position in help."""
-
-
-class Place(NamedTuple):
-    """Position of an option in help."""
-
-    panel: str
-    """Title of the option's panel; empty for its record's."""
-    is_advanced: bool = False
-    """True if only `--help-all` lists the option."""
-
-
-HIDDEN: Final = Place(GENERAL, is_advanced=True)
-
-
-class Kind(NamedTuple):
-    """Values that a parameter accepts."""
-
-    type: type = str
-    """Python type of one value."""
-    choices: tuple[str, ...] = ()
-    """All accepted values; empty if others are accepted too."""
 
 
 def option(
@@ -96,24 +51,6 @@ def name_option(field: Any) -> str:
     """Return the name of a field's option on the command line."""
     _, names, _ = field.metadata[OPTION]
     return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
-
-
-def find_annotation(command: Any, parameter: Any) -> Any:
-    """Return the annotation of a command's parameter; `str` for a function that `command` did not make."""
-    return getattr(command.callback, ANNOTATIONS, {}).get(parameter.name, str)
-
-
-def find_place(annotation: object) -> Place:
-    """Return the place that an annotation states; the panel "Options" if it states none."""
-    return next((one for one in get_args(annotation) if isinstance(one, Place)), Place(OPTIONS))
-
-
-def find_kind(annotation: Any) -> Kind:
-    """Return the kind of one value of a parameter: that of `int | None` and of `list[int]` is `int`."""
-    arguments = [one for one in get_args(annotation) if one is not NoneType]
-    if get_origin(annotation) is Literal:
-        return Kind(choices=tuple(arguments))
-    return find_kind(arguments[0]) if arguments else Kind(annotation)
 
 
 def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.domain.settings import ArchiveFormat
 

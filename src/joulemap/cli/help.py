@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import typer
 
-from joulemap.cli.command import (
+from joulemap.cli.panel import (
     COST,
     GENERAL,
     HARDWARE,

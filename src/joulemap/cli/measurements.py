@@ -7,10 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 

@@ -20,9 +20,9 @@ from typing import Any, Final
 import attrs
 import typer
 
-from joulemap.cli.command import Kind, find_annotation, find_kind
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import Kind, find_annotation, find_kind
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.file import SOURCES, FileError, open_regular
 from joulemap.system.record import frozen

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.voice import writing_answer
+from joulemap.cli.voice import print_text
 
 ALL: Final = "--help-all"
 
@@ -23,8 +23,7 @@ def show_help(context: typer.Context, parameter: typer.CallbackParam, value: boo
         formatter = context.make_formatter()
         write_help(context.command, context, formatter, is_whole=ALL in parameter.opts)
         text = formatter.getvalue().rstrip()
-    with writing_answer():
-        print(text)
+    print_text(text)
     raise typer.Exit
 
 
