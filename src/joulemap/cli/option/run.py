@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 import attrs
 import typer
 
-from joulemap.cli.command import GENERAL, OUTPUT, WORKLOAD, Place, name_option, option
+from joulemap.cli.command import name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
     complete_hardware,
@@ -18,6 +18,7 @@ from joulemap.cli.complete import (
     complete_weights,
     complete_words,
 )
+from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD, NO_HOST, SYSTEM

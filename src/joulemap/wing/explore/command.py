@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.system.errors import UsageError
 from joulemap.wing.explore.option import DesignOptions
