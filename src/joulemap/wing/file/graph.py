@@ -6,7 +6,9 @@ message ─► sizes of inputs ─► node by node: all inputs known? compute it
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -159,17 +161,18 @@ def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
         for one in products
     )
     sizes: dict[str, int] = {}
-    for name, shape, stored in find_packed(products):
-        sizes[stored] = sizes.get(stored, 0) + math.prod(shape)
+    for name, packed, stored in find_packed(products):
+        sizes[stored] = sizes.get(stored, 0) + math.prod(packed)
         weights.pop(name, None)
     floats: dict[str, int] = {}
-    for one in weights.values():
-        dtype = DTYPES.get(one.data_type, ("", 0))[0]
-        if len(one.dims) > 1:
+    alike = Counter((one.data_type, tuple(one.dims)) for one in weights.values())
+    for (kind, shape), repeats in alike.items():
+        dtype, count = DTYPES.get(kind, ("", 0))[0], repeats * math.prod(shape)
+        if len(shape) > 1:
             precision = STORED.get(dtype, "")
-            sizes[precision] = sizes.get(precision, 0) + math.prod(one.dims)
+            sizes[precision] = sizes.get(precision, 0) + count
         if dtype in FLOATS:  # biases and scales have the type of activations
-            floats[dtype] = floats.get(dtype, 0) + math.prod(one.dims)
+            floats[dtype] = floats.get(dtype, 0) + count
     stored = max(sizes, key=lambda name: sizes[name], default="")
     beside = max(floats, key=lambda name: floats[name], default="")
     if 2 * coded > len(products):
@@ -199,7 +202,7 @@ def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Coll
 
 def _list_free(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs of a model that are not weights; old files list weights as inputs too."""
-    weights = {one.name for one in model.graph.initializer}
+    weights = set(map(attrgetter("name"), model.graph.initializer))
     return [one for one in model.graph.input if one.name not in weights]
 
 
