@@ -314,32 +314,32 @@ class _Reader(Values):
 
     def add(self, proto: NodeProto) -> None:
         """Add an operator; if all of its inputs are known, add only its computed outputs."""
-        self.reading.part = f"{proto.op_type} {proto.name[:80]!r}"
-        self.spend(1, len(proto.input) + len(proto.output))
+        op, read = proto.op_type, list(proto.input)  # each look into a message makes an object
+        self.reading.part = f"{op} {proto.name[:80]!r}"
+        self.spend(1, len(read) + len(proto.output))
         if not any(proto.output):
             raise ModelError(f"{self.reading.part} has no output")
         attributes = read_attributes(proto)
-        if proto.op_type in ("If", "Loop"):
-            (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
+        if op in ("If", "Loop"):
+            (self.add_branch if op == "If" else self.add_loop)(proto)
             return
-        if proto.op_type == "Scan":
+        if op == "Scan":
             raise ModelError(f"Scan {proto.name!r} has no formula: it runs a subgraph for each step")
-        if proto.op_type == "Constant":
+        if op == "Constant":
             self.add_constant(proto)
             return
-        inputs = [self.find(one, proto) for one in proto.input]
-        if proto.op_type in ("Shape", "Size") and inputs and inputs[0] is not None:
+        inputs = [self.find(one, proto) for one in read]
+        if op in ("Shape", "Size") and inputs and inputs[0] is not None:
             self.add_size(proto, inputs[0], attributes)
             return
         present = [one for one in inputs if one is not None]
-        name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
-        node = Node(proto.op_type, name, inputs, [], attributes)
+        node = Node(op, proto.name or f"{op}_{len(self.nodes)}", inputs, [], attributes)
         outputs = node.outputs = self.infer(proto, node)
         is_known = bool(present) and all(one.known is not None for one in present)
         is_small = is_known and sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED
         if is_small and self.compute(proto, node):
             return
-        if present and all(one.is_weight for one in present) and proto.op_type in CARRIED:
+        if present and all(one.is_weight for one in present) and op in CARRIED:
             for output in outputs:
                 output.is_weight = True
         for output in outputs:

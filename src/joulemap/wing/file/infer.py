@@ -237,15 +237,16 @@ class Values:
 
     def infer(self, proto: NodeProto, node: Node) -> list[Value]:
         """Return the outputs of an operator with their inferred shapes; ModelError if a shape remains unknown."""
-        outputs = [one for one in proto.output if one]
-        if proto.op_type in OPEN and proto.domain in DOMAINS:
+        every = list(proto.output)
+        outputs = [one for one in every if one]
+        if node.op in OPEN and proto.domain in DOMAINS:
             return [self.assume(proto, node, one) for one in outputs]
         is_read = node.op in FLOAT_READERS
         given = tuple(
             one and (self.kinds[name], one.shape, _digest(one) if is_read or one.dtype in WHOLE else b"")
             for name, one in zip(proto.input, node.inputs, strict=True)
         )
-        key = (_find_key(proto), given, tuple(map(bool, proto.output)))
+        key = (_find_key(proto), given, tuple(map(bool, every)))
         found = self.inferred.get(key)
         if found is None:
             made = infer_contrib(node) if proto.domain not in DOMAINS else self._infer_one(proto, outputs)
