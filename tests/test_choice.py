@@ -730,7 +730,7 @@ def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
 )
