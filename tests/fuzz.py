@@ -92,7 +92,7 @@ def bad_options(random: Random) -> Input:
         if not is_option:
             if random.random() < 0.9:
                 typed.append(draw_word(random))
-        elif random.random() < 0.25 and "--help" not in parameter.opts:
+        elif random.random() < 0.25 and parameter.expose_value:
             typed.append(random.choice(parameter.opts))
             if not parameter.is_flag:
                 typed.append(draw_word(random))

@@ -23,19 +23,19 @@ from joulemap.answer.candidate import PROJECTION, find_payment, plan_candidates,
 from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
-from joulemap.domain.default import CANDIDATES
+from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.offer import SPECIAL_KINDS, WAY_OF
-from joulemap.domain.settings import LIMITED, Limits, Price, Settings, Usage
+from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
-FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1)
+FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1, runtime="engine")
 
 
 def ask(connection: Connection, name: str, runs: list[MadeUp] | None = None, **given: Any) -> list[dict[str, Any]]:
@@ -730,7 +730,7 @@ def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
 )
@@ -811,6 +811,33 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
         assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
         (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
         assert_close(given["host_share_ratio"] * 400.0, usd - 100.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("needs_host", "host_usd", "given", "total_usd"),
+    [
+        ("PCIe slot", 300.0, {}, 400.0),
+        ("PCIe slot", None, {}, 125.0),  # its price is not known: the assumed share
+        ("PCIe slot", 300.0, {"price_of": ["pc:bought"], "price_usd": [50.0]}, 150.0),
+        ("PCIe slot", 300.0, {"host_share": 0.5}, 150.0),
+        ("module pc", 300.0, {}, 125.0),  # a part costs what its module does
+        ("", 300.0, {}, 125.0),
+    ],
+)
+def test_a_host_that_is_named_costs_its_own_price(
+    needs_host: str, host_usd: float | None, given: dict[str, Any], total_usd: float, made_up: Connection
+) -> None:
+    card = MadeUp(hardware="card", host_share=None, purchase_usd=100.0)
+    ids = fill(made_up, [card, MadeUp(hardware="pc", purchase_usd=host_usd)])[:1]
+    made_up.execute(
+        "UPDATE internal.hardware_version SET needs_host = ?, host = 'pc' WHERE hardware = 'card'", [needs_host]
+    )
+    list_in_catalogue(made_up)
+    (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
+    assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd, rel=1e-12)
+    if "price_of" not in given:  # recommend takes no prices
+        (chosen,) = ask(made_up, "recommend.configuration", run_ids=ids, **given)
+        assert_close(chosen["total_purchase_usd"], total_usd, rel=1e-12)
 
 
 STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
@@ -916,9 +943,68 @@ def test_candidates_are_every_mode_unless_one_is_named() -> None:
         "kpu_t64", "kpu_t64@3W", "kpu_t64@10W", "tpu_v4", "kpu_t256@30W",
     ]  # fmt: skip
     assert [model.request.batch for model in plan.models] == [1, 8, 32]
+    alone, *batched = ({run.hardware for run in plan.runs("", model.request.batch)} for model in plan.models)
+    assert (alone, batched) == ({"kpu_t64", "tpu_v4", "kpu_t256"}, [{"tpu_v4", "kpu_t256"}] * 2)
+    assert plan.run_count == sum(len(plan.runs("", model.request.batch)) for model in plan.models)
     one = plan_candidates("resnet18", Settings(hardware="kpu_t64", power_mode="6W", batch=2))
     assert [(entry.id, mode) for entry, mode in one.selection.pairs] == [("kpu_t64", "6W")]
     assert [model.request.batch for model in one.models] == [2]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "asked", "sizes"),
+    [
+        (("edge", "embedded"), (), (1,)),
+        (("embedded",), (), (1,)),
+        (("datacenter",), (), (1, 8, 32)),
+        (("datacenter", "edge"), (), (1, 8, 32)),
+        (("datacenter", "edge"), ("edge",), (1,)),
+        (("datacenter", "edge"), ("edge", "datacenter"), (1, 8, 32)),
+        ((), (), (1, 8, 32)),
+    ],
+)
+def test_the_default_batch_follows_from_the_deployment(
+    deployment: Sequence[str], asked: Sequence[str], sizes: Sequence[int]
+) -> None:
+    assert find_batches(deployment, asked) == sizes
+
+
+@pytest.mark.parametrize("given", [{"batch": (1, 8, 32)}, {"inputs": "4,3,224,224"}, {"scenario": "camera"}])
+def test_a_batch_that_the_question_fixes_is_that_of_all_chips(given: dict[str, Any]) -> None:
+    plan = plan_candidates("resnet18", Settings(hardware=("coral_edge_tpu", "hailo_8"), precision="int8", **given))
+    assert plan.run_count == 2 * len(plan.models) and not plan.batches
+
+
+@pytest.mark.parametrize("inputs", ["", "2,3,64,64"])
+def test_a_title_says_which_batch_the_input_fixes(inputs: str, workspace: Workspace) -> None:
+    """The batch is in the title where it is the same for all configurations; the table lists several."""
+    given: dict[str, Any] = {"hardware": "l4", "precision": "int8", "inputs": inputs or ()}
+    answers = [workspace.recommend("mobilenet_v2", **given), workspace.cost("mobilenet_v2", **given)]
+    for answer in answers:
+        assert answer.scope.batches == ((2,) if inputs else (1, 8, 32))
+        title = answer.document().title
+        assert ("batch 2 as in the input" in title) == bool(inputs) == ("batch" in title)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("pay", ["rented", "bought", "both"])
+def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
+    """Without a stated runtime, batch or boundary, the questions agree on configuration and cost."""
+    chips, usage = ["l4", "t4", "xeon_8490h", "raspberry_pi_5", "jetson_orin_nano_8gb"], Usage(pay=pay)
+    given: dict[str, Any] = {"hardware": chips, "precision": "int8", "usage": usage}
+    cheapest = workspace.cost("mobilenet_v2", **given).best
+    recommended = workspace.recommend("mobilenet_v2", objective="cost", **given)
+    front = workspace.pareto("mobilenet_v2", x="latency", y="cost", **given).select("front")
+    assert "system" in recommended.scope.boundaries
+    for one, usd in (
+        (recommended.best, recommended.best.objective_value),
+        min(((row, row.y_value) for row in front), key=lambda found: found[1] or math.inf),
+    ):
+        names = ("hardware", "precision", "batch", "runtime")
+        assert [getattr(one, name) for name in names] == [getattr(cheapest, name) for name in names]
+        assert_close(usd or 0.0, cheapest.usd_per_million, rel=1e-12)
+    stated = workspace.recommend("mobilenet_v2", objective="cost", boundary="board", **given)
+    assert stated.scope.boundaries == ("board",)
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from command import run_here
 from example import list_examples
-from joulemap.cli.app import HelpedCommand, list_commands, use_help
-from joulemap.cli.command import Place
+from joulemap.cli.app import list_commands
+from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.panel import Place
 
 LINES: Final = 60
 """Maximum lines of `--help` on a terminal of 80 columns."""
@@ -128,21 +129,55 @@ def test_descriptions_are_short_sentences_that_begin_with_a_verb(manual: Manual)
     assert {name: count for name, count in lengths.items() if count > LENGTH} == {}
 
 
-def test_a_command_without_panels_lists_all_its_options() -> None:
+def test_a_command_without_panels_lists_all_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     import typer
 
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
     @app.command()
-    def count(number: int = typer.Option(3, help="Number of times.")) -> None:
+    @command
+    def count(number: int = option(3, "Number of times.")) -> None:
         print(number)
 
-    use_help(app)
-    command = typer.main.get_command(app)
-    assert isinstance(command, HelpedCommand)
-    text = command.get_help(typer.Context(command, info_name="count"))
+    assert app(["--help"], standalone_mode=False) == 0
+    text = capsys.readouterr().out
     assert re.search(r"^Options:\n  --number N +Number of times\. \[default: 3\]$", text, re.MULTILINE)
     assert ALL in text
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "word", "bounds"),
+    [
+        (1, None, "0", "x>=1"),
+        (None, 4, "5", "x<=4"),
+        (1, 4, "5", "1<=x<=4"),
+        (1, 4, "1_0", None),
+        (1, 4, "٣", None),
+        (1, 4, "3.0", None),
+        (1, 4, "4", ""),
+        (0.5, None, "5e-1", ""),
+        (0.5, None, "nan", None),
+        (0.5, None, "0.4", "x>=0.5"),
+    ],
+)
+def test_a_number_is_read_strictly_and_within_its_range(
+    least: float | None, most: float | None, word: str, bounds: str | None
+) -> None:
+    import typer
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    kind = float if isinstance(least, float) else int
+
+    def count(number: Any = option(3, min=least, max=most)) -> Any:
+        return number
+
+    count.__annotations__["number"] = kind
+    app.command()(command(count))
+    if bounds == "":
+        assert app(["--number", word], standalone_mode=False) == kind(word.replace("5e-1", "0.5"))
+        return
+    with pytest.raises(typer.BadParameter, match=re.escape(bounds or repr(word))):
+        app(["--number", word], standalone_mode=False)
 
 
 def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:

@@ -297,6 +297,45 @@ def test_a_heavy_library_is_known_in_its_rooms_only(library: str) -> None:
     assert wrong == []
 
 
+TYPER: frozenset[str] = frozenset(
+    {
+        *("Argument", "BadParameter", "CallbackParam", "Context", "Exit", "Option", "Typer"),
+        "main.get_command",
+        *("completion.get_completion_inspect_parameters", "completion.install_callback", "completion.show_callback"),
+    }
+)
+"""Names of Typer that may be used: those that its documentation names, and the functions behind its options
+`--install-completion` and `--show-completion`, because the options accept no name of a shell."""
+
+
+def find_names(path: Path, library: str) -> set[str]:
+    """Return the names of a library that a file imports or reads as its attributes, without the library's own name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+    names = {name.removeprefix(f"{library}.") for name in found if re.fullmatch(rf"{library}(\.\w+)+", name)}
+    return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
+
+
+def test_the_command_line_uses_documented_names_of_typer() -> None:
+    files = [path for folder in (PACKAGE, Path(__file__).parent) for path in folder.rglob("*.py")]
+    wrong = {str(path): sorted(find_names(path, "typer") - TYPER) for path in files}
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_a_name_that_is_not_documented_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(
+        "import typer\nimport typer.models\nfrom typer.core import TyperGroup as G\ntyper.main.get_group(x).y\n"
+    )
+    assert find_names(path, "typer") - TYPER == {"models", "core.TyperGroup", "main.get_group"}
+
+
 def test_the_machine_is_described_without_torch() -> None:
     device = [path for room, path in modules() if room == "device"]
     assert {path.name for path in device if "torch" in {name for name, _ in imports(path)}} == MEASURING
@@ -356,7 +395,20 @@ READING = [
 
 
 RANKING = [
-    ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1kW"),
+    (
+        "recommend",
+        "resnet18",
+        "--hardware",
+        "tpu_v4",
+        "--precision",
+        "fp32",
+        "--runtime",
+        "fused",
+        "--batch",
+        "1",
+        "--max-power",
+        "1kW",
+    ),
     ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
 ]
 """Commands about stored runs that compute probabilities."""

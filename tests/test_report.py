@@ -309,3 +309,15 @@ def test_twenty_hardware_fit(tmp_path: Path) -> None:
     names = [row.hardware for row in workspace.hardware_list(precision="int8")][:20]
     page = workspace.report("vit_b_16", hardware=names, precision="int8").html()
     assert len(page.encode()) <= MOST_BYTES
+
+
+@pytest.mark.slow
+def test_the_script_of_pages_is_made_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vl-convert holds the interpreter's lock for seconds while it makes the script, and Ctrl-C would wait for it."""
+    from joulemap.figure import convert
+
+    monkeypatch.setattr(convert, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(convert, "import_converter", lambda: None)
+    script = convert.bundle_script.__wrapped__()
+    assert "vegaEmbed" in script
+    assert convert.bundle_script.__wrapped__() == script

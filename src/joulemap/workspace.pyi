@@ -501,8 +501,8 @@ class Workspace:
     ) -> ParetoAnswer:
         """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
-        Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
-        by default). Runs that are not stored are evaluated. Raises like `compare`.
+        Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (by default 1,
+        8 and 32 on chips for data centres, else 1). Runs that are not stored are evaluated. Raises like `compare`.
         """
     @overload
     def pareto(

@@ -12,7 +12,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
-from joulemap.domain.default import CANDIDATES
+from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, Metric, MetricName
@@ -34,6 +34,7 @@ from joulemap.system.units import format_si
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from joulemap.plan.selection import Selection
     from joulemap.row.cost import CostOption
     from joulemap.row.pareto import ParetoPoint
     from joulemap.row.recommend import RankedConfiguration
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
 NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
+SUBJECT: Final = Template("{model}[, batch {batch}][{origin}]")
+OF_INPUT: Final = " as in the input (--batch tries others)"
 DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
 DRAWN_RUNTIME: Final = " {runtime}"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
@@ -92,6 +95,10 @@ BATCH_NOTE: Final = (
     "latency, memory, energy and energy x delay are per batch unless the column says per inference; every inference "
     "waits for its whole batch"
 )
+SINGLE_NOTE: Final = Template(
+    "{names} at batch 1, the default of chips for the edge and for embedded devices, whose inputs come one at a time "
+    "(--batch sets the same batch sizes for all chips)"
+)
 PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
 UNRANKED: Final = Template(
     "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
@@ -105,9 +112,6 @@ STEP_COMPARE: Final = Template(
     "compare {model} --hardware {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
     "[--runtime {runtime}] {repeated}"
 )
-
-BATCHES: Final = (1, 8, 32)
-"""Default batch sizes."""
 
 SHOWN_DOUBTED: Final = 10
 """Number of top-ranked chips that notes on intervals cover."""
@@ -137,17 +141,31 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. At a fixed rate, power modes above the power budget are included, because their average power
-    may still fit. They are excluded if the source also limits short pulses. Raises like `plan_runs`.
+    one input at a time; otherwise, each chip runs at the default batch sizes of its deployment. At a fixed rate, power
+    modes above the power budget are included, because their average power may still fit. They are excluded if the
+    source also limits short pulses. Raises like `plan_runs`.
     """
-    usual = () if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES
-    batch = choose_batches((model,), settings, usual)
-    settings = attrs.evolve(_take_published(model, settings), batch=batch)
-    return plan_selected(
-        (model,),
-        settings,
-        select_hardware(settings, "every mode", is_capped=not rate_per_s or _limits_pulses(settings)),
-    )
+    is_capped = not rate_per_s or _limits_pulses(settings)
+    settings = _take_published(model, settings)
+    selection = select_hardware(settings, "every mode", is_capped=is_capped)
+    settings, each = choose_each_batch((model,), settings, selection, is_single=bool(rate_per_s))
+    return plan_selected((model,), settings, selection, each)
+
+
+def choose_each_batch(
+    models: Sequence[str], settings: Settings, selection: Selection, *, is_single: bool = False
+) -> tuple[Settings, dict[str, tuple[int, ...]]]:
+    """Return settings with the batch sizes of a choice among hardware, and id of hardware -> its default batch sizes.
+
+    The mapping is empty if the settings, the inputs or the models fix the batch size, or if all inputs come one at a
+    time: then all hardware runs at the same batch sizes.
+    """
+    fixed = choose_batches(models, settings, ALONE if is_single or is_use_case(settings) else ())
+    if fixed or settings.inputs:
+        return attrs.evolve(settings, batch=fixed), {}
+    asked = apply_scenario(settings).deployment
+    each = {entry.id: find_batches(entry.deployment, asked) for entry, _ in selection.pairs}
+    return attrs.evolve(settings, batch=tuple(sorted({one for sizes in each.values() for one in sizes}))), each
 
 
 def _limits_pulses(settings: Settings) -> bool:
@@ -324,6 +342,16 @@ class CandidateAnswer(RunAnswer):
         return self._fill(NAME, row, runtime=runtime)
 
     @property
+    def _subject(self) -> str:
+        """Model with the batch size of all configurations, if they share one, and its origin if the input fixes it."""
+        batches, settings = self.scope.batches, self.scope.settings
+        return SUBJECT(
+            model=self.scope.model,
+            batch=batches[0] if len(batches) == 1 else None,
+            origin=OF_INPUT if settings.inputs and not settings.batch else None,
+        )
+
+    @property
     def _has_runtimes(self) -> bool:
         return len(self.scope.settings.runtime) > 1
 
@@ -385,9 +413,11 @@ class CandidateAnswer(RunAnswer):
         return [LEFT_OUT(**given)] if chips else []
 
     def _describe(self) -> list[str]:
-        """Return the notes on precision, unsupported hardware and scope."""
+        """Return the notes on batch sizes, precision, unsupported hardware and scope."""
+        names = shorten([*map(self.scope.mark, self.scope.single)], SHOWN_NAMES)
+        single = [SINGLE_NOTE(names=", ".join(names))] if names else []
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
-        return [*precision, *self.scope.describe_unsupported(), *self.scope.describe()]
+        return [*single, *precision, *self.scope.describe_unsupported(), *self.scope.describe()]
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""

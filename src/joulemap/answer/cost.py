@@ -252,7 +252,7 @@ class CostAnswer(RankedAnswer):
         """
         priced, unpriced = self._each(), self._unpriced_each()
         title = TITLE(
-            model=self.scope.model,
+            model=self._subject,
             runtime=self.scope.describe_runtime(),
             unit=self._unit,
             use=describe_use(self.assumptions, self.pay, self._kind),

@@ -19,7 +19,7 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.scope import find_scope
-from joulemap.domain.default import CANDIDATES, USAGE
+from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
@@ -128,7 +128,7 @@ class ParetoAnswer(CandidateAnswer):
         deciding = self._lay_points(kept, "", limit)
         return self._compose(
             TITLE(
-                model=self.scope.model,
+                model=self._subject,
                 use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
                 **self._metrics,
             ),
@@ -245,13 +245,14 @@ def pareto(
 ) -> ParetoAnswer:
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
-    Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
-    by default). Runs that are not stored are evaluated. Raises like `compare`.
+    Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (by default 1,
+    8 and 32 on chips for data centres, else 1). Runs that are not stored are evaluated. Raises like `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
+    settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings)
     with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection

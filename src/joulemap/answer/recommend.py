@@ -41,7 +41,7 @@ from joulemap.answer.engine import FRAMES, INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.catalog.sheet import find_scenario
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
@@ -297,7 +297,7 @@ class RecommendAnswer(RankedAnswer):
         far = [row for row in infeasible if self._is_shown(row)]
         missed = Section(MISSES(count=len(far), more=len(infeasible) - len(far) or None), self._show_missed(far, limit))
         title = TITLE(
-            model=self.scope.model,
+            model=self._subject,
             metric=self._metric,
             rate=self._rated or None,
             count=CONFIGURATIONS(count=len(self.rows)),
@@ -639,6 +639,7 @@ def recommend(
     the smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
+    settings = price_at_wall(settings, (objective,))
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
     rate_per_s = find_fixed_rate(model, settings, limits)
     plan = plan_candidates(model, settings, rate_per_s)

@@ -121,6 +121,8 @@ class Scope:
     """Models, as the caller named them."""
     batches: tuple[int, ...]
     """Batch sizes of the runs, smallest first."""
+    single: tuple[str, ...] = ()
+    """Hardware that runs at one batch size although other hardware runs at several, in alphabetical order."""
     settings: Settings
     precisions: tuple[tuple[str, str], ...]
     """Distinct precisions of the runs, each as (precision of activations, stored precision of GEMM weights)."""
@@ -755,6 +757,15 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
     )
 
 
+def _find_single(runs: Iterable[Outline]) -> tuple[str, ...]:
+    """Return the hardware for `Scope.single`."""
+    sizes: dict[str, set[int]] = {}
+    for run in runs:
+        sizes.setdefault(run.hardware, set()).add(run.batch)
+    is_mixed = any(len(found) > 1 for found in sizes.values())
+    return tuple(sorted(name for name, found in sizes.items() if is_mixed and len(found) == 1))
+
+
 def _find_plugged(connection: Connection, ids: list[int]) -> tuple[PluggedHardware, ...]:
     from joulemap.row.run import PluggedHardware
 
@@ -766,6 +777,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
     find = fetch if any(run.is_calibrated for run in runs.values()) else fetch_none
     return {
         "batches": tuple(sorted({run.batch for run in runs.values()})),
+        "single": _find_single(runs.values()),
         "run_ids": tuple(ids),
         "refused": {run_id: run.refusal for run_id, run in runs.items() if run.refusal is not None},
         "projected": find_projected_hardware(connection),

@@ -17,7 +17,6 @@ from types import CodeType
 from typing import Any, Final, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from joulemap.cli.argument import (
     OLDER,
@@ -31,7 +30,8 @@ from joulemap.cli.argument import (
 )
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
-from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice, writing_answer
+from joulemap.cli.usage import Help, HiddenHelpAll
+from joulemap.cli.voice import Quiet, Verbose, print_text, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 from joulemap.system.wing import list_wings
 
@@ -53,8 +53,10 @@ PARTS: Final = frozenset(
         "interrupt",
         "manual",
         "output",
+        "panel",
         "stream",
         "tool",
+        "usage",
         "value",
         "voice",
     }
@@ -81,87 +83,6 @@ def find_commands() -> dict[str, str]:
     return others | {name: f"{__package__}.{name}" for name in found}
 
 
-class HelpedCommand(TyperCommand):
-    """Command that prints joulemap's help and has `--help-all`."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._all = _make_option(_show_whole)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters, `--help` and `--help-all` last."""
-        return [*super().get_params(ctx), self._all]
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option `--help`."""
-        return _print_by(_show_help, super().get_help_option(ctx))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help with the options and examples that most people need."""
-        from joulemap.cli.help import write_help
-
-        write_help(self, ctx, formatter)
-
-
-class HelpedGroup(TyperGroup):
-    """Group of commands. Its `--help` is short, so `--help-all` is accepted but not listed."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._all = _make_option(_show_help, hidden=True)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters, `--help` and `--help-all` last."""
-        return [*super().get_params(ctx), self._all]
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option `--help`."""
-        return _print_by(_show_help, super().get_help_option(ctx))
-
-
-def _print_by(callback: Callable[..., None], asking: Any) -> Any:
-    """Return an option that prints by a callback, which reports what cannot be written."""
-    if asking is not None:
-        asking.callback = callback
-    return asking
-
-
-def _make_option(callback: Callable[..., None], *, hidden: bool = False) -> TyperOption:
-    """Return the option `--help-all`."""
-    return TyperOption(
-        param_decls=["--help-all"],
-        type=bool,
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        default=False,
-        help="Show every option and example, and exit.",
-        callback=callback,
-        hidden=hidden,
-    )
-
-
-def _print(text: str) -> None:
-    with writing_answer():
-        print(text)
-
-
-def _show_help(context: Any, _parameter: object, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        _print(context.get_help())
-        context.exit()
-
-
-def _show_whole(context: Any, _parameter: object, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        from joulemap.cli.help import write_help
-
-        formatter = context.make_formatter()
-        write_help(context.command, context, formatter, is_whole=True)
-        _print(formatter.getvalue().rstrip())
-        context.exit()
-
-
 def build(arguments: Sequence[str]) -> typer.Typer:
     """Return the command line with the command that `arguments` name, or with an outline of every command.
 
@@ -169,13 +90,12 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name="joulemap",
-        cls=HelpedGroup,
         epilog=EPILOG,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
         context_settings={
-            "help_option_names": ["-h", "--help"],
+            "help_option_names": [],  # every command declares its own
             "max_content_width": 100,
             "token_normalize_func": str.lower,
         },
@@ -192,18 +112,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         app.add_typer(module.app, name=named)
     else:
         app.command(named)(getattr(module, named))
-    use_help(app)
     return app
-
-
-def use_help(app: typer.Typer) -> None:
-    """Make the commands of an app print joulemap's help, unless a command has its own class."""
-    for one in app.registered_commands:
-        one.cls = one.cls if one.cls not in (None, TyperCommand) else HelpedCommand
-    for group in app.registered_groups:
-        group.cls = HelpedGroup
-        if group.typer_instance is not None:
-            use_help(group.typer_instance)
 
 
 def _outline(name: str) -> Callable[[], None]:
@@ -228,7 +137,7 @@ def _show_version(value: bool) -> None:
     if value:
         import joulemap
 
-        _print(f"joulemap {joulemap.__version__}")
+        print_text(f"joulemap {joulemap.__version__}")
         raise typer.Exit
 
 
@@ -237,6 +146,8 @@ def root(
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
     quiet: Quiet = False,
     verbose: Verbose = False,
+    _help: Help = False,
+    _all: HiddenHelpAll = False,
 ) -> None:
     """Choose hardware for a neural network, and see why.
 
@@ -248,7 +159,7 @@ def root(
     """
     voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
-        _print(context.get_help())
+        print_text(context.get_help())
 
 
 def main() -> NoReturn:

@@ -7,11 +7,12 @@ from typing import Annotated
 import attrs
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.hardware import ClassHardwareOptions
 from joulemap.cli.option.run import MODEL_HELP, ClassRunOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import OUTPUT
 from joulemap.domain.settings import ClassDivision
 from joulemap.system.wing import find_parts
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Final, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_type_hints
 
 import attrs
 import typer
-from typer.main import get_click_type
-from typer.models import ParameterInfo
 
+from joulemap.cli.panel import ANNOTATIONS, HIDDEN, OPTIONS, Place, find_kind
+from joulemap.cli.usage import Help, HelpAll
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.wing import list_wings
@@ -20,36 +20,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-OPTIONS: Final = "Options"
-"""Default help panel: options of a single command."""
-
-WORKLOAD: Final = "What to run"
-HARDWARE: Final = "Hardware"
-LIMITS: Final = "Limits"
-COST: Final = "Prices and use"
-OUTPUT: Final = "Output"
-GENERAL: Final = "General"
-
-PLACES: Final = "places"
-"""Attribute of a command's function with the `Place` of each parameter."""
-
 OPTION: Final = "option"
 """Metadata key of a field's default, names and arguments for Typer."""
 
 PLACE: Final = "place"
 """Metadata key of a field's position in help."""
-
-
-class Place(NamedTuple):
-    """Position of an option in help."""
-
-    panel: str
-    """Title of the option's panel; empty for its record's."""
-    is_advanced: bool = False
-    """True if only `--help-all` lists the option."""
-
-
-HIDDEN: Final = Place(GENERAL, is_advanced=True)
 
 
 def option(
@@ -78,11 +53,6 @@ def name_option(field: Any) -> str:
     return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
 
 
-def find_place(annotation: object) -> Place:
-    """Return the place that an annotation states; the panel "Options" if it states none."""
-    return next((one for one in get_args(annotation) if isinstance(one, Place)), Place(OPTIONS))
-
-
 def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:
     """Return a parameter in Typer's form, with its place in help."""
     if OPTION in metadata:
@@ -99,30 +69,33 @@ def _flag(name: str, annotation: object) -> inspect.Parameter:
 
 QUIET: Final = _flag("quiet", Annotated[Quiet, HIDDEN])
 VERBOSE: Final = _flag("verbose", Annotated[Verbose, HIDDEN])
+HELP: Final = (_flag("help", Annotated[Help, HIDDEN]), _flag("help_all", Annotated[HelpAll, HIDDEN]))
 
 
 def _read_strictly(annotation: Any) -> None:
     """Make a numeric option refuse what only Python reads as a number: `nan`, `1_0`."""
-    kind, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    plain = next((one for one in (int, float) if kind is one or one in get_args(kind)), None)
-    for option in metadata if plain is not None else ():
-        if isinstance(option, ParameterInfo) and option.click_type is None:
-            read: Callable[[str], float] = read_whole if plain is int else read_real
-            option.click_type = made = get_click_type(annotation=plain, parameter_info=option)
-            made.convert = _check_first(read, made)  # type: ignore[method-assign]
+    kind = find_kind(annotation).type
+    for declared in getattr(annotation, "__metadata__", ()) if kind in (int, float) else ():
+        if getattr(declared, "parser", declared) is None:
+            declared.parser = _make_parser(read_whole if kind is int else read_real, declared.min, declared.max)
 
 
-def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
-    """Return the converter of an option's type, preceded by a check that the word is a number."""
-    convert = kind.convert
+def _make_parser(
+    read: Callable[[str], float], least: float | None, most: float | None
+) -> Callable[[str | float], float]:
+    """Return a function that reads a number from `least` to `most`, or checks a default."""
 
-    def check(value: Any, *place: Any) -> Any:
+    def parse(value: str | float) -> float:
         try:
-            return convert(value if not isinstance(value, str) else str(read(value)), *place)
+            number = read(value) if isinstance(value, str) else value
         except ValueError as error:
-            kind.fail(str(error), *place)
+            raise typer.BadParameter(str(error)) from error
+        if (least is not None and number < least) or (most is not None and number > most):
+            bounds = f"x>={least}" if most is None else f"x<={most}" if least is None else f"{least}<=x<={most}"
+            raise typer.BadParameter(f"{number} is not in the range {bounds}.")
+        return number
 
-    return check
+    return parse
 
 
 def name_command(function: Callable[..., Any]) -> str:
@@ -134,7 +107,7 @@ def name_command(function: Callable[..., Any]) -> str:
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function with an option for each field of its record parameters, and with --quiet and --verbose.
+    """Return a function with an option for each field of its record parameters, and with those of every command.
 
     Typer sees the options; the function still gets the records. A function with its own parameter `verbose` sets the
     voice itself.
@@ -155,7 +128,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             for field in attrs.fields(parameter.annotation)
         ]
 
-    parameters += spoken
+    parameters += (*spoken, *HELP)
     for parameter in parameters:
         _read_strictly(parameter.annotation)
 
@@ -163,6 +136,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     def call(*_none: P.args, **given: P.kwargs) -> R:
         values: dict[str, Any] = given
         voice.set(**{flag.name: values.pop(flag.name) for flag in spoken})
+        for flag in HELP:
+            values.pop(flag.name, None)
         voice.command = name_command(function)
         for name, record in records.items():
             values[name] = record(**{field.name: values.pop(field.name) for field in attrs.fields(record)})
@@ -170,5 +145,5 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    setattr(call, PLACES, {parameter.name: find_place(parameter.annotation) for parameter in parameters})
+    setattr(call, ANNOTATIONS, call.__annotations__)
     return call

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from joulemap.cli.command import HIDDEN, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import HIDDEN
 from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.panel import OUTPUT
+from joulemap.cli.usage import group
 from joulemap.domain.settings import ArchiveFormat
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 
 @app.command()

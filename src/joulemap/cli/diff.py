@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import RunOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.value import read_shares
 
 

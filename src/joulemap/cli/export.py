@@ -7,13 +7,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.run import Model, WholeRunOptions
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
+from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
 from joulemap.system.errors import UsageError
@@ -23,7 +22,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 PROFILE: Final = (".pb.gz", "a gzipped profile")
 TRACE: Final = (".json", "a trace in JSON")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
 from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
+from joulemap.cli.panel import OUTPUT
+from joulemap.cli.usage import group
 from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import BOARD
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.settings import Deployment
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",

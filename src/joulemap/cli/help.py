@@ -9,11 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typer
 
-from joulemap.cli.command import COST, GENERAL, HARDWARE, HIDDEN, LIMITS, OPTIONS, OUTPUT, PLACES, WORKLOAD, Place
+from joulemap.cli.panel import (
+    COST,
+    GENERAL,
+    HARDWARE,
+    LIMITS,
+    OPTIONS,
+    OUTPUT,
+    WORKLOAD,
+    find_annotation,
+    find_kind,
+    find_place,
+)
 
 ARGUMENTS: Final = "Arguments"
 FIRST: Final = (ARGUMENTS, OPTIONS)
@@ -59,20 +71,21 @@ def split_help(text: str) -> tuple[list[str], list[str]]:
 def describe_parameter(parameter: Any, context: typer.Context) -> Entry:
     """Return the names and the description of an argument or option."""
     meaning = parameter.help or ""
-    names = value = parameter.make_metavar(ctx=context)
+    names = name_argument(parameter)
     if parameter.param_type_name == "option":
         *others, longest = sorted(parameter.opts, key=len)
         names = ", ".join([*(one for one in others if not one.startswith("--")), longest])  # a further word is an alias
         if parameter.secondary_opts:
             names += f", {', '.join(parameter.secondary_opts)}"
         if not parameter.is_flag:
-            choices = getattr(parameter.type, "choices", ())
-            if choices and parameter.metavar is None and len(names) + len(value) >= COLUMN:
-                value = _name_value(parameter)
-                listed = all(re.search(rf"\b{re.escape(one)}\b", meaning) for one in choices)
-                meaning += "" if listed else f" One of: {', '.join(choices)}."
-            elif parameter.metavar is None:
-                value = KINDS.get(type(parameter.type).__name__, value)
+            kind = find_kind(find_annotation(context.command, parameter))
+            value = parameter.metavar or METAVARS.get(kind.type, "TEXT")
+            if kind.choices and parameter.metavar is None:
+                value = f"<{'|'.join(kind.choices)}>"
+                if len(names) + len(value) >= COLUMN:
+                    value = _name_value(parameter)
+                    listed = all(re.search(rf"\b{re.escape(one)}\b", meaning) for one in kind.choices)
+                    meaning += "" if listed else f" One of: {', '.join(kind.choices)}."
             names += f" {value}"
     default, variable = _show_default(parameter, context), getattr(parameter, "envvar", None)
     further = [*([f"default: {default}"] if default else []), *([f"or ${variable}"] if variable else [])]
@@ -81,15 +94,24 @@ def describe_parameter(parameter: Any, context: typer.Context) -> Entry:
     return Entry(names, meaning.strip())
 
 
-KINDS: Final[Mapping[str, str]] = {
-    "IntParamType": "N",
-    "IntRange": "N",
-    "FloatParamType": "NUMBER",
-    "FloatRange": "NUMBER",
-    "StringParamType": "TEXT",
-    "TyperPath": "FILE",
-}
-"""Type of an option without its own metavar -> the metavar."""
+METAVARS: Final[Mapping[type, str]] = {int: "N", float: "NUMBER", Path: "FILE"}
+"""Type of an option without its own metavar -> the metavar; that of any other type is TEXT."""
+
+
+def name_argument(parameter: Any) -> str:
+    """Return the name of an argument in help."""
+    return str(parameter.metavar or parameter.name)
+
+
+def list_usage(command: Any) -> str:
+    """Return the arguments of a command as its usage line has them: `[OPTIONS] {MODEL} [HARDWARE]`."""
+    pieces = [command.options_metavar]
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            name = name_argument(parameter)
+            bracketed = f"{{{name}}}" if parameter.required else f"[{name}]"
+            pieces.append(name if name.startswith("[") else bracketed)
+    return " ".join([*pieces, command.subcommand_metavar] if hasattr(command, "commands") else pieces)
 
 
 def _name_value(parameter: Any) -> str:
@@ -114,7 +136,7 @@ def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole
 
     Unless `is_whole`, it has the first paragraphs and examples, and no advanced options.
     """
-    command.format_usage(context, formatter)
+    formatter.write_usage(context.command_path, list_usage(command))
     text = command.help or ""
     paragraphs, examples = split_help(text)
     if not is_whole:
@@ -156,14 +178,12 @@ def _write_panels(formatter: Any, entries: Sequence[Entry]) -> None:
 
 def _list_entries(command: Any, context: typer.Context) -> Iterator[Entry]:
     """Yield the arguments, then the options, that are not hidden."""
-    places = getattr(command.callback, PLACES, {})
-    shown = [one for one in command.get_params(context) if not one.hidden]
+    shown = [one for one in command.params if not one.hidden]
     options = [one for one in shown if one.param_type_name == "option"]
     for parameter in shown:
         if parameter not in options:
             yield describe_parameter(parameter, context)._replace(panel=ARGUMENTS)
     for parameter in options:
-        usual = HIDDEN if places and not parameter.expose_value else Place(parameter.rich_help_panel or OPTIONS)
-        place = places.get(parameter.name, usual)
+        place = find_place(find_annotation(command, parameter))
         is_advanced = place.is_advanced and len(options) > FEW
         yield describe_parameter(parameter, context)._replace(panel=place.panel, is_advanced=is_advanced)

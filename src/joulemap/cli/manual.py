@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from joulemap.cli.app import build
-from joulemap.cli.help import describe_parameter, split_help
+from joulemap.cli.help import describe_parameter, list_usage, split_help
 from joulemap.system.record import frozen
 
 
@@ -40,24 +41,22 @@ class Manual:
 
 def read_manual(name: str) -> Manual:
     """Return a command or group of `list_commands` with all its options."""
-    app = typer.main.get_command(build([name]))
-    assert isinstance(app, TyperGroup)
+    app: Any = typer.main.get_command(build([name]))
     return _read(app.commands[name], f"joulemap {name}")
 
 
-def _read(command: object, path: str) -> Manual:
-    assert isinstance(command, TyperCommand | TyperGroup)
+def _read(command: Any, path: str) -> Manual:
     context = typer.Context(command, info_name=path)
     paragraphs, examples = split_help(command.help or "")
     described: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for parameter in command.params:
-        if not getattr(parameter, "hidden", False):
+        if parameter.expose_value and not parameter.hidden:
             entry = describe_parameter(parameter, context)
             described[parameter.param_type_name].append(Parameter(names=entry.names, meaning=entry.meaning))
-    inner = command.commands if isinstance(command, TyperGroup) else {}
+    inner = getattr(command, "commands", {})
     return Manual(
         path=path,
-        usage=" ".join((path, *command.collect_usage_pieces(context))),
+        usage=f"{path} {list_usage(command)}",
         paragraphs=tuple(paragraphs),
         examples=tuple(examples),
         arguments=tuple(described["argument"]),

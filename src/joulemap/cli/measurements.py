@@ -7,15 +7,17 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.panel import OUTPUT
+from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 
 TABLES: Final = ("name", "content", "measurement_count", "doubt")
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 SHOWN: Final = (
     "hardware", "model", "precision", "batch", "runtime", "scope", "latency_s", "throughput_per_s", "boundary",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import attrs
-import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import Limit, Model, ModelOptions, WholeRunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.usage import group
 from joulemap.system.errors import UsageError
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 
 @app.command("list")

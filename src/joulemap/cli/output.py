@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import OUTPUT, Place, option
+from joulemap.cli.command import option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
+from joulemap.cli.panel import OUTPUT, Place
 from joulemap.cli.voice import voice, write_message, writing_answer
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S

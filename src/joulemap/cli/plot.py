@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
 from joulemap.figure.convert import Theme

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_queries
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.stream import StreamOptions
+from joulemap.cli.usage import group
 from joulemap.cli.value import split_assignments
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 Name = Annotated[
     str,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import attrs
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import begin_drawing
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.domain.name import split_names
 from joulemap.system.wing import find_parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import LIMITS, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -17,6 +17,7 @@ from joulemap.cli.option.run import (
     repeat_options,
 )
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import LIMITS
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.settings import SweepDivision

@@ -22,6 +22,7 @@ import typer
 
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import Kind, find_annotation, find_kind
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.file import SOURCES, FileError, open_regular
 from joulemap.system.record import frozen
@@ -126,9 +127,12 @@ class Tool:
         bounds = {field.name for field in attrs.fields(BoundOptions)}
         known = {parameter.name: parameter for parameter in self._parsed.params}
         hidden = KEPT | (bounds if bounds <= known.keys() else set())
-        shown = [one for name, one in known.items() if name not in hidden and not getattr(one, "hidden", False)]
+        shown = [one for name, one in known.items() if name not in hidden and one.expose_value and not one.hidden]
         shown.sort(key=lambda one: one.param_type_name != "argument")  # an option replaces an argument of its name
         return {_call(parameter): parameter for parameter in shown}
+
+    def _find_kind(self, parameter: Any) -> Kind:
+        return find_kind(find_annotation(self._parsed, parameter))
 
     @property
     def bounds(self) -> bool:
@@ -160,7 +164,11 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the listed arguments, with `more` for all others."""
-        found = {name: _describe(one, is_brief=True) for name, one in self.parameters.items() if name in self.listed}
+        found = {
+            name: _describe(one, self._find_kind(one), is_brief=True)
+            for name, one in self.parameters.items()
+            if name in self.listed
+        }
         if len(found) < len(self.parameters):
             description = f"Other arguments by name, described by the tool {OPTIONS}."
             found[MORE] = {"type": "object", "description": description}
@@ -170,7 +178,7 @@ class Tool:
     @property
     def whole(self) -> dict[str, Any]:
         """Argument -> schema with the full description, for all arguments."""
-        return {name: _describe(one) for name, one in self.parameters.items()}
+        return {name: _describe(one, self._find_kind(one)) for name, one in self.parameters.items()}
 
     def spell(self, given: Mapping[str, Any], more: Sequence[str] = ()) -> list[str]:
         """Return the command line for these arguments and `more` options; UsageError for a wrong argument."""
@@ -200,7 +208,7 @@ class Tool:
                 options += [f"{_option(parameter)}={text}"] if text.startswith("-") else [_option(parameter), text]
         missing = [name for name, one in self.parameters.items() if one.required and not given.get(name)]
         if missing:
-            raise UsageError(f"{self.name} needs {missing[0]}: {_describe(self.parameters[missing[0]])['description']}")
+            raise UsageError(f"{self.name} needs {missing[0]}: {self.whole[missing[0]]['description']}")
         if any(word.startswith("-") for word in words):  # a statement that begins with a comment
             return [*self.command, *options, *more, "--", *words]
         return [*self.command, *words, *options, *more]
@@ -240,20 +248,19 @@ def _option(parameter: Any) -> str:
     return str(max(parameter.opts, key=len))
 
 
-def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
+def _describe(parameter: Any, kind: Kind, *, is_brief: bool = False) -> dict[str, Any]:
     """Return the schema of a parameter: description, values and default, or a brief description without default."""
     usual = parameter.show_default if isinstance(getattr(parameter, "show_default", None), str) else ""
     text = (getattr(parameter, "help", "") or parameter.name).removesuffix(".")
     text, usual = (_shorten(text), "") if is_brief else (text, usual)
     described = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
-    kind = parameter.type.name
     one: dict[str, Any] = {"type": "string"}
     if getattr(parameter, "is_flag", False):
         one = {"type": "boolean"}
-    elif kind == "choice":
-        one = {"type": "string", "enum": [str(choice) for choice in parameter.type.choices]}
-    elif kind.startswith(("int", "float")):
-        one = {"type": "integer" if kind.startswith("int") else "number"}
+    elif kind.choices:
+        one = {"type": "string", "enum": list(kind.choices)}
+    elif kind.type in (int, float):
+        one = {"type": "integer" if kind.type is int else "number"}
     if _call(parameter) in COUNTS:
         one = {"type": ["integer", "string"]}
     is_several = parameter.nargs == -1 or getattr(parameter, "multiple", False) or _call(parameter) == "hardware"

@@ -39,6 +39,12 @@ def writing_answer() -> Iterator[None]:
         raise UsageError(f"cannot write the answer: {error.strerror}") from error
 
 
+def print_text(text: str) -> None:
+    """Print a text that is no table, such as help, to stdout; UsageError if it cannot be written."""
+    with writing_answer():
+        print(text)
+
+
 class Voice:
     """Messages of the running command."""
 

@@ -374,6 +374,8 @@ class Settings:
     """Energy boundary: `board`; `chip`, which excludes voltage regulators and, except on GPUs, unattributed energy; or
     `system` (`wall`), which adds host, chassis and power supply.
     """
+    states_boundary: bool = attrs.field(default=False, repr=False)
+    """True if the boundary was stated; it then applies even where the question has another default."""
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     matmul_precision: MatmulPrecision = attrs.field(
@@ -423,7 +425,7 @@ class Settings:
         if not keywords:
             return self
         usual: dict[str, Any] = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
-        usual |= {"states_precision": True} if "precision" in keywords else {}
+        usual |= {f"states_{name}": True for name in ("precision", "boundary") if name in keywords}
         try:
             return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
         except (AttributeError, TypeError) as error:

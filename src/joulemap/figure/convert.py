@@ -9,6 +9,8 @@ import contextlib
 import copy
 import hashlib
 import re
+import subprocess
+import sys
 from functools import cache
 from typing import Any, Final, Literal, cast
 
@@ -171,11 +173,33 @@ def bundle_script() -> str:
         digest, _, kept = place.read_text(encoding="utf-8").partition("\n")
         if digest == _digest(kept):
             return kept
-    script = cast("str", converter.javascript_bundle(vl_version=VEGA_LITE))
+    script = _bundle_apart() or cast("str", converter.javascript_bundle(vl_version=VEGA_LITE))
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"{_digest(script)}\n{script}", encoding="utf-8")
     return script
+
+
+_BUNDLE: Final = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import vl_convert
+sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).encode())
+"""
+
+
+def _bundle_apart() -> str:
+    """Return the JavaScript of Vega, made in another process; empty if that fails.
+
+    vl-convert holds the interpreter's lock for seconds meanwhile, so that this process could not end on Ctrl-C.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _BUNDLE, VEGA_LITE], stdin=subprocess.DEVNULL, capture_output=True, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode()
 
 
 def _digest(text: str) -> str:

@@ -131,7 +131,8 @@ def holding_plans(
         with holding_runs(source, plan, has_ledger=has_ledger) as runs:
             ids += runs.ids
     with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
-        planned = ((model, run) for plan in plans for model in plan.models for run in plan.runs(""))
+        every = ((plan, model) for plan in plans for model in plan.models)
+        planned = ((model, run) for plan, model in every for run in plan.runs("", model.request.batch))
         yield runs.connection, [(*one, run_id) for one, run_id in zip(planned, (*ids, *runs.ids), strict=True)]
 
 
@@ -216,7 +217,7 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bo
             key = next((key for key in model.workload_keys if key in workloads), None)
             if key is None:
                 return None
-            planned += [run.run_key for run in plan.runs(key)]
+            planned += [run.run_key for run in plan.runs(key, model.request.batch)]
     stored = find_runs(connection, planned, has_ledger=has_ledger)
     if any(key not in stored for key in planned):
         return None
@@ -336,7 +337,7 @@ class _Work:
             key = ensure_workload(connection, model, self._traced)
         self._traced = None
         workload_id = find_workload_id(connection, key)
-        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key)}.values())
+        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key, request.batch)}.values())
         stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
         self._stored_count += len(runs) - len(missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -57,6 +58,8 @@ class Plan:
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
     """(hardware, power mode) -> constants that the question sets."""
+    batches: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    """Id of hardware -> the batch sizes at which it runs; hardware that is not listed runs every model of the plan."""
     _targets: dict[tuple[HardwareEntry, str, MatmulPrecision], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
@@ -64,15 +67,23 @@ class Plan:
     @property
     def run_count(self) -> int:
         """Number of runs of all models."""
-        settings = self.settings
-        each = len(settings.points) * len(self.selection.pairs)
-        return len(self.models) * each
+        return len(self.settings.points) * sum(len(self._pairs(model.request.batch)) for model in self.models)
 
-    def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
-        """Return the runs of one workload, sorted by the settings' points, then by hardware in the requested order."""
+    def _pairs(self, batch: int | None) -> tuple[tuple[HardwareEntry, str], ...]:
+        """Return the hardware that runs models at a batch size; None for all hardware."""
+        pairs = self.selection.pairs
+        if batch is None or not self.batches:
+            return pairs
+        return tuple(pair for pair in pairs if batch in self.batches.get(pair[0].id, (batch,)))
+
+    def runs(self, workload_key: str, batch: int | None = None) -> tuple[PlannedRun, ...]:
+        """Return the runs of one workload, sorted by the settings' points, then by hardware in the requested order.
+
+        With a `batch`, hardware that does not run at this batch size is left out.
+        """
         planned = []
         for point in self.settings.points:
-            for entry, mode in self.selection.pairs:
+            for entry, mode in self._pairs(batch):
                 target = self.target(entry, mode, choose_setting(self.settings.matmul_precision, point["precision"]))
                 version = formula_version(entry.architecture)
                 parts = (workload_key, target.digest, mode, *point.values(), version)
@@ -127,8 +138,13 @@ def plan_runs(models: Sequence[str], settings: Settings) -> Plan:
     return plan_selected(models, settings, select_hardware(settings))
 
 
-def plan_selected(models: Sequence[str], settings: Settings, selection: Selection) -> Plan:
-    """Return a checked plan on selected hardware; raises like `plan_runs`."""
+def plan_selected(
+    models: Sequence[str],
+    settings: Settings,
+    selection: Selection,
+    batches: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> Plan:
+    """Return a checked plan on selected hardware, where `batches` is as in the plan; raises like `plan_runs`."""
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
     for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
         if not values:
@@ -144,6 +160,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
         settings=settings,
         calibration=calibration,
         changes=changes,
+        batches=batches,
     )
 
 

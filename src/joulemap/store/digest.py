@@ -212,6 +212,10 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
     return {key: _show(one & 0xFFFFFFFF) for key, one in zip(found, sums.tolist(), strict=True)}
 
 
+_quote: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""JSON of a text, as `json.dumps` writes it, without making an encoder each time."""
+
+
 def _bits(column: Any) -> Any:
     """Return a column as 64-bit integers that represent its values, MISSING for NULL."""
     import numpy as np
@@ -220,6 +224,9 @@ def _bits(column: Any) -> Any:
     values = column.data if is_masked else column
     if values.dtype.kind == "O":
         listed = column.tolist()
+        if set(map(type, listed)) == {str}:
+            crcs = {text: crc32(_quote(text).encode()) for text in dict.fromkeys(listed)}
+            return np.fromiter(map(crcs.__getitem__, listed), np.uint64, len(listed))
         texts = [repr(value) for value in listed]
         one_of = dict(zip(texts, listed, strict=True))
         numbers = {text: crc32(json.dumps(value, ensure_ascii=False).encode()) for text, value in one_of.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Final
 
 import duckdb
@@ -59,6 +60,8 @@ def _list(objects: Any) -> tuple[Any, str] | None:
     """Return the 1-based place of each object in a list, and the list as SQL; None if an object has no literal."""
     import numpy as np
 
+    if set(map(type, objects)) == {str}:
+        return _list_texts(objects)
     places: dict[str, int] = {}
     texts: dict[str, int] = {}
     found = np.empty(len(objects), dtype=np.int32)
@@ -75,14 +78,34 @@ def _list(objects: Any) -> tuple[Any, str] | None:
     return found, f"[{', '.join(places)}]"
 
 
+def _list_texts(texts: Any) -> tuple[Any, str] | None:
+    """Return the same as `_list` for texts, whose distinct ones alone are written."""
+    import numpy as np
+
+    one_of = dict.fromkeys(texts)
+    if len(one_of) > LISTED:
+        return None
+    literals = list(map(write, one_of))
+    if None in literals:
+        return None
+    places = {text: place for place, text in enumerate(one_of, 1)}
+    found = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
+    return found, f"[{', '.join(map(str, literals))}]"
+
+
 def as_array(values: Any) -> Any:
     """Return values as an array: numbers with missing ones masked, anything else as objects."""
     import numpy as np
 
     if isinstance(values, np.ndarray):
         return values.astype(object) if values.dtype.kind == "U" else values
-    known = [value for value in values if value is not None]
-    if known and all(issubclass(kind, int | float) for kind in set(map(type, known))) and not _is_rounded(known):
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, values.step)
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return np.array(values, dtype=object)
+    known = [value for value in values if value is not None] if type(None) in kinds else values
+    if known and all(issubclass(kind, int | float) for kind in kinds - {type(None)}) and not _is_rounded(known):
         if len(known) == len(values):
             return np.array(values)
         filled = np.array([known[0] if value is None else value for value in values])
@@ -113,7 +136,7 @@ def insert_records(connection: duckdb.DuckDBPyConnection, table: str, records: S
     columns: dict[str, Any] = {}
     for name, *_ in connection.execute(f"FROM internal.{table} LIMIT 0").description or ():
         if name not in given:
-            columns[name] = [getattr(record, name) for record in records]
+            columns[name] = list(map(attrgetter(name), records))
         else:
             value = given[name]
             columns[name] = value if isinstance(value, list | range) else [value] * count

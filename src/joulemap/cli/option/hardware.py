@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import typer
 
-from joulemap.cli.command import HARDWARE, option
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
+from joulemap.cli.panel import HARDWARE
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
-from joulemap.cli.command import COST, LIMITS, option
+from joulemap.cli.command import option
+from joulemap.cli.panel import COST, LIMITS
 from joulemap.cli.value import read_as, read_number, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -185,7 +186,7 @@ class UsageOptions:
         None,
         "Price and electricity of the host, as a fraction of the purchased chip's.",
         metavar="FRACTION",
-        shown="the catalogue's",
+        shown="the catalogue's, or the price of --host",
         is_advanced=True,
     )
     grid: str = option(

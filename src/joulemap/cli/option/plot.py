@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from joulemap.cli.argument import spell_line
-from joulemap.cli.command import OUTPUT, option
+from joulemap.cli.command import option
 from joulemap.cli.output import OutputOptions, check_suffix, emit
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.system.record import frozen
 

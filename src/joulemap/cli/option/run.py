@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 import attrs
 import typer
 
-from joulemap.cli.command import GENERAL, OUTPUT, WORKLOAD, Place, name_option, option
+from joulemap.cli.command import name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
     complete_hardware,
@@ -18,6 +18,7 @@ from joulemap.cli.complete import (
     complete_weights,
     complete_words,
 )
+from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD, NO_HOST, SYSTEM
@@ -186,7 +187,7 @@ class ModelOptions:
         from joulemap.domain.settings import Settings
 
         given = {**self.keywords(), **keywords}
-        return Settings(**given, states_precision="precision" in given)
+        return Settings(**given, states_precision="precision" in given, states_boundary="boundary" in given)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the words that a follow-up command repeats; none for defaults."""
@@ -222,7 +223,9 @@ class RunOptions(ModelOptions):
         is_advanced=True,
     )
     device_only: bool = option(False, DEVICE_ONLY_HELP, is_advanced=True)
-    boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, is_advanced=True)
+    boundary: str = option(
+        "", BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, shown=BOARD, is_advanced=True
+    )
     matmul_precision: str = option(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS), is_advanced=True)
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
@@ -238,9 +241,9 @@ class RunOptions(ModelOptions):
             {
                 **super().keywords(),
                 **names,
+                **({"boundary": self.boundary} if self.boundary else {}),
                 "calibration": self.calibration,
                 "host": NO_HOST if self.device_only else self.host,
-                "boundary": self.boundary,
                 "matmul_precision": self.matmul_precision,
                 "changes": self.changes,
             },
@@ -279,15 +282,23 @@ class CandidateRunOptions(ManyRunOptions):
     """Options for running models in all candidate configurations; a follow-up command names one of them."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
-    batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32, or that of --input")
+    batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
+    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
+    boundary: str = option(
+        "",
+        BOUNDARY_HELP,
+        metavar="NAME",
+        complete=complete_boundaries,
+        shown="board; for cost and carbon as in `cost`",
+        is_advanced=True,
+    )
 
 
 @frozen(kw_only=True)
 class DeployedRunOptions(CandidateRunOptions):
     """Options for running models that serve requests."""
 
-    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
     boundary: str = option(
         "",
         BOUNDARY_HELP,

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.system.errors import UsageError
 from joulemap.wing.explore.option import DesignOptions
@@ -84,7 +85,8 @@ def _explore_all(
     if unused:
         raise UsageError(f"--all takes chips as they are: leave out {', '.join(unused)}")
     if not run.phase:
-        run = attrs.evolve(run, precision=run.precision or CandidateRunOptions().precision)
+        usual = CandidateRunOptions()
+        run = attrs.evolve(run, precision=run.precision or usual.precision, runtime=run.runtime or usual.runtime)
     settings = run.settings(hardware=given["like"])
     with output.watched_workspace() as workspace:
         answer = workspace.explore_all(

@@ -12,8 +12,9 @@ import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.usage import group
 
-app = typer.Typer(help=__doc__, rich_markup_mode=None)
+app = group(__doc__)
 
 Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="Folder of the lake.")]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from joulemap.cli.command import LIMITS, option
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.panel import LIMITS
 from joulemap.cli.value import read_as, read_quantity, split_assignments, split_pairs
 from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError

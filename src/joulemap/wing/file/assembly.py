@@ -270,6 +270,8 @@ def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tup
 
 def _touched(value: Value, strides: Strides) -> int:
     """Return the bytes of memory that a value covers; elements repeated by a stride of 0 count once."""
+    if 0 not in strides:
+        return value.byte_count
     return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
 
 

@@ -6,7 +6,9 @@ message ─► sizes of inputs ─► node by node: all inputs known? compute it
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -159,17 +161,18 @@ def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
         for one in products
     )
     sizes: dict[str, int] = {}
-    for name, shape, stored in find_packed(products):
-        sizes[stored] = sizes.get(stored, 0) + math.prod(shape)
+    for name, packed, stored in find_packed(products):
+        sizes[stored] = sizes.get(stored, 0) + math.prod(packed)
         weights.pop(name, None)
     floats: dict[str, int] = {}
-    for one in weights.values():
-        dtype = DTYPES.get(one.data_type, ("", 0))[0]
-        if len(one.dims) > 1:
+    alike = Counter((one.data_type, tuple(one.dims)) for one in weights.values())
+    for (kind, shape), repeats in alike.items():
+        dtype, count = DTYPES.get(kind, ("", 0))[0], repeats * math.prod(shape)
+        if len(shape) > 1:
             precision = STORED.get(dtype, "")
-            sizes[precision] = sizes.get(precision, 0) + math.prod(one.dims)
+            sizes[precision] = sizes.get(precision, 0) + count
         if dtype in FLOATS:  # biases and scales have the type of activations
-            floats[dtype] = floats.get(dtype, 0) + math.prod(one.dims)
+            floats[dtype] = floats.get(dtype, 0) + count
     stored = max(sizes, key=lambda name: sizes[name], default="")
     beside = max(floats, key=lambda name: floats[name], default="")
     if 2 * coded > len(products):
@@ -199,7 +202,7 @@ def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Coll
 
 def _list_free(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs of a model that are not weights; old files list weights as inputs too."""
-    weights = {one.name for one in model.graph.initializer}
+    weights = set(map(attrgetter("name"), model.graph.initializer))
     return [one for one in model.graph.input if one.name not in weights]
 
 
@@ -311,32 +314,32 @@ class _Reader(Values):
 
     def add(self, proto: NodeProto) -> None:
         """Add an operator; if all of its inputs are known, add only its computed outputs."""
-        self.reading.part = f"{proto.op_type} {proto.name[:80]!r}"
-        self.spend(1, len(proto.input) + len(proto.output))
+        op, read = proto.op_type, list(proto.input)  # each look into a message makes an object
+        self.reading.part = f"{op} {proto.name[:80]!r}"
+        self.spend(1, len(read) + len(proto.output))
         if not any(proto.output):
             raise ModelError(f"{self.reading.part} has no output")
         attributes = read_attributes(proto)
-        if proto.op_type in ("If", "Loop"):
-            (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
+        if op in ("If", "Loop"):
+            (self.add_branch if op == "If" else self.add_loop)(proto)
             return
-        if proto.op_type == "Scan":
+        if op == "Scan":
             raise ModelError(f"Scan {proto.name!r} has no formula: it runs a subgraph for each step")
-        if proto.op_type == "Constant":
+        if op == "Constant":
             self.add_constant(proto)
             return
-        inputs = [self.find(one, proto) for one in proto.input]
-        if proto.op_type in ("Shape", "Size") and inputs and inputs[0] is not None:
+        inputs = [self.find(one, proto) for one in read]
+        if op in ("Shape", "Size") and inputs and inputs[0] is not None:
             self.add_size(proto, inputs[0], attributes)
             return
         present = [one for one in inputs if one is not None]
-        name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
-        node = Node(proto.op_type, name, inputs, [], attributes)
+        node = Node(op, proto.name or f"{op}_{len(self.nodes)}", inputs, [], attributes)
         outputs = node.outputs = self.infer(proto, node)
         is_known = bool(present) and all(one.known is not None for one in present)
         is_small = is_known and sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED
         if is_small and self.compute(proto, node):
             return
-        if present and all(one.is_weight for one in present) and proto.op_type in CARRIED:
+        if present and all(one.is_weight for one in present) and op in CARRIED:
             for output in outputs:
                 output.is_weight = True
         for output in outputs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -122,26 +123,16 @@ class Values:
     """Names of constants whose elements are in other files, which are not read."""
 
     def add_weight(self, tensor: Any) -> Value:
-        """Register a stored tensor and return it; its elements are read only if they are few."""
-        from onnx import numpy_helper
-
-        shape = tuple(tensor.dims)
-        dtype, size = DTYPES.get(tensor.data_type, ("", 0))
+        """Register a stored tensor and return it; its elements are read only if they are few, and when needed."""
+        name, shape, kind = tensor.name, tuple(tensor.dims), tensor.data_type
+        dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
-            raise ModelError(f"tensor {tensor.name[:60]!r} has the unknown type {tensor.data_type}")
-        check_shape(f"tensor {tensor.name[:60]!r}", shape)
-        known = None
-        is_outside = bool(tensor.external_data or tensor.data_location)
-        if is_outside:
-            self.outside.add(tensor.name)
-        has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
-        if (has_data or not math.prod(shape)) and not is_outside:
-            try:
-                known = numpy_helper.to_array(tensor)
-            except (TypeError, ValueError):
-                known = None
-        value = Value(tensor.name, shape, dtype, size, known, is_weight=True)
-        return self.keep(value, tensor.data_type)
+            raise ModelError(f"tensor {name[:60]!r} has the unknown type {kind}")
+        check_shape(f"tensor {name[:60]!r}", shape)
+        if tensor.external_data or tensor.data_location:
+            self.outside.add(name)
+            return self.keep(Value(name, shape, dtype, size, is_weight=True), kind)
+        return self.keep(Value(name, shape, dtype, size, partial(_read_elements, tensor), is_weight=True), kind)
 
     def keep(self, value: Value, kind: int) -> Value:
         """Register a value under its name and return it."""
@@ -246,15 +237,16 @@ class Values:
 
     def infer(self, proto: NodeProto, node: Node) -> list[Value]:
         """Return the outputs of an operator with their inferred shapes; ModelError if a shape remains unknown."""
-        outputs = [one for one in proto.output if one]
-        if proto.op_type in OPEN and proto.domain in DOMAINS:
+        every = list(proto.output)
+        outputs = [one for one in every if one]
+        if node.op in OPEN and proto.domain in DOMAINS:
             return [self.assume(proto, node, one) for one in outputs]
         is_read = node.op in FLOAT_READERS
         given = tuple(
             one and (self.kinds[name], one.shape, _digest(one) if is_read or one.dtype in WHOLE else b"")
             for name, one in zip(proto.input, node.inputs, strict=True)
         )
-        key = (_find_key(proto), given, tuple(map(bool, proto.output)))
+        key = (_find_key(proto), given, tuple(map(bool, every)))
         found = self.inferred.get(key)
         if found is None:
             made = infer_contrib(node) if proto.domain not in DOMAINS else self._infer_one(proto, outputs)
@@ -364,6 +356,19 @@ def check_schema(schema: OpSchema, proto: NodeProto) -> None:
     count = given.get("num_outputs")
     if proto.op_type == "Split" and count is not None and count.i != len(proto.output):
         raise ModelError(f"{_call(proto)} has num_outputs={count.i}, but {len(proto.output)} outputs")
+
+
+def _read_elements(tensor: Any) -> NDArray[Any] | None:
+    """Return the elements of a stored tensor; None if they were left out or have another type."""
+    from onnx import numpy_helper
+
+    has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
+    if not has_data and math.prod(tensor.dims):
+        return None
+    try:
+        return numpy_helper.to_array(tensor)
+    except (TypeError, ValueError):
+        return None
 
 
 def _find_key(proto: NodeProto) -> tuple[Any, ...]:

@@ -59,6 +59,9 @@ DEEPEST: Final = 100
 MOST_VARINT: Final = 10
 """Maximum bytes of a number in a message."""
 
+WINDOW: Final = 65_536
+"""Bytes of the file that are read at once while fields are looked up."""
+
 
 class BrokenMessageError(Exception):
     """Error for bytes that are not a valid message."""
@@ -78,10 +81,9 @@ def load_onnx(path: Path) -> ModelProto:
     try:
         with open_regular(path) as stream:
             size = stream.seek(0, 2)
-            stream.seek(0)
             if not size:
                 raise BrokenMessageError("it is empty")
-            model = ModelProto.FromString(Stripper(stream).strip("model", size))
+            model = ModelProto.FromString(Stripper(stream).strip("model", 0, size))
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (BrokenMessageError, DecodeError) as error:
@@ -100,53 +102,68 @@ class Stripper:
     """Bytes copied so far."""
     field_count: int = 0
     """Fields seen so far."""
+    window: bytes = b""
+    """Bytes of the file in which fields are looked up."""
+    window_begin: int = 0
 
-    def strip(self, message: str, end: int, depth: int = 0) -> bytes:
-        """Return the message that begins here and ends at `end`, without the elements of its tensors."""
+    def strip(self, message: str, begin: int, end: int, depth: int = 0) -> bytes:
+        """Return the message from `begin` to `end`, without the elements of its tensors."""
         if depth > DEEPEST:
             raise BrokenMessageError(f"its messages are nested more than {DEEPEST} deep")
         inside, left_out = INSIDE.get(message, {}), LEFT_OUT.get(message, frozenset())
+        numbers = NUMBERS if message == "tensor" else frozenset[int]()
         kept, begun = bytearray(), -1
-        for field, kind, last, begin, content in self.list_fields(end):
-            is_left_out = field in left_out or (message == "tensor" and field in NUMBERS and last - begin > MOST_DATA)
-            inner = inside.get(field, "") if kind == 2 and last - content > MOST_DATA else ""
-            if (is_left_out or inner) and begun >= 0:
-                kept += self.copy(begun, begin)
+        for field, kind, first, content, last in self.list_fields(begin, end):
+            is_long = last - content > MOST_DATA
+            is_left_out = field in left_out or (field in numbers and last - first > MOST_DATA)
+            inner = inside.get(field, "") if is_long and kind == 2 else ""
+            if not is_left_out and not inner:
+                begun = first if begun < 0 else begun
+                continue
+            if begun >= 0:
+                kept += self.copy(begun, first)
                 begun = -1
-            if inner and not is_left_out:
-                self.stream.seek(content)
-                kept += _wrap(field, self.strip(inner, last, depth + 1))
-            elif not is_left_out and begun < 0:
-                begun = begin
-            self.stream.seek(last)
+            if not is_left_out:
+                kept += _wrap(field, self.strip(inner, content, last, depth + 1))
         return bytes(kept + self.copy(begun, end)) if begun >= 0 else bytes(kept)
 
-    def list_fields(self, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield (number, wire type, end, start, start of the content) of each field up to `end`.
-
-        The caller must leave the stream at the end of the field.
-        """
-        while (begin := self.stream.tell()) < end:
+    def list_fields(self, begin: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield (number, wire type, start, start of the content, end) of each field from `begin` to `end`."""
+        while begin < end:
             self.field_count += 1
             if self.field_count > MOST_FIELDS:
                 raise BrokenMessageError(f"it has more than {MOST_FIELDS:,} fields")
-            tag = _varint(self.stream)
+            tag, content = self.read_varint(begin)
             field, kind = tag >> 3, tag & 7
-            content = self.stream.tell()
-            if kind == 0:
-                _varint(self.stream)
-                last = self.stream.tell()
+            if kind == 2:
+                length, content = self.read_varint(content)
+                last = content + length
+            elif kind == 0:
+                _, last = self.read_varint(content)
             elif kind in (1, 5):
                 last = content + (8 if kind == 1 else 4)
-            elif kind == 2:
-                length = _varint(self.stream)
-                content = self.stream.tell()
-                last = content + length
             else:
                 raise BrokenMessageError(f"a field of wire type {kind}")
             if field == 0 or last > end:
                 raise BrokenMessageError("a field extends past the end of its message")
-            yield field, kind, last, begin, content
+            yield field, kind, begin, content, last
+            begin = last
+
+    def read_varint(self, position: int) -> tuple[int, int]:
+        """Return the number at a position of the file, and the position after it."""
+        value = 0
+        for index in range(MOST_VARINT):
+            offset = position + index - self.window_begin
+            if not 0 <= offset < len(self.window):
+                self.stream.seek(position + index)
+                self.window, self.window_begin, offset = self.stream.read(WINDOW), position + index, 0
+                if not self.window:
+                    raise BrokenMessageError("it ends within a number")
+            one = self.window[offset]
+            value |= (one & 0x7F) << 7 * index
+            if one < 0x80:
+                return value, position + index + 1
+        raise BrokenMessageError("a number has no end")
 
     def copy(self, begin: int, end: int) -> bytes:
         """Return the bytes of whole fields."""
@@ -158,18 +175,6 @@ class Stripper:
         if len(found) != end - begin:
             raise BrokenMessageError("it ends within a field")
         return found
-
-
-def _varint(stream: BufferedReader) -> int:
-    value = 0
-    for index in range(MOST_VARINT):
-        one = stream.read(1)
-        if not one:
-            raise BrokenMessageError("it ends within a number")
-        value |= (one[0] & 0x7F) << 7 * index
-        if one[0] < 0x80:
-            return value
-    raise BrokenMessageError("a number has no end")
 
 
 def _wrap(field: int, content: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -59,13 +59,23 @@ class Value:
     shape: tuple[int, ...]
     dtype: str = "fp32"
     item_size: int = 4
-    known: NDArray[Any] | None = None
-    """Elements of a small value that depends on no input; None for others."""
+    _known: NDArray[Any] | Callable[[], NDArray[Any] | None] | None = None
     is_weight: bool = False
     """True if the file stores the value, or if it follows from stored values without arithmetic."""
     is_input: bool = False
     is_fixed: bool = False
     """True if the value is computed from weights alone, so that a compiler evaluates it once."""
+
+    @property
+    def known(self) -> NDArray[Any] | None:
+        """Elements of a small value that depends on no input; None for others. Stored ones are decoded at first use."""
+        if callable(self._known):
+            self._known = self._known()
+        return self._known
+
+    @known.setter
+    def known(self, found: NDArray[Any] | None) -> None:
+        self._known = found
 
     @property
     def count(self) -> int:

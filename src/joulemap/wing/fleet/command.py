@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import LIMIT_HELP, Check, DeployedRunOptions, Model
+from joulemap.cli.panel import OUTPUT
 from joulemap.system.errors import ExitCode
+from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer.text import SUBJECT
 from joulemap.wing.fleet.option import DemandOptions, read_models
 from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
+
+
+@frozen(kw_only=True)
+class FleetRunOptions(DeployedRunOptions):
+    """Options for running models whose requests wait in a queue and form batches."""
+
+    batch: str = option("", "Largest batches.", "--batch", "-b", metavar="N,...", shown="1,2,4,8,16,32,64")
 
 
 @command
@@ -24,7 +33,7 @@ def fleet(
     check: Check = False,
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
-    run: DeployedRunOptions,
+    run: FleetRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
     page: PageOptions,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import attrs
 
-from joulemap.cli.command import COST, LIMITS, option
+from joulemap.cli.command import option
 from joulemap.cli.option.run import repeat_options
+from joulemap.cli.panel import COST, LIMITS
 from joulemap.cli.value import read_as, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import attrs
 import typer
 
-from joulemap.cli.command import HARDWARE, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Check, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.panel import HARDWARE
 from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
 from joulemap.system.record import frozen

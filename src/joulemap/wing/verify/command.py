@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import (
     complete_engines,
     complete_hardware,
@@ -17,6 +17,7 @@ from joulemap.cli.complete import (
     complete_runtimes,
 )
 from joulemap.cli.option.run import CALIBRATION_HELP, LIMIT_HELP
+from joulemap.cli.panel import OUTPUT
 from joulemap.system.record import frozen
 from joulemap.wing.llm.option import ServedOutputOptions
 
