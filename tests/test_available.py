@@ -58,7 +58,7 @@ def test_a_host_adds_its_share_to_price_and_electricity(made_up: Connection) -> 
     assert_close(row["usd_per_million"], 0.1875, rel=1e-12)
     (given,) = ask(made_up, "cost.million", host_share=1.0, run_ids=[1])
     assert_close(given["usd_per_million"], 0.3, rel=1e-12)
-    (ranked,) = ask(made_up, "recommend.configuration", objective="cost", host_share=1.0, run_ids=[1])
+    (ranked,) = ask(made_up, "recommend.configuration", objective="cost", pay="bought", host_share=1.0, run_ids=[1])
     assert_close(ranked["objective_value"], 0.3, rel=1e-12)
 
 

@@ -98,7 +98,7 @@ def test_a_window_of_this_machine_meets_a_signal_of_the_trace() -> None:
 def test_numbers_that_leave_torch_are_zeros_and_told() -> None:
     workload = traced(lambda lin, x: [lin(x)[index] for index in lin(x).sum(-1).long().tolist()])
     assert macs(workload) == 3 * MACS
-    assert workload.notes == ("model: tolist: numbers read from data are assumed to be 0, 1.0 or False",)
+    assert [(one.kind, one.operator) for one in workload.findings] == [("read", "tolist")]
     assert macs(traced(lambda lin, x: (f"{x.mean():.3f}", lin(x))[1])) == MACS
 
 
@@ -122,7 +122,7 @@ def test_an_encoder_with_padding_computes_all_of_it() -> None:
     workload = trace_module(encoder, (), inputs, key=KEY, model="encoder", batch=2)
     # a layer: four projections and two of the MLP for 20 tokens, scores and sums of 4 heads of 16 over 10 x 10
     assert macs(workload) == 2 * (20 * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 4 * 10 * 10 * 16)
-    assert "padding is assumed to be computed too" in workload.notes[0]
+    assert [(one.operator, one.assumed) for one in workload.findings] == [("is_left_aligned", "False")]
 
 
 def test_both_branches_are_told_and_the_costlier_is_counted() -> None:
@@ -135,7 +135,8 @@ def test_both_branches_are_told_and_the_costlier_is_counted() -> None:
 
 def test_a_predicate_that_is_known_chooses() -> None:
     workload = traced(lambda lin, x: torch.cond(torch.ones(()).sum() > 2, lin, torch.sin, (x,)))
-    assert (macs(workload), workload.notes) == (0, ())
+    assert macs(workload) == 0
+    assert [(one.kind, one.module_path) for one in workload.findings] == [("idle", "lin")]
 
 
 def repeat(lin: nn.Module, x: Tensor, most: Any) -> Any:
@@ -225,7 +226,7 @@ def test_a_check_of_data_is_taken_to_hold() -> None:
 
     workload = traced(checked)
     assert macs(workload) == MACS
-    assert any("is answered True, for False ends in an error" in note for note in workload.notes)
+    assert [(one.kind, one.assumed) for one in workload.findings] == [("read", "True")] * 2
 
 
 def test_a_check_of_sizes_that_fails_is_shown(tmp_path: Path) -> None:

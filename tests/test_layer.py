@@ -343,7 +343,8 @@ def test_the_machine_is_described_without_torch() -> None:
 
 def loaded_after(code: str, cwd: Path) -> set[str]:
     program = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=False)
+    assert not done.returncode, done.stderr
     return set(done.stdout.splitlines())
 
 

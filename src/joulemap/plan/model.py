@@ -10,7 +10,6 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.store.workload import SHIPPED
-from joulemap.store.zoo import read_operators
 from joulemap.system.record import frozen
 from joulemap.system.resource import remember
 from joulemap.trace.source import OWN_FORMULAS, ModelRequest
@@ -34,6 +33,8 @@ def find_outdated() -> frozenset[str]:
 
 def _list_outdated() -> list[str]:
     """Return the models that `find_outdated` caches."""
+    from joulemap.store.zoo import read_operators  # numpy, which a cached answer does without
+
     shipped, recorder = load_shipped(), recorder_version()
     if not any(entry.tracer_version.startswith(f"{recorder}-") for entry in shipped.values()):
         return sorted(shipped)

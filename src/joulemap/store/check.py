@@ -48,7 +48,9 @@ from joulemap.store.schema import find_changes
 from joulemap.system.errors import DatabaseError, EngineError, SqlError
 from joulemap.system.record import frozen
 
-VERSION: Final = 68
+VERSIONS: Final = frozenset({67, 68})
+"""Storage versions of DuckDB 1.4 and 1.5 to 2.0, whose blocks are laid out alike."""
+
 WORD_BYTES: Final = 8
 METADATA_PARTS: Final = 64
 PLACE_BITS: Final = 56
@@ -83,7 +85,7 @@ def _read_newest(stream: BinaryIO) -> tuple[int, int, int]:
     """
     stream.seek(0)
     header = stream.read(HEAD)
-    if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] != VERSION:
+    if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] not in VERSIONS:
         return 0, 0, 0
     _, _, *places = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
     return places[0], places[1], places[2]

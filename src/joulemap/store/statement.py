@@ -61,6 +61,9 @@ _PIVOT: Final = re.compile(
 )
 """Pattern of a read-only PIVOT statement; the engine splits it in two if its columns come from data."""
 
+MULTIPLE: Final = "MULTI"
+"""Kind that DuckDB 2.0 gives to a PIVOT whose columns come from data; 1.5 splits it into CREATE and SELECT."""
+
 Batch = list[tuple[Any, ...]]
 
 
@@ -309,9 +312,13 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
 
 
 def name_kind(statement: duckdb.Statement) -> str:
-    """Return the kind of a statement, such as SELECT; duckdb's Python package has no names for the newest kinds."""
+    """Return the kind of a statement, such as SELECT; duckdb's Python package has no names for the newest kinds.
+
+    A PIVOT, which DuckDB 2.0 calls a multiple statement, is a SELECT.
+    """
     try:
-        return str(statement.type.name)
+        kind = str(statement.type.name)
+        return "SELECT" if kind == MULTIPLE and _PIVOT.match(statement.query) else kind
     except ValueError:
         return "another statement"
 
