@@ -29,6 +29,9 @@ SIZES: Final = frozenset(
 )
 """Operators whose result has a size that depends on data."""
 
+CALLER: Final = "joulemap.trace.module"
+"""Module of this package that calls the model."""
+
 SHOWN: Final = 4
 """Maximum names of modules in a note."""
 
@@ -37,6 +40,19 @@ def find_frame() -> FrameType | None:
     """Return the innermost frame that runs the model's code; None if only torch and this package are running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def find_model_frame() -> FrameType | None:
+    """Return the innermost frame of the model's code, as `find_frame`; None also if only the tracing program is left.
+
+    Models of torch's own libraries have no code of their own; the frames around the trace are not the model's.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame):
+        if frame.f_globals.get("__name__") == CALLER:
+            return None
         frame = frame.f_back
     return frame
 
@@ -105,5 +121,5 @@ def describe_read(finding: Finding, assumption: str) -> str:
 
 
 def _show_place(finding: Finding) -> str:
-    where = f"{finding.file}:{finding.line}" if finding.line else "an unknown place"
+    where = f"{finding.file}:{finding.line}" if finding.line else "code of torch"
     return f"{where} ({finding.operator})"

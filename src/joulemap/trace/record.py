@@ -29,7 +29,7 @@ from joulemap.domain.workload import READ, Finding
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
 from joulemap.trace.cause import add_sizes
-from joulemap.trace.finding import describe_read, find_frame, find_read, place_of
+from joulemap.trace.finding import describe_read, find_frame, find_model_frame, find_read, place_of
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
@@ -596,7 +596,7 @@ class Recorder(TorchDispatchMode):
         state the place in the model's code.
         """
         path = self._path[-1][0]
-        finding = find_read(name, path, given, find_frame())
+        finding = find_read(name, path, given, find_model_frame())
         if finding is not None and all(place_of(finding) != place_of(one) for one in self.findings):
             self.findings.append(finding)
         told = (
