@@ -327,7 +327,7 @@ def roofline_shares(columns: WorkloadColumns, target: Hardware, precision: str) 
     placement = place(kernels, target, find_architecture(target.architecture))
     variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
     seconds = placement.launch_s + variable
-    operations = kernels.per_kernel(2.0 * kernels.work.mac_count) / target.peaks[precision].rate.value
+    operations = kernels.per_kernel(2.0 * kernels.work.mac_count) / target.product_rate(precision)
     memory = kernels.per_kernel(placement.dram_bytes) / target.memory_bandwidth.value
     return np.array([(least / np.where(seconds > 0.0, seconds, np.inf)).max() for least in (operations, memory)])
 
