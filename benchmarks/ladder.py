@@ -33,7 +33,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import attrs
 import numpy as np
@@ -52,6 +52,7 @@ from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
+from joulemap.domain.product import MatmulPrecision
 from joulemap.domain.workload import WorkloadKey
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
@@ -164,7 +165,7 @@ Tell = Callable[[str], None]
 
 @attrs.frozen(kw_only=True, eq=False)
 class Group:
-    """Operators with the same hardware, precision and runtime, evaluated together."""
+    """Operators with the same hardware, matmul precision, precision and runtime, evaluated together."""
 
     hardware: Hardware
     rows: Integers
@@ -202,7 +203,7 @@ class Bench:
     @cached_property
     def arithmetic_s(self) -> Floats:
         """Minimum time of each row's arithmetic, at the peak rate."""
-        return self._each(lambda group: group.flops / group.hardware.peaks[group.kernels.precision].rate.value)
+        return self._each(lambda group: group.flops / group.hardware.product_rate(group.kernels.precision))
 
     @cached_property
     def transfer_s(self) -> Floats:
@@ -249,7 +250,7 @@ def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None 
     """
     catalogue = load_catalogue()
     public = load_public_tables()
-    grouped: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    grouped: dict[tuple[str, str, str, str], list[int]] = defaultdict(list)
     columns: list[tuple[str, str, str, int, float, SingleOperator]] = []
     left_out: dict[str, int] = defaultdict(int)
     for name in tables:
@@ -269,11 +270,17 @@ def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None 
             else:
                 kind = f"{operator.kind} {row.precision}"
                 if zlib.crc32(row.model.encode()) % every == 0 and (kinds is None or kind in kinds):
-                    grouped[row.hardware, row.precision, row.runtime].append(len(columns))
+                    grouped[row.hardware, row.matmul_precision, row.precision, row.runtime].append(len(columns))
                     columns.append((name, row.hardware, kind, _fold(operator), row.latency_s, operator))
     groups = tuple(
-        _group(catalogue.hardware[hardware], precision, runtime, rows, [columns[row][-1] for row in rows])
-        for (hardware, precision, runtime), rows in grouped.items()
+        _group(
+            catalogue.hardware[hardware].at_matmul_precision(cast("MatmulPrecision", setting)),
+            precision,
+            runtime,
+            rows,
+            [columns[row][-1] for row in rows],
+        )
+        for (hardware, setting, precision, runtime), rows in grouped.items()
     )
     return Bench(
         table=[one[0] for one in columns],
@@ -641,7 +648,7 @@ def naive_seconds(observations: Sequence[Observation]) -> Floats:
     for group in bench.groups:
         each = []
         for kernels in group.stack.blocks:
-            peak = bench.hardware.peaks[kernels.precision].rate.value
+            peak = bench.hardware.at_matmul_precision(group.matmul_precision).product_rate(kernels.precision)
             arithmetic = 2.0 * kernels.per_kernel(kernels.work.mac_count) / (compute * peak)
             transfer = kernels.per_kernel(kernels.moved_bytes) / (memory * bench.hardware.memory_bandwidth.value)
             each.append(start + np.maximum(arithmetic, transfer))

@@ -1,14 +1,14 @@
 /*
 record = "Caveat"
 summary = "Assumptions and gaps of the traces of the runs' workloads"
-grain = "one row per assumption, and one per ATen operator without a formula"
+grain = "one row per assumption, place that reads data, module that never ran, and ATen operator without a formula"
 order = ["kind", "operator_count descending", "text"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs" }
 [columns]
 operator_count = { type = "BIGINT", null = true, meaning = "number of uncounted operators; null for an assumption" }
-kind = { type = "VARCHAR", meaning = "kind: uncounted, only its bytes are counted; assumed, a worst case replaces data-dependent values" }
-text = { type = "VARCHAR", meaning = "ATen operator, or the assumption and its place" }
+kind = { type = "VARCHAR", meaning = "kind: uncounted, only its bytes are counted; assumed, a worst case replaces data-dependent values; read, Python code reads data there; idle, a module with weights never ran" }
+text = { type = "VARCHAR", meaning = "ATen operator, the assumption and its place, file and line of the code that reads data (empty if unknown), or path of the module" }
 */
 SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count
 FROM caveats

@@ -256,10 +256,14 @@ WHERE kind = 'uncounted'
 GROUP BY workload_id, aten
 UNION ALL
 SELECT workload_id, 'assumed', unnest(notes), NULL
-FROM internal.workload;
-COMMENT ON VIEW caveats IS 'Uncounted operators and assumptions of each trace';
-COMMENT ON COLUMN caveats.kind IS 'uncounted: only the bytes of these operators are counted; assumed: a worst case replaces a data-dependent value';
-COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
+FROM internal.workload
+UNION ALL
+SELECT workload_id, kind, CASE WHEN kind = 'idle' THEN module_path WHEN line > 0 THEN file || ':' || line ELSE '' END, NULL
+FROM internal.workload_finding
+WHERE kind IN ('read', 'idle');
+COMMENT ON VIEW caveats IS 'Uncounted operators and assumptions of each trace, places where it depends on data, and modules that it did not reach';
+COMMENT ON COLUMN caveats.kind IS 'uncounted: only the bytes of these operators are counted; assumed: a worst case replaces a data-dependent value; read: Python code reads data there; idle: a module with weights never ran';
+COMMENT ON COLUMN caveats.text IS 'ATen operator, what was assumed and where, file and line of the code that reads data (empty if unknown), or path of the module';
 COMMENT ON COLUMN caveats.operator_count IS 'Number of uncounted operators; null for an assumption';
 
 CREATE VIEW run_configurations AS

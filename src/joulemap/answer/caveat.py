@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from joulemap.domain.workload import APPENDED, READS_DATA
+from joulemap.domain.workload import APPENDED
 from joulemap.present.template import Template
 from joulemap.row.model import Caveat, ModelCaveat
 
@@ -16,25 +16,37 @@ TRACED: Final = Template("traced: {assumption}")
 BESIDE: Final = Template("traced: {assumption}, written in place")
 COPIED: Final = Template("traced: {assumption}, which copies all rows; `--runtime engine` writes the new rows in place")
 
-READ: Final = " read from data "
-"""Words of such an assumption in workloads that were traced without places in the model's code."""
 BRANCHED: Final = Template(
-    "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is assumed to be 0, 1.0 or False"
+    "Python code reads data[ at {places:few}], so other values may run other code[; {modules:n module} with weights "
+    "never ran: {names:few}]"
 )
+
+READ: Final = "read"
+IDLE: Final = "idle"
+
+
+def describe_branches(rows: Iterable[Caveat]) -> str:
+    """Return a clause on lines of a model that read data, and on modules that never ran; empty if no line does."""
+    found = {kind: list(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in (READ, IDLE)}
+    if not found[READ]:
+        return ""
+    idle = found[IDLE]
+    return BRANCHED(places=[*filter(None, found[READ])], modules=len(idle) or None, names=idle)
+
+
+def describe_caveats(rows: Iterable[Caveat | ModelCaveat], runtimes: Collection[str] = ()) -> list[str]:
+    """Return the notes on assumptions of traces and on uncounted operators, as text for these runtimes.
+
+    Assumptions state the places that read data and the modules that never ran.
+    """
+    return [describe_caveat(row, runtimes) for row in rows if row.kind not in (READ, IDLE)]
 
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
     """Return an assumption of a trace, or an operator that it could not count, as text for these runtimes."""
     if row.kind == "uncounted":
         return UNCOUNTED(row=row, name="::".join(row.text.split(".")[:2]))
-    if is_read(row) and READS_DATA not in row.text:
-        return BRANCHED(where=row.text.partition(": ")[0])
     assumption = row.text.removesuffix(APPENDED)
     if assumption == row.text or not runtimes or len({one == "engine" for one in runtimes}) > 1:
         return TRACED(assumption=row.text)
     return (BESIDE if "engine" in runtimes else COPIED)(assumption=assumption)
-
-
-def is_read(row: Caveat | ModelCaveat) -> bool:
-    """Return True for an assumption about data that Python code reads, so that a branch or loop may depend on it."""
-    return row.kind != "uncounted" and (READS_DATA in row.text or READ in row.text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
-from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.caveat import describe_caveats
 from joulemap.answer.engine import describe_evaluation
 from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
@@ -173,7 +173,7 @@ class ProfileAnswer(Answer):
             ),
             notes=(
                 *((FOLDED(one, macs=float(one.foldable_mac_count)),) if is_foldable else ()),
-                *map(describe_caveat, self.caveats),
+                *describe_caveats(self.caveats),
             ),
             steps=(COMPARE(one),) if one.is_shipped else (),
             data=self.data(),

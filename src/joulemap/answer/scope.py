@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_chip, names_energy, show_assumed
-from joulemap.answer.caveat import describe_caveat, is_read
+from joulemap.answer.caveat import describe_branches, describe_caveats
 from joulemap.answer.engine import INFERENCES, count_in
 from joulemap.answer.layout import shorten
 from joulemap.answer.product import Fp32Run, Meaning, describe_fp32
@@ -211,7 +211,7 @@ class Scope:
     def warn_branched(self) -> str:
         """Return a clause if a model's code may branch or loop on data; empty for built-in models."""
         is_own = any(":" in model or is_module_name(model) for model in self.models)
-        return text.BRANCHED if is_own and any(map(is_read, self.caveats)) else ""
+        return describe_branches(self.caveats) if is_own else ""
 
     def warn_unhosted(self, headline: str, chosen: Collection[int] = ()) -> str:
         """Return a clause on hardware in a headline, or with `chosen` runs, whose energy excludes the host that it
@@ -450,7 +450,7 @@ class Scope:
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *self.describe_own_uncertainty(),
-            *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
+            *describe_caveats(self.caveats, self.settings.runtime),
         ]
 
     def _describe_fallen(self) -> list[str]:

@@ -38,10 +38,6 @@ AND_HOST: Final = " + host"
 UNLISTED: Final = Template(
     "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:or}]"
 )
-BRANCHED: Final = (
-    "Python code branches on data, which was traced as 0, 1.0 or False; paths that other values would take are not "
-    "counted"
-)
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
 AT_WALL: Final = "--boundary system"

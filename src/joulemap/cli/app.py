@@ -20,9 +20,7 @@ import typer
 
 from joulemap.cli.argument import (
     OLDER,
-    RETIRED,
     find_pointer,
-    find_retired,
     join_values,
     list_plain,
     modernize,
@@ -203,8 +201,6 @@ def run(arguments: Sequence[str]) -> int:
             voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
             voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
-        if getattr(error, "option_name", "") in RETIRED:
-            return _report(find_retired(arguments), ExitCode.USAGE)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
             unknown = getattr(error, "option_name", "") or next(iter(arguments), "")

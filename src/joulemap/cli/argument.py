@@ -74,19 +74,6 @@ command `explain`.
 """
 
 
-RETIRED: Final[Mapping[str, str]] = {
-    "--tf32": "`--matmul-precision highest` computes in true fp32 on every chip; the default is what each chip's "
-    "library does, such as TF32 convolutions on NVIDIA",
-}
-"""Option that no longer exists -> what to write instead."""
-
-
-def find_retired(words: Sequence[str]) -> str:
-    """Return a line on the first option of a command line that no longer exists; empty without one."""
-    named = (word.partition("=")[0] for word in words)
-    return next((f"there is no {name}: {RETIRED[name]}" for name in named if name in RETIRED), "")
-
-
 POINTERS: Final[Mapping[str, str]] = {
     "--list-cpus": "hardware list --architecture cpu",
     "--list-gpus": "hardware list --architecture gpu",

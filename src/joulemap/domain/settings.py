@@ -56,7 +56,6 @@ KEYWORDS: Final[Mapping[str, str]] = {
     "input": 'write inputs="1,3,224,224"',
     "model_arg": 'write arguments={"width": 32}',
     "set": 'write changes={"l4:tdp": "60W"}',
-    "tf32": 'write matmul_precision="highest" for true fp32',
 }
 """Command-line option -> hint at the equivalent in Python."""
 

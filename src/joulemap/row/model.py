@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ModelCaveat(Row, query="model.assumption"):
-    """Assumptions and gaps of the trace of a workload; one row per assumption, and one per ATen operator without a
-    formula.
+    """Assumptions and gaps of the trace of a workload; one row per assumption, place that reads data, module that
+    never ran, and ATen operator without a formula.
     """
 
     kind: str
@@ -17,8 +17,8 @@ class ModelCaveat(Row, query="model.assumption"):
 
 
 class Caveat(Row, query="model.caveat"):
-    """Assumptions and gaps of the traces of the runs' workloads; one row per assumption, and one per ATen operator
-    without a formula.
+    """Assumptions and gaps of the traces of the runs' workloads; one row per assumption, place that reads data,
+    module that never ran, and ATen operator without a formula.
     """
 
     kind: str
