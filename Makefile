@@ -74,7 +74,7 @@ test-slow: $(STAMP)  ## sweeps and properties with many examples (over 40 minute
 		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
-tests-slow: $(STAMP)  # a slice leaves out the many examples, to stay within eight minutes of processor time
+tests-slow: $(STAMP)  # a slice leaves out the many examples and the mark `long`, to stay within eight minutes of processor time
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=7200 \
 		$(if $(SLICE),-m slow --slice $(SLICE),-m 'slow or hypothesis' --hypothesis-profile thorough)
 

@@ -47,8 +47,11 @@ class Slicing:
 
     @pytest.hookimpl(trylast=True)  # what -m and -k leave out is no part of any slice
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the tests of the slice."""
-        places = [place_in_slice(one.nodeid, self.count) == self.number for one in items]
+        """Keep the tests of the slice, without those that alone would take longer than it may."""
+        places = [
+            one.get_closest_marker("long") is None and place_in_slice(one.nodeid, self.count) == self.number
+            for one in items
+        ]
         config.hook.pytest_deselected(items=[one for one, is_kept in zip(items, places, strict=True) if not is_kept])
         items[:] = [one for one, is_kept in zip(items, places, strict=True) if is_kept]
 

@@ -29,6 +29,7 @@ def test_what_a_shell_would_take_away_is_left() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_example_answers_in_order(tmp_path: Path) -> None:
     """Those of help and README; `make examples` runs those of docs too, and each in a process of its own."""
     script = [sys.executable, str(ROOT / "benchmarks" / "examples.py"), "--together", "--folder", str(tmp_path)]

@@ -59,6 +59,14 @@ def test_a_recorded_machine_is_found(name: str) -> None:
     assert all(any(name in note for note in found.notes) for name in unknown)
 
 
+def test_an_apple_processor_is_the_one_with_its_number_of_cores() -> None:
+    machine = read_machine(load_recording(MACHINES / "macbook_m3_max.json"))
+    assert machine.cpu is not None
+    for count, label in ((16, "apple_m3_max_cpu"), (14, "apple_m3_max_10p_cpu")):  # 12 or 10 fast cores and 4 slow ones
+        own = attrs.evolve(machine, cpu=attrs.evolve(machine.cpu, core_count=count))
+        assert [one.label for one in match_machine(own).usable if one.kind == "cpu"] == [label]
+
+
 def test_two_cards_count_as_two_at_their_own_power_limit() -> None:
     (card, *_) = match_machine(read_machine(load_recording(MACHINES / "server_two_cards.json"))).usable
     assert (card.label, card.count) == ("l40s", 2)

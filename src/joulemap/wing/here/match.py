@@ -311,8 +311,13 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
 
 
 def _spell_processor(machine: Machine) -> Iterator[str]:
-    """Yield possible names of the processor: the board's and its own, each also with the suffix `CPU`."""
-    for name in (machine.board, machine.cpu.name if machine.cpu else ""):
+    """Yield possible names of the processor: an Apple chip with its number of cores, then the board's and its own, each
+    also with the suffix `CPU`.
+    """
+    cpu = machine.cpu
+    if cpu is not None and cpu.core_count and cpu.vendor == APPLE:
+        yield f"{cpu.name} {cpu.core_count}-core CPU"
+    for name in (machine.board, cpu.name if cpu else ""):
         if name:
             yield name
             yield f"{name} CPU"
