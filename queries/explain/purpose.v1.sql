@@ -36,7 +36,10 @@ WITH place AS (
     JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
-    WHERE r.run_id IN ($run_a, $run_b) AND $subgraph IN ('', g.name)
+    WHERE
+        r.run_id IN ($run_a, $run_b)
+        AND o.run_id IN ($run_a, $run_b) AND s.run_id IN ($run_a, $run_b) -- a plan may join subgraphs of all runs first
+        AND $subgraph IN ('', g.name)
 ),
 -- the launch time of a kernel is divided among its operators in proportion to their time, in whole femtoseconds
 started AS (
