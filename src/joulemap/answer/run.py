@@ -25,24 +25,6 @@ SLOWED: Final = Template(
     "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak refers to the full clock"
 )
 
-CATEGORIES: Final = {
-    "compute": "computing",
-    "register": "registers",
-    "unit_memory": "unit memory",
-    "chip_memory": "on-chip memory",
-    "interconnect": "network",
-    "off_chip_memory": "off-chip memory",
-    "communication": "links between devices",
-    "control": "control",
-    "board": "power conversion and unattributed energy",
-    "host": "work of the host",
-    "static": "static power",
-}
-"""Common category -> its name in sentences."""
-
-OVERHEAD: Final = "registers, on-chip memory, network and control"
-"""Names of the categories of architectural overhead, as in the SQL macro `is_overhead`."""
-
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a subgraph."""
 

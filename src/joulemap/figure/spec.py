@@ -12,6 +12,7 @@ import json
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
+from joulemap.present.category import DRAWN, NUMBERED
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -96,9 +97,15 @@ def find_spec(name: DrawingName) -> Spec:
 
 @cache
 def _share_parts() -> dict[str, Any]:
-    """Return the parts that several figures share."""
+    """Return the parts that several figures share: those of the file, and expressions on the energy categories."""
+    number = f"indexof({json.dumps(DRAWN)}, datum.common_category)"
     shared: dict[str, Any] = json.loads((folder("queries") / "figure" / "parts.json").read_text(encoding="utf-8"))
-    return shared
+    return {
+        **shared,
+        "category_names": list(NUMBERED),
+        "category_name": f"{json.dumps(NUMBERED)}[{number}]",
+        "category_number": f"{number} + 1",
+    }
 
 
 def _place(part: Any, parts: dict[str, Any]) -> Any:

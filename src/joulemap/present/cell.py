@@ -13,6 +13,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
+from joulemap.present import category
 from joulemap.system.units import format_si
 
 PROJECTION_NOTE: Final = (
@@ -114,6 +115,8 @@ def show(value: Any, name: str, unit: str = "") -> str:
         return " ".join(str(item) for item in value)
     if isinstance(value, int | float | Decimal):
         return _show_number(value, name, unit)
+    if name == category.COLUMN:
+        return category.name_category(str(value))
     is_measured = name == QUANTITY and str(value).endswith(MEASURED)
     return _name_words(str(value)) if is_measured else str(value)
 

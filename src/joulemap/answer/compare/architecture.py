@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, fetch_tables
-from joulemap.answer.run import OVERHEAD, describe_clock, prove
+from joulemap.answer.run import describe_clock, prove
 from joulemap.answer.scope import Scope, describe_recalled, find_stored_scope, widen
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
@@ -26,6 +26,7 @@ from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
+from joulemap.present.category import CATEGORY, OVERHEAD, name_category
 from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.present.template import Template
@@ -34,17 +35,10 @@ from joulemap.store.connection import Connection
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
-PARTS: Final[Mapping[str, str]] = {
-    "compute": "arithmetic",
-    "register": "registers",
-    "on_chip_memory": "on-chip memory",
-    "interconnect": "wires and switches",
-    "off_chip_memory": "off-chip memory",
-    "control": "control",
-    "board": "power conversion and unattributed energy",
-    "static": "static power",
-}
-"""Part of the energy -> displayed name, ordered from arithmetic outwards."""
+PARTS: Final = (
+    "compute", "register", "on_chip_memory", "interconnect", "off_chip_memory", "control", "board", "static",
+)  # fmt: skip
+"""Parts of the energy, ordered from arithmetic outwards."""
 
 HEADLINE: Final = Template(
     "{least} uses the least energy, {least_share:%} of it for {least_part}; {most} uses {ratio:plain}x as much, "
@@ -66,37 +60,33 @@ NODE: Final = Template("{process_node_nm:plain} nm")
 
 INSIGHTS: Final = "What this shows"
 ADDED: Final = Template(
-    "{overhead} together take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of arithmetic"
+    "{overhead} together take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing"
 )
 WAITING: Final = Template(
     "static power is most of the energy on {names:and}, because it is drawn during the whole run"
     "[; on {launching:and}, most of that time is kernel launches, which a larger `--batch` amortizes]"
 )
 SPREAD: Final = Template(
-    "arithmetic alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, a factor of {ratio:plain}]"
+    "computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, a factor of {ratio:plain}]"
 )
 
 SHARE_TABLE: Final = "Energy shares"
-SHARE_COLUMNS: Final = (
-    "class label | *compute compute_fraction | *registers register_fraction | *on chip on_chip_memory_fraction | "
-    "*network interconnect_fraction | *off chip off_chip_memory_fraction | *control control_fraction | "
-    "*board board_fraction | *static static_fraction | *overhead overhead_fraction"
+SHARE_COLUMNS: Final = " | ".join(
+    ("class label", *(f"*{CATEGORY[part]} {part}_fraction" for part in PARTS), "*overhead overhead_fraction")
 )
 LEGEND: Final = (
-    "compute: arithmetic, including operations other than MACs; on chip: caches and scratchpads; network: wires and "
-    "switches between units and memories; overhead: registers, on chip, network and control; board: voltage "
-    "regulators, and power that a power limit implies but no counted action explains"
+    "computing: arithmetic, including operations other than MACs; on-chip memory: caches and scratchpads; network: "
+    "wires and switches between units and memories; overhead: registers, on-chip memory, network and control; board "
+    "losses: voltage regulators, and power that a power limit implies but no counted action explains"
 )
 PRICE_TABLE: Final = "Energy per MAC"
-PRICE_COLUMNS: Final = (
-    "class label | *compute compute_per_mac_j | *registers register_per_mac_j | *on chip on_chip_memory_per_mac_j | "
-    "*network interconnect_per_mac_j | *off chip off_chip_memory_per_mac_j | *control control_per_mac_j | "
-    "*board board_per_mac_j | *static static_per_mac_j | *total energy_per_mac_j"
+PRICE_COLUMNS: Final = " | ".join(
+    ("class label", *(f"*{CATEGORY[part]} {part}_per_mac_j" for part in PARTS), "*total energy_per_mac_j")
 )
 ORDER_TABLE: Final = "Instructions, and bytes moved per million MACs"
 ORDER_COLUMNS: Final = (
     "class label | *instruction order_name | *MACs per instruction #macs_per_order | *unit memory "
-    "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | *off chip off_chip_bytes_per_mac"
+    "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | *off-chip memory off_chip_bytes_per_mac"
 )
 
 CLASS_TITLE: Final = Template("{label}: {name}, {precision}")
@@ -115,7 +105,7 @@ WAITS: Final[Mapping[str, str]] = {
     "launch": "kernels limited by their launch",
 }
 AROUND: Final = Template(
-    "a MAC takes {compute_per_mac_j:J} of arithmetic and {around:J} of overhead ({overhead_ratio:plain}x), of which "
+    "a MAC takes {compute_per_mac_j:J} of computing and {around:J} of overhead ({overhead_ratio:plain}x), of which "
     "{largest:J} for {part}[; one {order_name} starts {orders:plain} MACs]"
 )
 
@@ -219,7 +209,9 @@ class ArchitecturesAnswer(RunAnswer):
         if row.overhead_ratio is not None and row.compute_per_mac_j is not None:
             part = find_largest(row, ("register", "on_chip_memory", "interconnect", "control"))
             around, largest = row.overhead_ratio * row.compute_per_mac_j, getattr(row, f"{part}_per_mac_j")
-            lines.append(AROUND(row, around=around, largest=largest, part=PARTS[part], orders=row.macs_per_order))
+            lines.append(
+                AROUND(row, around=around, largest=largest, part=name_category(part), orders=row.macs_per_order)
+            )
         return lines
 
     def contrast(self) -> list[str]:
@@ -290,7 +282,7 @@ class ArchitecturesAnswer(RunAnswer):
         for side, row in (("least", least), ("most", most)):
             part = find_largest(row)
             given[side] = CLASS(row, name=self.scope.mark(row.hardware))
-            given |= {f"{side}_share": find_share(row, part), f"{side}_part": PARTS[part]}
+            given |= {f"{side}_share": find_share(row, part), f"{side}_part": name_category(part)}
         return HEADLINE(**given, ratio=(most.energy_fj or 0) / (least.energy_fj or 1))
 
     def _lay_summary(self) -> Grid:
@@ -298,7 +290,7 @@ class ArchitecturesAnswer(RunAnswer):
             self.rows.with_rows(self.answered),
             SUMMARY_COLUMNS.format(per_mac=PER_MAC if self.has_macs else ""),
             keep=SUMMARY_KEEP,
-            mostly=lambda row: MOSTLY(part=PARTS[find_largest(row)], share=find_share(row, find_largest(row))),
+            mostly=lambda row: MOSTLY(part=name_category(find_largest(row)), share=find_share(row, find_largest(row))),
             node=lambda row: NODE(row) if row.process_node_nm else "",
             label=self.label,
         )

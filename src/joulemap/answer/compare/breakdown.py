@@ -9,13 +9,14 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_beside
-from joulemap.answer.run import CATEGORIES, prove
+from joulemap.answer.run import prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
+from joulemap.present.category import name_category
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
@@ -129,7 +130,7 @@ class BreakdownAnswer(RunAnswer):
                 amounts[branch.common_category] = amounts.get(branch.common_category, 0) + branch.energy_fj
         most = max(amounts, key=lambda name: (amounts[name], name))
         share = amounts[most] / max(1, sum(amounts.values()))
-        return sentence(row, label=self._name(row), share=share, largest=CATEGORIES[most], among=among)
+        return sentence(row, label=self._name(row), share=share, largest=name_category(most), among=among)
 
     def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
         """Return a grid with a row per figure and a column per run.

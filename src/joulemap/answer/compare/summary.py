@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
 from joulemap.answer.compare import text
-from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
+from joulemap.answer.run import overlaps
 from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
@@ -21,6 +21,7 @@ from joulemap.plan.name import find_rate
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
+from joulemap.present.category import OVERHEAD, name_category
 from joulemap.present.cell import is_tied, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.template import join_texts
@@ -355,7 +356,7 @@ class CompareAnswer(RunAnswer):
 
     def _explain(self, row: Insight) -> str:
         """Return a sentence on two runs: their energy and latency ratio, and the energy category that differs most."""
-        share, category = row.category_share_fraction, CATEGORIES[row.common_category]
+        share, category = row.category_share_fraction, name_category(row.common_category)
         outweighs = share is None
         ratio = row.latency_per_inference_ratio
         faster = text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else ""

@@ -11,6 +11,7 @@ from joulemap.answer.explain import text
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
+from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show_units
 from joulemap.row.explain import (
     CategoryDifference,
@@ -145,9 +146,9 @@ class PairAnswer(RunAnswer):
         return value_b / value_a if value_a else None
 
 
-def name_category(row: CategoryDifference) -> str:
+def name_spent(row: CategoryDifference) -> str:
     """Return the displayed name of a category of energy or time."""
-    return (text.SPENT if row.quantity == "energy" else text.BOUND)[row.category]
+    return name_category(row.category) if row.quantity == "energy" else text.BOUND[row.category]
 
 
 def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.explain import text
-from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_category, name_cause
+from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_cause, name_spent
 from joulemap.answer.layout import lay
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
@@ -43,7 +43,7 @@ def lay_categories(answer: PairAnswer) -> Grid:
         answer.categories,
         _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)),
         keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
-        category=name_category,
+        category=name_spent,
         spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
         spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
         by_count_exact=lambda row: name_cause(row, answer.total),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.answer.run import CATEGORIES
 from joulemap.domain.metric import PartMetricName
 from joulemap.present.template import Template
 
@@ -36,13 +35,6 @@ CATEGORY_COLUMNS: Final = (
 CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
 CATEGORY_TABLE: Final = Template("{quantity} by category")
 ALL: Final = "all"
-
-SPENT: Final[Mapping[str, str]] = {
-    **CATEGORIES,
-    "on_chip_memory": "on-chip memory",
-    "board": "conversion, unattributed",
-}
-"""Common category of energy -> displayed name; the memories on a chip are one category."""
 
 BOUND: Final[Mapping[str, str]] = {
     "compute": "compute time",

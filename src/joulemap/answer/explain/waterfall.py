@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.explain.pair import PairAnswer, find_role, name_category
+from joulemap.answer.explain.pair import PairAnswer, find_role, name_spent
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, describe_metric, make_figure
@@ -103,7 +103,7 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     elif answer.metric == "memory":
         found = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
-        found = [(name_category(row), row.difference_exact) for row in answer.categories]
+        found = [(name_spent(row), row.difference_exact) for row in answer.categories]
     return sorted(found, key=lambda one: -abs(one[1]))
 
 

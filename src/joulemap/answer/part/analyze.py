@@ -13,12 +13,13 @@ from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
 from joulemap.answer.part import text
 from joulemap.answer.part.part import PartsAnswer, holding_parts
 from joulemap.answer.part.text import NO_ROOF, ROOF_CAPTION, TREE_ACTION, TREE_CAPTION
-from joulemap.answer.run import OVERHEAD, overlaps, title_run
+from joulemap.answer.run import overlaps, title_run
 from joulemap.answer.scope import SHOWN_FRACTION, describe_recalled
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
+from joulemap.present.category import OVERHEAD, name_category
 from joulemap.present.cell import name_unit, show, show_amount, show_plain, show_price, show_quantity, show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.row.analyze import (
@@ -146,7 +147,7 @@ class AnalyzeAnswer(PartsAnswer):
         named = {
             "name": self.scope.mark(total.hardware),
             "kind": text.PART if is_by_part else text.CATEGORY,
-            "largest": text.LARGEST_NAMES.get(largest, largest),
+            "largest": name_category(largest),
             "share": share,
             "bottleneck": longest.bottleneck,
             "time": longest.latency_fraction,

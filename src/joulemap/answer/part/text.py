@@ -33,7 +33,6 @@ RUN_HEADLINE: Final = Template(
 RUN_TABLE: Final = Template("Energy by {by}")
 EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
 ALL_ROWS: Final = Template("{title}, all rows")
-LARGEST_NAMES: Final[Mapping[str, str]] = {"static": "static power"}
 """Largest category or part -> displayed name in a headline, if different."""
 
 RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {

@@ -15,9 +15,9 @@ from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report import text
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
-from joulemap.answer.run import CATEGORIES
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
+from joulemap.present.category import name_category
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Grid, Lines, Section, Steps, Text
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
@@ -336,7 +336,7 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
         if small:
             label = text.SMALLER_ACTIONS(count=len({leaf.action for leaf in small}))
             actions.append(make_leaf(label, sum(leaf.energy_fj for leaf in small)))
-        categories.append(divide(CATEGORIES.get(category, category), total, actions, category))
+        categories.append(divide(name_category(category), total, actions, category))
     return attrs.evolve(divide(name, whole, categories, hardware), share="", fraction=1.0)
 
 

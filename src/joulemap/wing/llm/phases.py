@@ -26,21 +26,21 @@ HEADLINE: Final = Template(
 RATIO: Final = Template("{ratio:x} ({architecture})")
 HEADING: Final = "Energy per token"
 COLUMNS: Final = (
-    "class architecture | phase | J/token each | time/token time | compute compute_fraction | on chip chip | "
-    "off chip off_chip_memory_fraction | control control_fraction | board board_fraction | static static_fraction | "
-    "compute utilization compute_utilization_fraction | hardware | precision"
+    "class architecture | phase | J/token each | time/token time | computing compute_fraction | on chip chip | "
+    "off-chip memory off_chip_memory_fraction | control control_fraction | board losses board_fraction | "
+    "static power static_fraction | compute utilization compute_utilization_fraction | hardware | precision"
 )
-KEPT: Final = "phase | J/token | compute | on chip | off chip | static | control"
+KEPT: Final = "phase | J/token | computing | on chip | off-chip memory | static power | control"
 MACS_HEADING: Final = "Energy per MAC"
 MACS: Final = (
-    "class architecture | *phase | *energy energy_per_mac_j | *arithmetic compute_per_mac_j | *off-chip bytes bytes | "
+    "class architecture | *phase | *energy energy_per_mac_j | *computing compute_per_mac_j | *off-chip bytes bytes | "
     "MACs per instruction #macs_per_order? | instruction order_name? | memory time memory_time_fraction"
 )
 REUSE: Final = Template(
     "a MAC moves {prefill} B off chip in prefill and {decode} B in decode, where each weight is used once per read"
 )
 SHARES: Final = Template(
-    "arithmetic takes {prefill} % of the energy in prefill and {decode} % in decode; off-chip memory and static power "
+    "computing takes {prefill} % of the energy in prefill and {decode} % in decode; off-chip memory and static power "
     "take {rest} % in decode"
 )
 BEST: Final = Template("the {prefill} uses the least energy in prefill, the {decode} in decode")
@@ -48,8 +48,8 @@ BEST_OF_BOTH: Final = Template("the {best} uses the least energy in both phases"
 NOTES: Final = (
     "prefill: one pass over all tokens of a prompt, divided by their number; decode: the next token, with keys and "
     "values of the prompt in the cache",
-    "percentages are shares of the energy; on chip: registers, caches, scratchpads and the wires between them; board: "
-    "voltage regulators, and power under a power limit that no action accounts for",
+    "percentages are shares of the energy; on chip: registers, caches, scratchpads and the wires between them; board "
+    "losses: voltage regulators, and power under a power limit that no action accounts for",
 )
 NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")
 NEXT_LLM: Final = Template("llm {model}")
