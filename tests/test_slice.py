@@ -47,7 +47,7 @@ def test_slices_together_are_all_that_is_selected() -> None:
     found: list[str] = []
     for number in range(1, COUNT + 1):
         left: list[str] = []
-        items: Any = [SimpleNamespace(nodeid=node) for node in nodes]
+        items: Any = [SimpleNamespace(nodeid=node, get_closest_marker=lambda _: None) for node in nodes]
         config: Any = SimpleNamespace(
             hook=SimpleNamespace(pytest_deselected=lambda items, left=left: left.extend(items))
         )
