@@ -21,7 +21,7 @@ from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, U
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
-from joulemap.plan.name import choose_batches, find_rate, list_names
+from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
@@ -146,8 +146,8 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     source also limits short pulses. Raises like `plan_runs`.
     """
     is_capped = not rate_per_s or _limits_pulses(settings)
-    settings = _take_published(model, settings)
     selection = select_hardware(settings, "every mode", is_capped=is_capped)
+    settings = _take_published(model, settings)
     settings, each = choose_each_batch((model,), settings, selection, is_single=bool(rate_per_s))
     return plan_selected((model,), settings, selection, each)
 
@@ -179,12 +179,11 @@ def is_use_case(settings: Settings) -> bool:
     return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
 
 
-def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate in inferences per second; 0 means that the chip runs at full speed.
-
-    A pipeline has its own rate. A use case runs at its minimum throughput.
+def find_fixed_rate(settings: Settings, limits: Limits) -> float:
+    """Return the fixed rate in inferences per second, for a use case its minimum throughput; 0 if the chip runs at full
+    speed.
     """
-    return find_rate(model) or (limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0)
+    return limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
 
 
 def _take_published(model: str, settings: Settings) -> Settings:
