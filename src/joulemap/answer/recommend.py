@@ -510,7 +510,12 @@ class RecommendAnswer(RankedAnswer):
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
-            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
+            rows,
+            "".join(bounded),
+            limit,
+            {row.run_id: chances.get(find_chip(row)) for row in rows},
+            noun="chips",
+            held=held,
         )
 
     def _show_mean_power(self) -> str:
@@ -527,6 +532,7 @@ class RecommendAnswer(RankedAnswer):
         figures: str,
         limit: int,
         chances: dict[int, float | None],
+        *,
         noun: str = "configurations",
         held: Sequence[str] = (),
         **shown: Any,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings, Usage
     from joulemap.plan.source import Source
     from joulemap.present.document import Grid
-    from joulemap.row.recommend import RankedConfiguration
 
 PER_INFERENCE, PER_FRAME = "per inference", "per frame"
 """Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""
@@ -48,18 +47,9 @@ class PipelineRecommendAnswer(RecommendAnswer):
     def _metric(self) -> Metric:
         return _count_frames(super()._metric)
 
-    def _show_ranked(
-        self,
-        rows: Sequence[RankedConfiguration],
-        figures: str,
-        limit: int,
-        chances: dict[int, float | None],
-        noun: str = "configurations",
-        held: Sequence[str] = (),
-        **shown: Any,
-    ) -> Grid:
-        shown = {**shown, "run_id": self.paced.name_busiest}
-        return super()._show_ranked(rows, figures, limit, chances, noun, (*held, *HELD), **shown)
+    def _show_ranked(self, *given: Any, held: Sequence[str] = (), **shown: Any) -> Grid:
+        """Return the grid of the core with the busiest stage of each row."""
+        return super()._show_ranked(*given, held=(*held, *HELD), run_id=self.paced.name_busiest, **shown)
 
     def _describe_rate(self) -> str:
         label = _count_frames(METRIC["energy_per_inference"]).label
