@@ -21,6 +21,7 @@ from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
 from joulemap.wing.pipeline.answer.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.answer.cost import PipelineCostAnswer
+from joulemap.wing.pipeline.answer.pace import find_paced
 from joulemap.wing.pipeline.answer.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
 from joulemap.wing.pipeline.name import NAMES
@@ -200,22 +201,27 @@ def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None
 
 
 def test_only_a_pipeline_with_a_frame_rate_is_answered_at_its_rate(workspace: Workspace) -> None:
-    asked = Settings(hardware=("rk3588_npu",), precision="int8")
-    for name in ("mobilenet_v2", "mobilenet_v2 x 2 + resnet18", "prepare(size=224)"):
-        assert type(workspace.compare(name, asked)) is CompareAnswer
-        assert type(workspace.recommend(name, asked)) is RecommendAnswer
+    asked = Settings(hardware=("rk3588_npu",), precision="int8", batch=1)
+    name = "mobilenet_v2 x 2 + resnet18"
+    assert find_paced(name) is find_paced("prepare(size=224)") is find_paced("mobilenet_v2") is None
+    assert type(workspace.compare(name, asked)) is CompareAnswer
+    assert type(workspace.recommend(name, asked)) is RecommendAnswer
     plain, paced = (workspace.cost(name, asked) for name in ("mobilenet_v2", "mobilenet_v2:30fps"))
     assert (type(plain), type(paced)) == (CostAnswer, PipelineCostAnswer)
     assert [row.usd_per_million for row in paced.rows] == [row.usd_per_million for row in plain.rows]
 
 
-def test_a_report_and_a_figure_of_a_pipeline_are_about_its_frames(workspace: Workspace) -> None:
+def test_a_figure_of_a_pipelines_cost_counts_frames(workspace: Workspace) -> None:
+    assert "frames" in workspace.plot("mobilenet_v2:30fps", "cost", hardware="l4", precision="int8", batch=1).finding
+
+
+@pytest.mark.slow
+def test_a_report_on_a_pipeline_is_about_its_frames(workspace: Workspace) -> None:
     name = "mobilenet_v2:30fps"
     asked = Settings(hardware=("rk3588_npu",), precision="int8")
     (found,) = workspace.report(name, asked).findings
     assert isinstance(found.compare, PipelineCompareAnswer) and isinstance(found.cost, PipelineCostAnswer)
     assert found.compare.paced.records() == workspace.compare(name, asked).data()["pipeline"]
-    assert "frames" in workspace.plot(name, "cost", hardware="l4").finding
 
 
 def test_an_unknown_stage_is_an_unknown_model(workspace: Workspace, joulemap: Run) -> None:
