@@ -9,15 +9,22 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 import joulemap
 from compare import assert_close
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.name import ModelNames
+from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
-from joulemap.system.wing import BUILT_IN, Wing, list_wings
+from joulemap.system.wing import BUILT_IN, Wing, list_wings, load
+from joulemap.workspace import Workspace
 
 PACKAGE = Path(joulemap.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "extend.md"
@@ -51,11 +58,46 @@ def test_each_wing_that_ships_is_there_and_names_what_exists() -> None:
     for name in BUILT_IN:
         wing = wings[name]
         assert wing.uses == tuple(one for one in wing.uses if one in wings)
-        modules = [*wing.commands.values(), *(one.home for one in wing.questions.values())]
+        modules = [*wing.commands.values(), *(one.home for one in wing.questions.values()), *wing.answers.values()]
         places = [*modules, *(place.partition(":")[0] for place in wing.parts.values())]
         for module in places:
             path = PACKAGE.joinpath(*module.split(".")[1:])
             assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file(), module
+
+
+@pytest.mark.wings
+def test_a_wing_answers_a_question_of_the_core_as_the_core_asks_it() -> None:
+    answers = [(name, home) for wing in list_wings() for name, home in wing.answers.items()]
+    assert answers
+    for name, home in answers:
+        question = vars(Workspace)[name]
+        assert isinstance(question, ModelQuestion)
+        assert signature(load(f"{home}:{name}")) == signature(load(f"{question.home}:{name}"))
+
+
+def compare(source: object, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> object:
+    """Answer for the toy wing of the test below."""
+    del source
+    return model, settings.hardware, baseline
+
+
+class ToyNames(ModelNames):
+    """Names of the toy wing of the test below."""
+
+    def is_name(self, word: str) -> bool:
+        return word.startswith("toy")
+
+
+TOY = ToyNames()
+
+
+def test_a_wing_answers_about_its_own_models_alone(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = ToyNames.__module__
+    toy = Wing(name="toy", answers={"compare": here}, parts={"models": f"{here}:TOY"})
+    monkeypatch.setattr("joulemap.plan.name.list_wings", lambda: (toy, *list_wings()))
+    answers: list[object] = [workspace.compare("toy1", hardware="l4", baseline="t4"), workspace.compare(model="toy1")]
+    assert answers == [("toy1", ("l4",), "t4"), ("toy1", (), "")]
+    assert isinstance(workspace.compare("mobilenet_v2", hardware="l4"), CompareAnswer)
 
 
 def write_wing(folder: Path) -> None:

@@ -55,7 +55,6 @@ from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
-from joulemap.answer.stage import Busiest as Busiest, Paced as Paced, Place as Place
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.check import Check as Check

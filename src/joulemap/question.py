@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from importlib import import_module
 from inspect import Parameter, isgeneratorfunction, signature, unwrap
 from types import MethodType
@@ -44,7 +44,7 @@ class Question:
     def method(self) -> Ask:
         """The question as a method of its class."""
         answer = getattr(import_module(self.home), self.name)
-        ask = self._prepare(_settle(answer) if self.keywords else answer)
+        ask = self._prepare(answer)
 
         @wraps(answer)
         def method(asker: Any, /, *args: Any, **keywords: Any) -> Any:
@@ -74,23 +74,28 @@ class Question:
         shown.__qualname__ = self.name
         return ask
 
-    def _prepare(self, ask: Ask) -> Ask:
+    def _prepare(self, answer: Ask) -> Ask:
         """Return the function adapted to the arguments that the workspace passes."""
-        return ask
+        return self._settle(answer)
+
+    def _settle(self, answer: Ask) -> Ask:
+        """Return the function with the keywords of the question."""
+        return _settle(answer) if self.keywords else answer
 
 
 class ModelQuestion(Question):
     """Question about models, given by name or as an `nn.Module` with example inputs; also a function of the package.
 
-    A module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for an
-    argument that is neither a name nor a module, ModelError for a module that cannot be traced.
+    The wing that names a model may answer it in place of the core. A module is traced on the meta device: its weights,
+    mode and device stay as they are. Raises UsageError for an argument that is neither a name nor a module, ModelError
+    for a module that cannot be traced.
     """
 
     def __init__(self, home: str, keywords: str = "SettingsKeywords", *, is_shared: bool = True) -> None:
         super().__init__(home, keywords, is_shared=is_shared)
 
-    def _prepare(self, ask: Ask) -> Ask:
-        called = list(signature(ask).parameters)[1]
+    def _prepare(self, answer: Ask) -> Ask:
+        called = list(signature(answer).parameters)[1]
 
         def ask_about(source: object, /, *args: Any, **keywords: Any) -> Any:
             named = [keywords.pop(name) for name in (called, "module") if not args and name in keywords]
@@ -101,7 +106,10 @@ class ModelQuestion(Question):
             if isinstance(model, str) or _are_names(model):
                 if called == "model" and not isinstance(model, str):
                     raise UsageError(f"{self.name} takes one model; compare_models, sweep and report take several")
-                return ask(source, model, *rest, **keywords)
+                from joulemap.plan.name import find_answer
+
+                chosen = find_answer(answer, model) if isinstance(model, str) else answer
+                return self._settle(chosen)(source, model, *rest, **keywords)
             from joulemap.plan.workload import hold_module
 
             if "example_inputs" in keywords:
@@ -110,11 +118,12 @@ class ModelQuestion(Question):
                 inputs, *rest = rest or (None,)
             held = hold_module(model, inputs)
             name = held.request.model
-            return ask(source, name, *rest, **{**keywords, "modules": {name: held}})
+            return self._settle(answer)(source, name, *rest, **{**keywords, "modules": {name: held}})
 
         return ask_about
 
 
+@cache
 def _settle(answer: Ask) -> Ask:
     """Return a function whose additional keywords replace fields of its settings."""
     parameters = signature(answer).parameters

@@ -7,6 +7,9 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.answer.cost import CostAnswer
+from joulemap.answer.recommend import RecommendAnswer
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.operator.name import find_operator
@@ -16,6 +19,10 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
+from joulemap.wing.pipeline.answer.compare import PipelineCompareAnswer
+from joulemap.wing.pipeline.answer.cost import PipelineCostAnswer
+from joulemap.wing.pipeline.answer.pace import find_paced
+from joulemap.wing.pipeline.answer.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
 from joulemap.wing.pipeline.name import NAMES
 from joulemap.wing.pipeline.stage import list_named, read_pipeline
@@ -151,7 +158,7 @@ def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) ->
     }
     found = workspace.recommend(PIPELINE, asked)
     assert (found.rate_per_s, found.limits) == (30.0, Limits(min_throughput_per_s=30.0, max_power_w=10.0))
-    assert found.paced is not None
+    assert isinstance(found, PipelineRecommendAnswer)
     # 0.84 W of the idle board; 2 W of an RK3588 around its NPU, whether it works or not
     for row, (idle_w, beside_w, cores) in zip(
         sorted(found.rows, key=lambda row: row.hardware), [(0.84, 0.0, 1), (0.0, 2.0, 3)], strict=True
@@ -183,7 +190,7 @@ def test_a_chip_that_cannot_keep_the_rate_is_left_out(workspace: Workspace) -> N
 def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None:
     asked = Settings(hardware=("rk3588_npu", "rk1808_npu"), precision="int8", runtime="engine")
     found = workspace.compare("yolov8n:30fps + mobilenet_v2:5/frame", asked)
-    assert found.paced is not None
+    assert isinstance(found, PipelineCompareAnswer)
     rows = {row["hardware"]: row for row in found.data()["pipeline"]}
     own = {row.hardware: row for row in found.rows}
     for name, row in rows.items():
@@ -191,6 +198,30 @@ def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None
         assert_close(row["utilization_fraction"], 30.0 / (own[name].throughput_per_s or 0.0), rel=1e-9)
     assert rows["rk3588_npu"]["utilization_fraction"] < 1.0 < rows["rk1808_npu"]["utilization_fraction"]
     assert "pipeline" not in workspace.compare("mobilenet_v2", asked).data()
+
+
+def test_only_a_pipeline_with_a_frame_rate_is_answered_at_its_rate(workspace: Workspace) -> None:
+    asked = Settings(hardware=("rk3588_npu",), precision="int8", batch=1)
+    name = "mobilenet_v2 x 2 + resnet18"
+    assert find_paced(name) is find_paced("prepare(size=224)") is find_paced("mobilenet_v2") is None
+    assert type(workspace.compare(name, asked)) is CompareAnswer
+    assert type(workspace.recommend(name, asked)) is RecommendAnswer
+    plain, paced = (workspace.cost(name, asked) for name in ("mobilenet_v2", "mobilenet_v2:30fps"))
+    assert (type(plain), type(paced)) == (CostAnswer, PipelineCostAnswer)
+    assert [row.usd_per_million for row in paced.rows] == [row.usd_per_million for row in plain.rows]
+
+
+def test_a_figure_of_a_pipelines_cost_counts_frames(workspace: Workspace) -> None:
+    assert "frames" in workspace.plot("mobilenet_v2:30fps", "cost", hardware="l4", precision="int8", batch=1).finding
+
+
+@pytest.mark.slow
+def test_a_report_on_a_pipeline_is_about_its_frames(workspace: Workspace) -> None:
+    name = "mobilenet_v2:30fps"
+    asked = Settings(hardware=("rk3588_npu",), precision="int8")
+    (found,) = workspace.report(name, asked).findings
+    assert isinstance(found.compare, PipelineCompareAnswer) and isinstance(found.cost, PipelineCostAnswer)
+    assert found.compare.paced.records() == workspace.compare(name, asked).data()["pipeline"]
 
 
 def test_an_unknown_stage_is_an_unknown_model(workspace: Workspace, joulemap: Run) -> None:

@@ -21,7 +21,7 @@ from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, U
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
-from joulemap.plan.name import choose_batches, find_rate, list_names
+from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
@@ -146,26 +146,26 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     source also limits short pulses. Raises like `plan_runs`.
     """
     is_capped = not rate_per_s or _limits_pulses(settings)
-    settings = _take_published(model, settings)
     selection = select_hardware(settings, "every mode", is_capped=is_capped)
-    settings, each = choose_each_batch((model,), settings, selection, is_single=bool(rate_per_s))
+    batch, each = choose_each_batch((model,), settings, selection, is_single=bool(rate_per_s))
+    settings = attrs.evolve(settings, batch=batch, **_find_published(model, settings))
     return plan_selected((model,), settings, selection, each)
 
 
 def choose_each_batch(
     models: Sequence[str], settings: Settings, selection: Selection, *, is_single: bool = False
-) -> tuple[Settings, dict[str, tuple[int, ...]]]:
-    """Return settings with the batch sizes of a choice among hardware, and id of hardware -> its default batch sizes.
+) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
+    """Return the batch sizes of a choice among hardware, and id of hardware -> its default batch sizes.
 
     The mapping is empty if the settings, the inputs or the models fix the batch size, or if all inputs come one at a
     time: then all hardware runs at the same batch sizes.
     """
     fixed = choose_batches(models, settings, ALONE if is_single or is_use_case(settings) else ())
     if fixed or settings.inputs:
-        return attrs.evolve(settings, batch=fixed), {}
+        return fixed, {}
     asked = apply_scenario(settings).deployment
     each = {entry.id: find_batches(entry.deployment, asked) for entry, _ in selection.pairs}
-    return attrs.evolve(settings, batch=tuple(sorted({one for sizes in each.values() for one in sizes}))), each
+    return tuple(sorted({one for sizes in each.values() for one in sizes})), each
 
 
 def _limits_pulses(settings: Settings) -> bool:
@@ -179,22 +179,19 @@ def is_use_case(settings: Settings) -> bool:
     return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
 
 
-def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate in inferences per second; 0 means that the chip runs at full speed.
-
-    A pipeline has its own rate. A use case runs at its minimum throughput.
+def find_fixed_rate(settings: Settings, limits: Limits) -> float:
+    """Return the fixed rate in inferences per second, for a use case its minimum throughput; 0 if the chip runs at full
+    speed.
     """
-    return find_rate(model) or (limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0)
+    return limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
 
 
-def _take_published(model: str, settings: Settings) -> Settings:
+def _find_published(model: str, settings: Settings) -> dict[str, Any]:
+    """Return the fields of settings with a checkpoint's published precisions; empty if the question states others."""
     if settings.precision != CANDIDATES.precision or settings.weight_precision:
-        return settings
+        return {}
     published = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
-    if published is None:
-        return settings
-    precisions, weights = published
-    return attrs.evolve(settings, precision=precisions, weight_precision=weights)
+    return {} if published is None else dict(zip(("precision", "weight_precision"), published, strict=True))
 
 
 def drop_idle_hours(usage: Usage) -> Usage:

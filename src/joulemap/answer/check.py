@@ -16,7 +16,7 @@ from joulemap.domain.operator.name import is_operator
 from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import split_precision
-from joulemap.plan.name import list_stages
+from joulemap.plan.name import list_parts
 from joulemap.plan.selection import select_hardware
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
@@ -37,9 +37,6 @@ INFERENCES: Final = "inferences"
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
-
-AROUND: Final = re.compile(r"\w+\(.*\)")
-"""Pattern of a pipeline stage that is pre- or postprocessing, such as `name(arguments)`, rather than a model."""
 
 ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 
@@ -142,12 +139,11 @@ def check_runs(
 ) -> Checks:
     """Return the commands that measure runs of a model; `spell` maps a displayed chip name to its name in commands.
 
-    Each model of a pipeline is measured alone; no tool measures pre- and postprocessing.
+    Each model of a name that joins several is measured alone.
     """
     rows = tuple(rows)
-    if stages := list_stages(model):
-        names = (name for name, _ in stages if not AROUND.fullmatch(name) or count_in(name) != INFERENCES)
-        return Checks.join(check_runs(name, rows, spell=spell, matmul_precision=matmul_precision) for name in names)
+    if (parts := list_parts(model)) is not None:
+        return Checks.join(check_runs(one, rows, spell=spell, matmul_precision=matmul_precision) for one in parts)
     if is_operator(model):
         return Checks((), {row.hardware: () for row in rows})
     models = load_models()

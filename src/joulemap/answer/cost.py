@@ -30,7 +30,7 @@ from joulemap.answer.candidate import (
     show_life,
     show_price_span,
 )
-from joulemap.answer.engine import FRAMES, count_in
+from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.configuration import BOARD
@@ -41,7 +41,6 @@ from joulemap.domain.offer import MANY, TERMS
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
-from joulemap.plan.name import find_rate
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance, show_interval
@@ -171,7 +170,7 @@ class CostAnswer(RankedAnswer):
 
     @property
     def _unit(self) -> str:
-        return FRAMES if find_rate(self.scope.model) else count_in(self.scope.model)
+        return count_in(self.scope.model)
 
     @property
     def checked(self) -> Sequence[CheckedRow]:

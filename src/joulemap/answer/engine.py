@@ -10,9 +10,6 @@ from joulemap.plan.name import list_names
 INFERENCES: Final = "inferences"
 """Plural noun for evaluations of a model, unless an extension has another noun."""
 
-FRAMES: Final = "frames"
-"""Plural noun for evaluations of a pipeline that has a frame rate; a frame may need several inferences."""
-
 
 def count_in(model: str) -> str:
     """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""

@@ -13,6 +13,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, MetricName
 from joulemap.domain.settings import Settings, SettingsKeywords, check_name
 from joulemap.figure.spec import FIGURES, FigureName
+from joulemap.plan.name import find_answer
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -93,7 +94,7 @@ def plot(
     if figure == "roofline" and len(hardware) != 1:
         figure = "rooflines"
     asked = _find_question(figure)
-    ask: Ask = getattr(import_module(asked.home), asked.name)
+    ask: Ask = find_answer(getattr(import_module(asked.home), asked.name), model)
     taken = signature(ask).parameters
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     settings = attrs.evolve(settings, hardware=hardware)

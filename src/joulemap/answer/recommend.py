@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
@@ -37,9 +37,8 @@ from joulemap.answer.candidate import (
     show_metric,
     show_price_span,
 )
-from joulemap.answer.engine import FRAMES, INFERENCES
+from joulemap.answer.engine import INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
-from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.host import is_part
@@ -108,14 +107,9 @@ if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per_inference_j]")
 HOST_ENERGY: Final = "host energy"
-STAGES: Final = "frame latency latency_s | busiest stage run_id | "
-PACED: Final = ("frame latency", "busiest stage", "busy")
-"""Column headings of a pipeline at its frame rate that stay visible on narrow terminals."""
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
-PER_INFERENCE, PER_FRAME = "per inference", "per frame"
-"""Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
@@ -177,12 +171,13 @@ SHOWN_LIMITS: Final = 2
 class RecommendAnswer(RankedAnswer):
     """Every configuration of a model under limits: those that meet the limits, and the violations of the others."""
 
+    rated_columns: ClassVar[str] = IDLE
+    """Columns of each configuration at a fixed rate, in the syntax of `lay`."""
+
     objective: MetricName
     limits: Limits
     rate_per_s: float = 0.0
     """Fixed rate in inferences per second; 0 if the chip runs at full speed."""
-    paced: Paced | None = None
-    """Results at the frame rate of a pipeline; None for a single model."""
     rows: Table[RankedConfiguration]
     """Configurations by rank, best first, then those that violate a limit, smallest violation first."""
     violations: Table[Violation]
@@ -269,17 +264,13 @@ class RecommendAnswer(RankedAnswer):
                 )
             ],
             "rate_per_s": self.rate_per_s,
-            **({"pipeline": self.paced.records()} if self.paced else {}),
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
         }
 
     @property
     def _metric(self) -> Metric:
-        metric = METRIC[self.objective]
-        if self.paced is None:
-            return metric
-        return attrs.evolve(metric, label=metric.label.replace(PER_INFERENCE, PER_FRAME))
+        return METRIC[self.objective]
 
     @property
     def _rate(self) -> str:
@@ -519,7 +510,12 @@ class RecommendAnswer(RankedAnswer):
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
-            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
+            rows,
+            "".join(bounded),
+            limit,
+            {row.run_id: chances.get(find_chip(row)) for row in rows},
+            noun="chips",
+            held=held,
         )
 
     def _show_mean_power(self) -> str:
@@ -536,30 +532,33 @@ class RecommendAnswer(RankedAnswer):
         figures: str,
         limit: int,
         chances: dict[int, float | None],
+        *,
         noun: str = "configurations",
         held: Sequence[str] = (),
+        **shown: Any,
     ) -> Grid:
-        """Return a grid of rows with objective, confidence and the columns `figures`; headings in `held` never fold."""
+        """Return a grid of rows with objective, confidence and the columns `figures`; headings in `held` never fold.
+        `shown` holds further options of `lay`.
+        """
         rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
         label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
         host = HOST_ENERGY if self._metric.unit == "J" else ""
         parts = PARTS(label=rated, column=self._metric.column, host=host) if self.counts_hosts else ""
-        idle = (STAGES if self.paced else "") + IDLE if self._rate else ""
         return self._lay_rows(
             rows,
             DECIDING(label=label, parts=parts, way=PAY if self._is_money else "", price=PRICE if self._is_money else "")
-            + idle
+            + (self.rated_columns if self._rate else "")
             + figures,
             limit,
             noun=noun,
-            ranked=" | ".join((label, *held, *(PACED if self.paced else ()))),
+            ranked=" | ".join((label, *held)),
             stays=self._is_best,
             objective_value=FieldCell(
                 "objective_value" if self.counts_hosts else self._metric.column,
                 lambda row: self._show_objective(row.objective_value, row.objective_half_width),
             ),
             **({self._metric.column: lambda row: self._show_objective(row.hostless_value)} if parts else {}),
-            **({"run_id": self._name_busiest} if self.paced else {}),
+            **shown,
             probability_best=lambda row: show_chance(chances[row.run_id]) if len(rows) > 1 else "",
             objective_ratio=self._show_ratio,
         )
@@ -569,9 +568,6 @@ class RecommendAnswer(RankedAnswer):
         if row.objective_ratio is None:
             return ""
         return FACTOR(ratio=1.0 / row.objective_ratio if self._metric.is_higher_better else row.objective_ratio)
-
-    def _name_busiest(self, row: RankedConfiguration) -> str:
-        return "" if self.paced is None else str(self.paced.busiest.get(place_run(row), ""))
 
     def _show_missed(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
         return self._lay_rows(
@@ -588,10 +584,7 @@ class RecommendAnswer(RankedAnswer):
 
     def _describe_rate(self) -> str:
         """Return a note on the meaning of energy and power at a fixed rate."""
-        label = METRIC["energy_per_inference"].label
-        if self.paced is None:
-            return RATE_NOTE(rate=self._rate, inputs=INFERENCES, label=label)
-        return RATE_NOTE(rate=self._rate, inputs=FRAMES, label=label.replace(PER_INFERENCE, PER_FRAME))
+        return RATE_NOTE(rate=self._rate, inputs=INFERENCES, label=METRIC["energy_per_inference"].label)
 
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
@@ -638,10 +631,24 @@ def recommend(
     The configurations are the same as in `pareto`. If none meets the limits, `nearest_miss` is the configuration with
     the smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
+    rate_per_s = find_fixed_rate(settings, limits)
+    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage)
+
+
+def recommend_at_rate(
+    source: Source,
+    model: str,
+    settings: Settings,
+    rate_per_s: float,
+    *,
+    objective: MetricName,
+    limits: Limits,
+    usage: Usage,
+) -> RecommendAnswer:
+    """Return the answer of `recommend` at a fixed rate in inferences per second; 0 if the chip runs at full speed."""
     check_name("objective", objective, METRIC_NAMES)
     settings = price_at_wall(settings, (objective,))
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
-    rate_per_s = find_fixed_rate(model, settings, limits)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
@@ -664,12 +671,11 @@ def recommend(
             objective=objective,
             limits=limits,
             rate_per_s=rate_per_s,
-            paced=None,
             assumptions=fetch(connection, AssumedNumber, **used),
             **found,
         )
     scope.check_evaluated()
-    return attrs.evolve(answer, paced=pace(source, plan, model))
+    return answer
 
 
 def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from joulemap.system.wing import find_parts
+from joulemap.system.wing import find_parts, list_wings, load
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 PORT: Final = "models"
 
 JOIN: Final = " + "
-"""Separator between the stages of a pipeline."""
+"""Separator between the models of a name that joins several."""
 
-AROUND: Final = ("prepare(", "boxes(")
-"""Prefixes of the names of pre- and postprocessing stages, which a host computes."""
+Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 
 class ModelNames:
@@ -83,15 +83,10 @@ class ModelNames:
         del shared
         return models, settings
 
-    def find_rate(self, model: str) -> float:
-        """Return the rate in 1/s at which inputs of a model arrive; 0 if its name states none."""
+    def list_parts(self, model: str) -> tuple[str, ...] | None:
+        """Return the models that a name joins, which can be named alone; None for the name of a single model."""
         del model
-        return 0.0
-
-    def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
-        """Return (model, runs per inference) of each stage of a pipeline; empty for any other model."""
-        del model
-        return ()
+        return None
 
     def count_in(self, model: str) -> str:
         """Return the unit of a model's evaluations, such as output tokens; empty for inferences."""
@@ -138,9 +133,14 @@ def is_name(word: str) -> bool:
     return any(names.is_name(word) for names in list_names())
 
 
-def find_rate(model: str) -> float:
-    """Return the arrival rate in 1/s that a model's name states; 0 for none."""
-    return next(filter(None, (names.find_rate(model) for names in list_names())), 0.0)
+def find_answer(usual: Ask, model: str) -> Ask:
+    """Return the function that answers a question about a model: `usual`, or that of the wing that names the model."""
+    for wing in list_wings():
+        home = wing.answers.get(usual.__name__)
+        if home and load(wing.parts[PORT]).is_name(model):
+            answer: Ask = load(f"{home}:{usual.__name__}")
+            return answer
+    return usual
 
 
 def find_batch(model: str) -> int | None:
@@ -154,9 +154,10 @@ def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, 
     return settings.batch or tuple(sorted(filter(None, fixed))) or usual
 
 
-def list_stages(model: str) -> tuple[tuple[str, int], ...]:
-    """Return (model, runs per inference) of each stage of a pipeline; empty for any other model."""
-    return next(filter(None, (names.list_stages(model) for names in list_names())), ())
+def list_parts(model: str) -> tuple[str, ...] | None:
+    """Return the models that a name joins, which can be named alone; None for the name of a single model."""
+    found = (names.list_parts(model) for names in list_names())
+    return next((parts for parts in found if parts is not None), None)
 
 
 def list_known() -> tuple[str, ...]:

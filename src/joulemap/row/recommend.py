@@ -70,18 +70,6 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     run_id: int
 
 
-class StageTime(Row, query="recommend.stage"):
-    """Latency of the stages of a pipeline, each run alone; one row per evaluated run."""
-
-    hardware: str
-    precision: str
-    batch: int
-    runtime: str
-    model: str
-    latency_s: float
-    run_id: int
-
-
 class Violation(Row, query="recommend.violation"):
     """Limits that each configuration misses, and by how much; one row per evaluated run and missed limit."""
 

@@ -52,6 +52,8 @@ class Wing(NamedTuple):
     commands: Mapping[str, str] = {}
     """Command -> module that has a function of the command's name, or a group `app`."""
     questions: Mapping[str, Ask] = {}
+    answers: Mapping[str, str] = {}
+    """Question of the core -> module whose function of the same name answers it for models that the wing names."""
     tools: Mapping[str, str] = {}
     """Tool of the MCP server -> command."""
     figures: Mapping[str, tuple[str, str]] = {}

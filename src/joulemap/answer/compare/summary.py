@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -17,12 +17,11 @@ from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
-from joulemap.plan.name import find_rate
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.category import OVERHEAD, name_category
-from joulemap.present.cell import is_tied, show_quantity, show_share, show_units
+from joulemap.present.cell import is_tied, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.template import join_texts
 from joulemap.row.compare import Comparison, Insight, Recommendation
@@ -32,7 +31,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-    from joulemap.answer.stage import Paced
 
 DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which a note states the share."""
@@ -69,8 +67,6 @@ class CompareAnswer(RunAnswer):
     """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
     insights: Table[Insight]
     """Comparison of the lowest-energy run with each other run, nearest first."""
-    paced: Paced | None = None
-    """Results at the frame rate of a pipeline; None for a single model."""
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -98,10 +94,9 @@ class CompareAnswer(RunAnswer):
         """Return the document with `limit` rows; csv contains all rows. `metric` selects the headline and follow-up
         commands.
         """
-        title = text.TITLE(per=text.PER_INFERENCE if self._each else text.PER_BATCH)
         return self._compose(
             self.scope.title,
-            (show_under(title, self._figures(limit), *self.scope.describe_left_out()), *self._show_paced(limit)),
+            self._sections(limit),
             self.rows,
             answer=self.describe_best(metric),
             insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO][:SHOWN_INSIGHTS],
@@ -116,28 +111,10 @@ class CompareAnswer(RunAnswer):
             steps=self._steps(metric, repeated),
         )
 
-    def data(self) -> dict[str, Any]:
-        """Return the data for machine formats; for a pipeline, they include its figures at the frame rate."""
-        return {**super().data(), **({"pipeline": self.paced.records()} if self.paced else {})}
-
-    def _show_paced(self, limit: int) -> tuple[Section, ...]:
-        """Return the section on a pipeline at its frame rate; empty for a single model."""
-        if self.paced is None:
-            return ()
-        from joulemap.answer.stage import measure_utilization, place_run
-
-        rate, busiest = self.paced.rate_per_s, self.paced.busiest
-        rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
-        grid = self._lay(
-            self.paced.rows.with_rows(rows),
-            text.PACED,
-            limit=limit,
-            noun="configurations",
-            busy_fraction=lambda row: show_share(measure_utilization(row, rate)),
-            run_id=lambda row: str(busiest.get(place_run(row), "")),
-        )
-        slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
-        return (Section(text.PACED_TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
+    def _sections(self, limit: int) -> tuple[Section, ...]:
+        """Return the sections of the document, each with at most `limit` rows and those of the best hardware."""
+        title = text.TITLE(per=text.PER_INFERENCE if self._each else text.PER_BATCH)
+        return (show_under(title, self._figures(limit), *self.scope.describe_left_out()),)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return the assumed share of the energies in a headline, counting only runs that the headline names."""
@@ -440,10 +417,6 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
             insights=insights(),
             rows=compared,
         )
-    if find_rate(model):
-        from joulemap.answer.stage import pace
-
-        answer = attrs.evolve(answer, paced=pace(source, plan, model))
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
         raise UnsupportedError(f"the baseline {baseline} is not among the compared hardware that can run the model")
     return answer

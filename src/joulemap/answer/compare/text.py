@@ -70,13 +70,6 @@ GAINS: Final[Mapping[str, Template]] = {
 NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
-PACED_TITLE: Final = Template(
-    "At {rate}, with hosts and idle power (busy = {rate} / throughput)[: {slow:and} cannot keep up]"
-)
-PACED: Final = (
-    "hardware | *precision | busy busy_fraction | frame latency latency_s | "
-    "average power total_power_w | busiest stage run_id"
-)
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
     "placement placement? | *latency latency_s:latency_half_width | *energy x delay edp_js | "

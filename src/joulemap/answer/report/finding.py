@@ -24,6 +24,7 @@ from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.name import find_answer
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.row.analyze import SubgraphRoof
@@ -100,7 +101,7 @@ def find_out(
     `pair` names the two chips to explain, by default the best chip and each other one. `asked` maps chapters of
     optional extensions to their requests. Raises like `compare` and like the questions of those chapters.
     """
-    compared = compare(source, model, settings)
+    compared = find_answer(compare, model)(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
     added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
@@ -145,7 +146,7 @@ def find_out(
         sweep=attempt(lambda: sweep(source, (model,), swept)) if is_swept else None,
         explain=tuple(ask_each(explain, pairs)),
         flip=next(iter(ask_each(flip, pairs[:1])), None),
-        cost=attempt(lambda: cost(source, model, candidates)),
+        cost=attempt(lambda: find_answer(cost, model)(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
         added={name: answer for name, answer in added.items() if answer is not None},
     )

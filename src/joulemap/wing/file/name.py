@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.name import AROUND, JOIN, ModelNames, list_stages
+from joulemap.plan.name import JOIN, ModelNames, list_parts
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code
@@ -140,9 +140,9 @@ class FileNames(ModelNames):
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
         """Return the precisions of a file's activations and weights; None if the file has no precision below fp32, or
-        if stages of a pipeline differ.
+        if the files that a name joins differ.
         """
-        found, *others = dict.fromkeys(find_precision(stage) for stage in _list_stages(model))
+        found, *others = dict.fromkeys(map(find_precision, list_parts(model) or (model,)))
         if others or not any(found):
             return None
         return (cast("Precision", found[0] or SETTINGS.precision[0]),), (found[1],) if found[1] else ()
@@ -150,15 +150,15 @@ class FileNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return the models, and the settings with the precision that quantized and fp16 files have, also as stages of
-        a pipeline.
+        """Return the models, and the settings with the precision that quantized and fp16 files have, also joined with
+        other models.
 
         Settings with a stated precision are unchanged. If a chip does not support the precision, it applies to weights
         alone.
 
         Raise UsageError for models of different precisions in one question.
         """
-        found = {stage: find_precision(stage) for one in models for stage in _list_stages(one)}
+        found = {part: find_precision(part) for one in models for part in list_parts(one) or (one,)}
         if (
             settings.states_precision
             or settings.precision != SETTINGS.precision
@@ -193,11 +193,6 @@ def find_precision(name: str) -> tuple[str, str]:
 
     with Reading(name):
         return measure_precision(_read_lite(Path(name))[0])
-
-
-def _list_stages(model: str) -> list[str]:
-    """Return the models of a pipeline, without work around them, or the model itself."""
-    return [stage for stage, _ in list_stages(model) if not stage.lower().startswith(AROUND)] or [model]
 
 
 def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:

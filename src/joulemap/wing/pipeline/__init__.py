@@ -20,5 +20,14 @@ UNITS: Final = ("fps", "/s", "/frame")
 
 
 def register() -> Wing:
-    """Return the model names that this wing adds to the core."""
-    return Wing(name="pipeline", parts={"models": "joulemap.wing.pipeline.name:NAMES"})
+    """Return the model names that this wing adds to the core, and the questions that it answers about them."""
+    return Wing(
+        name="pipeline",
+        answers={
+            "compare": "joulemap.wing.pipeline.answer.compare",
+            "recommend": "joulemap.wing.pipeline.answer.recommend",
+            "cost": "joulemap.wing.pipeline.answer.cost",
+        },
+        parts={"models": "joulemap.wing.pipeline.name:NAMES"},
+        queries=("pipeline",),
+    )

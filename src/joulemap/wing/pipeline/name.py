@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.name import fold_name
-from joulemap.plan.name import AROUND, JOIN, ModelNames
+from joulemap.plan.name import JOIN, ModelNames
 from joulemap.wing.pipeline import PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from joulemap.plan.model import Model
 
 
+AROUND: Final = ("prepare(", "boxes(")
+"""Prefixes of the names of pre- and postprocessing stages, which a host computes."""
+
+
 class PipelineNames(ModelNames):
     """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame`, `sdxl-txt2img(steps=30)` and `whisper_tiny`."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a pipeline."""
         del settings
-        return self._is_pipeline(name)
+        return is_pipeline(name)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the pipeline of one frame; raise UsageError if the text cannot be parsed, and otherwise the errors of
@@ -33,7 +37,7 @@ class PipelineNames(ModelNames):
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
         """Return a pre- or postprocessing stage, such as `prepare(size=640)`; None for any other name."""
-        if not name.lower().lstrip().startswith(AROUND):
+        if not _is_around(name):
             return None
         from joulemap.wing.pipeline.around import find_around
 
@@ -41,13 +45,7 @@ class PipelineNames(ModelNames):
 
     def is_name(self, word: str) -> bool:
         """Return True for stages joined by +, a stage with a rate, a built-in pipeline, or pre- or postprocessing."""
-        return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
-
-    @staticmethod
-    def _is_pipeline(word: str) -> bool:
-        name = word.partition("(")[0].lower().strip()
-        is_named = name.endswith(PICTURE) or (name.startswith(SPEECH) and _is_speech(name))
-        return is_named or JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+        return is_pipeline(word) or _is_around(word)
 
     def list_names(self) -> Sequence[str]:
         """Return the names of the built-in pipelines."""
@@ -55,21 +53,24 @@ class PipelineNames(ModelNames):
 
         return list_named()
 
-    def find_rate(self, model: str) -> float:
-        """Return the frames per second of a pipeline; 0 if its name states none."""
-        if not self._is_pipeline(model):
-            return 0.0
+    def list_parts(self, model: str) -> tuple[str, ...] | None:
+        """Return the models of a pipeline's stages, without pre- and postprocessing; None for any other name."""
+        if not is_pipeline(model):
+            return None
         from joulemap.wing.pipeline.stage import read_pipeline
 
-        return read_pipeline(model).frames_per_s
+        return tuple(stage.model for stage in read_pipeline(model).stages if not _is_around(stage.model))
 
-    def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
-        """Return (model, runs per frame) of each stage; empty for a name that is not a pipeline."""
-        if not self._is_pipeline(model):
-            return ()
-        from joulemap.wing.pipeline.stage import read_pipeline
 
-        return tuple((stage.model, stage.count) for stage in read_pipeline(model).stages)
+def is_pipeline(word: str) -> bool:
+    """Return True for stages joined by +, a stage with a rate, or a built-in pipeline."""
+    name = word.partition("(")[0].lower().strip()
+    is_named = name.endswith(PICTURE) or (name.startswith(SPEECH) and _is_speech(name))
+    return is_named or JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+
+
+def _is_around(word: str) -> bool:
+    return word.lower().lstrip().startswith(AROUND)
 
 
 def _is_speech(name: str) -> bool:

@@ -103,6 +103,9 @@ STEPS: Final = "steps"
 ONCE: Final = "an inference is one run of the pipeline"
 """Note on what one inference is, for stages without rates."""
 
+CODE: Final = tuple(f"wing/pipeline/{name}.py" for name in ("__init__", "around", "merge", "stage"))
+"""Files that decide the workload of a pipeline, unlike the answers about it."""
+
 KIND: Final = "pipeline"
 """Kind of workload request that stands for a pipeline."""
 
@@ -277,4 +280,4 @@ def pipeline_version() -> str:
     """
     from joulemap.system.resource import digest_code
 
-    return digest_code("wing/pipeline")
+    return digest_code(*CODE)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
-from joulemap.plan.name import find_rate, list_stages
 from joulemap.plan.run import plan_selected
 from joulemap.present.cell import show_share
 from joulemap.present.template import Template
-from joulemap.row.recommend import RankedConfiguration, StageTime
+from joulemap.row.recommend import RankedConfiguration
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+from joulemap.wing.pipeline.name import is_pipeline
+from joulemap.wing.pipeline.row import StageTime
+from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 BUSIEST: Final = Template("{name} ({share})")
+
+FRAMES: Final = "frames"
+"""Plural noun for evaluations of a pipeline at a frame rate; a frame may need several inferences."""
 
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""
@@ -54,7 +59,7 @@ class Paced:
                 "precision": row.precision,
                 "batch": row.batch,
                 "runtime": row.runtime,
-                "utilization_fraction": measure_utilization(row, self.rate_per_s),
+                "utilization_fraction": self.measure_utilization(row),
                 "latency_s": row.latency_s,
                 "total_power_w": row.total_power_w,
                 "busiest_stage": None if (one := self.busiest.get(place_run(row))) is None else one.model,
@@ -64,10 +69,13 @@ class Paced:
             for row in self.rows
         ]
 
+    def measure_utilization(self, row: RankedConfiguration) -> float | None:
+        """Return the rate divided by the throughput, above 1 if the chip cannot keep up; None if unknown."""
+        return None if row.throughput_per_s is None else self.rate_per_s / row.throughput_per_s
 
-def measure_utilization(row: RankedConfiguration, rate_per_s: float) -> float | None:
-    """Return the rate divided by the throughput, above 1 if the chip cannot keep up; None if unknown."""
-    return None if row.throughput_per_s is None else rate_per_s / row.throughput_per_s
+    def name_busiest(self, row: RankedConfiguration) -> str:
+        """Return the busiest stage of a run and its share of the time; empty if unknown."""
+        return str(self.busiest.get(place_run(row), ""))
 
 
 def place_run(row: RankedConfiguration | StageTime) -> Place:
@@ -75,32 +83,38 @@ def place_run(row: RankedConfiguration | StageTime) -> Place:
     return row.hardware, row.precision, row.batch, row.runtime
 
 
-def pace(source: Source, plan: Plan, model: str) -> Paced | None:
-    """Return the runs of a plan at the frame rate of its pipeline; None for a model that is not a pipeline."""
-    rate_per_s = find_rate(model)
-    if not rate_per_s:
-        return None
+def find_paced(model: str) -> Pipeline | None:
+    """Return the pipeline of a name that states a frame rate; None for any other name.
+
+    Raise UsageError for the name of a pipeline that cannot be parsed.
+    """
+    pipeline = read_pipeline(model) if is_pipeline(model) else None
+    return pipeline if pipeline is not None and pipeline.frames_per_s else None
+
+
+def pace(source: Source, plan: Plan, pipeline: Pipeline) -> Paced:
+    """Return the runs of a pipeline's plan at its frame rate."""
+    rate_per_s = pipeline.frames_per_s
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         rows = fetch(
             runs.connection, RankedConfiguration, run_ids=list(runs.ids), rate_per_s=rate_per_s, takes_all=True
         )
-    return Paced(rate_per_s=rate_per_s, rows=rows, busiest=find_busiest(source, plan, model))
+    return Paced(rate_per_s=rate_per_s, rows=rows, busiest=_find_busiest(source, plan, pipeline))
 
 
-def find_busiest(source: Source, plan: Plan, model: str) -> dict[Place, Busiest]:
-    """Return the busiest stage of a pipeline for each configuration of a plan; empty if the model is no pipeline.
+def _find_busiest(source: Source, plan: Plan, pipeline: Pipeline) -> dict[Place, Busiest]:
+    """Return the busiest stage of a pipeline for each configuration of a plan on which every stage runs.
 
     Each stage is evaluated alone; its time is its latency times its runs per frame.
     """
     seconds: dict[Place, dict[str, float]] = {}
-    stages = list_stages(model)
-    for name, count in stages:
-        alone = plan_selected((name,), plan.settings, plan.selection)
+    for stage in pipeline.stages:
+        alone = plan_selected((stage.model,), plan.settings, plan.selection)
         with holding_runs(source, alone, has_ledger=False) as runs:
             for row in fetch(runs.connection, StageTime, run_ids=list(runs.ids)):
                 found = seconds.setdefault(place_run(row), {})
-                found[name] = found.get(name, 0.0) + row.latency_s * count
-    names = {name for name, _ in stages}
+                found[stage.model] = found.get(stage.model, 0.0) + row.latency_s * stage.count
+    names = {stage.model for stage in pipeline.stages}
     return {place: _choose(found) for place, found in seconds.items() if found.keys() == names}
 
 

@@ -1,0 +1,1 @@
+"""Answers of the core about pipelines at a frame rate."""
