@@ -173,6 +173,7 @@ def make_bars(
         bars.sort(key=lambda bar: -(bar.value or 0.0))
     left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
     shown, rest = cut_bars(bars, most, f"{noun}, {show_share(left / whole)} of all" if has_share and whole else noun)
+    names, shown = _drop_empty(names, shown)
     return Bars(
         title=title,
         axis=Axis(**axis),
@@ -182,6 +183,17 @@ def make_bars(
         mark=_find(rows, mark),
         interval=interval,
         notes=rest,
+    )
+
+
+def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
+    """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
+    kept = [place for place in range(len(names)) if any(place < len(bar.parts) and bar.parts[place] for bar in bars)]
+    if len(kept) == len(names):
+        return names, tuple(bars)
+    return (
+        tuple(names[place] for place in kept),
+        tuple(attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if place < len(bar.parts))) for bar in bars),
     )
 
 
