@@ -170,11 +170,19 @@ class UtilizationAnswer(RunAnswer):
         """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
         if not self.used:
             return ()
-        under = [self.scope.mark(row.hardware) for row in self.used if row.roof == "memory"]
         return (
             self._draw_figure("utilization", self.rows, facts=self._describe_use()),
-            self._draw_figure("rooflines", self.rows, facts=text.UNDER(names=under) if under else text.ALL_UNDER_PEAK),
+            self._draw_figure("rooflines", self.rows, facts=self._describe_time()),
         )
+
+    def _describe_time(self) -> str:
+        """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
+        spent: dict[str, list[str]] = {}
+        for row in self.used:
+            if bounds := _list_bounds(row):
+                spent.setdefault(bounds[0][0], []).append(self.scope.mark(row.hardware))
+        reasons = [text.SPENT_ON(reason=text.REASONS[name], names=names) for name, names in spent.items()]
+        return text.SPENT(reasons=reasons) if reasons else ""
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
