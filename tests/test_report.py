@@ -113,7 +113,10 @@ def test_the_data_are_what_the_queries_say(answer: ReportAnswer, page: Page) -> 
     compared = json.loads(json.dumps(answer.findings[0].compare.data()["rows"]))
     found = page.table("compare.summary")
     assert found.keys() - compared[0].keys() == {
-        "probability_best", "fastest_probability", "likely_best", "likely_fastest"
+        "probability_best",
+        "fastest_probability",
+        "likely_best",
+        "likely_fastest",
     }
     for name in found.keys() & compared[0].keys():
         assert found[name] == [row[name] for row in compared], name

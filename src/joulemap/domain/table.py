@@ -57,9 +57,7 @@ class Table(Generic[Row]):
         """Return the table with these rows in place of its own."""
         return attrs.evolve(self, rows=tuple(rows))
 
-    def with_columns(
-        self, columns: Sequence[Column], values: Iterable[Sequence[Any]]
-    ) -> Table[tuple[Any, ...]]:
+    def with_columns(self, columns: Sequence[Column], values: Iterable[Sequence[Any]]) -> Table[tuple[Any, ...]]:
         """Return the table with additional columns; `values` has their cells for each row."""
         return Table(
             title=self.title,

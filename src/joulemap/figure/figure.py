@@ -25,6 +25,8 @@ class Drawing:
     """Rows of the drawing, with all columns of the query."""
     sketch: tuple[dict[str, Any], ...]
     """Declarations of charts in characters, for `joulemap.figure.sketch`."""
+    projected: frozenset[str] = frozenset()
+    """Hardware that can be neither bought nor rented; text drawings mark it with `~`."""
 
 
 @frozen(kw_only=True, repr=False)

@@ -91,7 +91,7 @@ def draw_text(drawing: Drawing) -> str:
     from joulemap.present.format import Page
 
     page = Page(TEXT_WIDTH)
-    drawn = (draw_sketch(sketch, page) for sketch in make_sketches(drawing, TEXT_ROWS, frozenset()))
+    drawn = (draw_sketch(sketch, page) for sketch in make_sketches(drawing, TEXT_ROWS, drawing.projected))
     return "\n\n".join(filter(None, drawn))
 
 
@@ -188,13 +188,9 @@ def make_bars(
 
 def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
     """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
-    kept = [place for place in range(len(names)) if any(place < len(bar.parts) and bar.parts[place] for bar in bars)]
-    if len(kept) == len(names):
-        return names, tuple(bars)
-    return (
-        tuple(names[place] for place in kept),
-        tuple(attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if place < len(bar.parts))) for bar in bars),
-    )
+    kept = [place for place in range(len(names)) if any(bar.parts[place] for bar in bars if bar.parts)]
+    shown = (attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if bar.parts)) for bar in bars)
+    return tuple(names[place] for place in kept), tuple(shown)
 
 
 def make_chart(

@@ -24,7 +24,7 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, show_under
-from joulemap.present.template import join_texts
+from joulemap.present.template import join_clauses, join_texts
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -95,7 +95,7 @@ class SweepAnswer(RunAnswer):
         series = " ".join(f"{{{name}}}" for name in names)
         texts = {"series": series, "of": " of {model}" if len(self.scope.models) > 1 else ""}
         named = self.points.with_columns(LABELLED, ((self._label(row),) for row in self.points))
-        return (self._draw_figure("sweep", named, "", "; ".join(self.changes()[:SHOWN]), texts),)
+        return (self._draw_figure("sweep", named, "", join_clauses(self.changes()[:SHOWN]), texts),)
 
     def _label(self, row: SweepPoint) -> str:
         """Return the name of a point's series in figures: the model if it varies, and the name of the series."""

@@ -128,7 +128,8 @@ ON_THESE: Final = "on the chips above"
 
 SPENT: Final = Template("Most of the time goes to {reasons:list}.")
 SPENT_ON: Final = Template("{reason} on {names:and}")
-REASONS: Final = {"compute": "compute", "memory": "off-chip memory", "launch": "kernel launches"}
+REASONS: Final = {"compute": "compute", "memory": "memory", "launch": "launches"}
+"""Bottleneck of a kernel -> what takes the time, as figures name it."""
 
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
