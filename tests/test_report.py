@@ -78,7 +78,7 @@ def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer
 
 def list_paints(figure: Figure) -> set[tuple[str, str, str]]:
     """(channel, chip, colour or shape) of each encoding of a figure's series."""
-    found = set()
+    found: set[tuple[str, str, str]] = set()
 
     def walk(part: object) -> None:
         if isinstance(part, list):
