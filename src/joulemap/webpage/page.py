@@ -214,7 +214,7 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
         f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
         f'<figcaption id="{escape(name)}-told"><b>{escape(figure.finding)}</b> {escape(figure.reading)} '
         f'<span class="query">{escape(behind)}</span></figcaption>'
-        f"{_fold('Table', _table(shown) + more)}</figure>"
+        f"{_fold('Data of the figure', _table(shown) + more)}</figure>"
     )
 
 
