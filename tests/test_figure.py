@@ -7,8 +7,9 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -22,7 +23,8 @@ from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
 from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.figure.figure import Figure, draw_png, draw_svg
+from joulemap.domain.table import Column, Table
+from joulemap.figure.figure import Figure, choose_colours, draw_png, draw_svg, make_figure, paint
 from joulemap.figure.sketch import make_sketches
 from joulemap.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownName, find_spec
 from joulemap.present.sketch import Chart
@@ -153,6 +155,126 @@ def test_a_roofline_of_several_is_one_chart_of_their_roofs(workspace: Workspace)
         assert_close(start.y / start.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
         assert_close(ridge.y / ridge.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
         assert point.y <= min(level.y, point.x * row["memory_bandwidth_bytes_per_s"])
+
+
+def test_a_mark_belongs_to_its_panel(draw: Draw) -> None:
+    """The least of each quantity is marked in its panel; what is worse by far is marked in neither."""
+    figure = draw("comparison")
+    rows = figure.spec["datasets"]["rows"]
+    for value, mark in (("energy_j", "likely_best"), ("latency_s", "likely_fastest")):
+        least, most = min(rows, key=lambda row: row[value]), max(rows, key=lambda row: row[value])
+        assert least[mark]
+        assert not most[mark]
+    panels = [panel["layer"][1]["encoding"] for panel in figure.spec["hconcat"]]
+    assert len({one["shape"]["field"] for one in panels}) == len({one["color"]["field"] for one in panels}) == 2
+    assert all(one["shape"]["field"] == one["color"]["field"] for one in panels)
+    assert figure.spec["resolve"]["scale"] == {"color": "independent", "shape": "independent"}
+
+
+def test_a_roof_is_labelled_with_what_takes_most_of_the_time(draw: Draw) -> None:
+    figure = draw("rooflines")
+    said = [row["main_bottleneck"] for row in figure.spec["datasets"]["rows"]]
+    names = {"compute_time_fraction": "compute", "memory_time_fraction": "memory", "launch_time_fraction": "launches"}
+    shares = [dict(zip(figure.table.names, cells, strict=True)) for cells in figure.table.cells]
+    assert said == [names[max(names, key=lambda name: row[name] or 0.0)] for row in shares]
+
+
+def make_rows(name: ShownName, *rows: Mapping[str, object]) -> Figure:
+    """A figure of rows that have these values, and none in all other columns."""
+    names = find_spec(name).columns
+    columns = tuple(Column(name=one, type="VARCHAR", meaning=one) for one in names)
+    cells = tuple(tuple(row.get(one) for one in names) for row in rows)
+    texts = {"x_title": "x", "y_title": "y", "x_unit": "", "y_unit": ""}
+    return make_figure(name, Table(title="made", columns=columns, rows=cells), "made", texts=texts)
+
+
+def make_front(*places: tuple[float, float], status: str = "front") -> Figure:
+    kept = {"status": status, "precision": "int8", "runtime": "engine", "batch": 1, "is_available": True}
+    dots = [
+        {**kept, "hardware": f"chip{place}", "x_value": x, "y_value": y, "x_half_width": 0.3, "y_half_width": 0.3}
+        for place, (x, y) in enumerate(places)
+    ]
+    return make_rows("pareto", *dots)
+
+
+def make_roofs(*peaks: float) -> Figure:
+    kept = {"status": "ok", "is_available": True, "memory_bandwidth_bytes_per_s": 1e12, "main_bottleneck": "launches"}
+    return make_rows(
+        "rooflines",
+        *(
+            {
+                **kept,
+                "hardware": f"chip{place}",
+                "dram_intensity_ops_per_byte": 20.0,
+                "attained_ops_per_s": 1e12,
+                "peak_ops_per_s": peak,
+                "ridge_ops_per_byte": peak / 1e12,
+                "roofline_fraction": 1e12 / peak,
+            }
+            for place, peak in enumerate(peaks)
+        ),
+    )
+
+
+def read_heights(drawn: str, pattern: str) -> list[float]:
+    """Heights in pixels of the texts of a drawing that match, from the top of the picture."""
+    found = []
+
+    def walk(element: ElementTree.Element, height: float) -> None:
+        moved = re.match(r"translate\([-\d.]+,([-\d.]+)\)", element.get("transform", ""))
+        height += float(moved[1]) if moved else 0.0
+        if element.text and re.fullmatch(pattern, element.text):
+            found.append(height)
+        for one in element:
+            walk(one, height)
+
+    walk(ElementTree.fromstring(drawn), 0.0)
+    return sorted(found)
+
+
+CROWDS: dict[str, Callable[[], Figure]] = {
+    "alike": lambda: make_front(*((1.0 + 1e-3 * place, 1.0 - 1e-3 * place) for place in range(18))),
+    "at the top": lambda: make_front((1.0, 1e-6), *((0.5 - 1e-3 * place, 1.0 + 1e-3 * place) for place in range(9))),
+    "many": lambda: make_front(*((1.0 + 0.1 * place, 1.0 / (1.0 + place)) for place in range(60))),
+    "equal roofs": lambda: make_roofs(*(1e14 for _ in range(6))),
+    "two roofs": lambda: make_roofs(6e13, 5e14),
+    "many roofs": lambda: make_roofs(*(1e13 * 1.05**place for place in range(30))),
+}
+"""Figures whose points or roofs are close together."""
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_labels_do_not_cover_each_other_nor_leave_the_figure(name: str) -> None:
+    drawn = draw_svg(CROWDS[name]())
+    heights = read_heights(drawn, r"chip\d+(: .*)?")
+    assert len(heights) >= 2
+    assert min(after - before for before, after in pairwise(heights)) >= 12.0
+    (foot,) = {float(one) for one in re.findall(r'^<svg[^>]*? height="([\d.]+)"', drawn)}
+    assert heights[0] > 40.0  # below the title
+    assert heights[-1] < foot
+
+
+@pytest.mark.parametrize(
+    ("status", "entries"),
+    [("front", ["on the front"]), ("dominated", ["dominated"]), ("projection", ["on the front if available"])],
+)
+def test_a_legend_has_only_entries_of_the_rows(status: str, entries: list[str]) -> None:
+    figure = make_front((1.0, 2.0), (2.0, 1.0), status=status)
+    legends = re.findall(r'"values": (\[[^\]]*\])', json.dumps(figure.spec["layer"]))
+    assert [json.loads(one) for one in legends] == [entries]
+
+
+def test_colours_follow_from_the_set_of_chips() -> None:
+    names = [f"chip{place:02}" for place in range(40)]
+    colours = choose_colours(names)
+    assert colours == choose_colours([*reversed(names), names[3]])
+    assert len({*colours.values()}) == len(names)
+    assert len({colour for colour, _ in list(colours.values())[:8]}) == 8
+    first, second = make_roofs(6e13, 5e14), make_roofs(5e14, 6e13, 7e13)
+    assert first.chips == {"chip0": "chip0", "chip1": "chip1"}
+    repainted = paint(second, dict.fromkeys(second.chips, ("#000000", "cross")))
+    assert "#000000" in json.dumps(repainted.spec)
+    assert repainted.spec["datasets"] == second.spec["datasets"]
 
 
 @pytest.mark.slow

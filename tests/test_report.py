@@ -14,9 +14,10 @@ from conftest import Run
 from joulemap.answer.report import text
 from joulemap.answer.report.answer import ReportAnswer
 from joulemap.catalog.calibration import SHIPPED, read_calibration
+from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
 from joulemap.system.errors import MissingPackageError, UsageError
-from joulemap.webpage.report import Branch, Exhibit, Trees
+from joulemap.webpage.report import Branch, Exhibit, Fold, Trees
 from joulemap.workspace import Workspace
 from page import Page, digest, list_addresses
 
@@ -57,6 +58,50 @@ def test_the_answer_comes_first(workspace: Workspace) -> None:
     assert page.shown.index(first) < page.shown.index(text.COMPARE)
     assert any(line.startswith(text.WHY(line="")) for line in answer.report.verdict)
     assert any(line.startswith(text.FLIP(line="")) for line in answer.report.verdict)
+
+
+def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer) -> None:
+    painted: dict[str, set[tuple[str, ...]]] = {}
+    names = set()
+    for figure in answer.report.figures.values():
+        if figure.chips:
+            names.add(figure.name)
+            for channel, chip, paint in list_paints(figure):
+                painted.setdefault(f"{channel} of {chip}", set()).add((paint,))
+    assert {"rooflines", "sweep"} <= names
+    chips = {name.rpartition(" ")[2] for name in painted} - {""}
+    assert {row.hardware for row in answer.findings[0].answered} == chips
+    assert all(len(paints) == 1 for name, paints in painted.items() if name.rpartition(" ")[2])
+    for channel in ("color", "shape"):
+        assert len({min(painted[f"{channel} of {chip}"]) for chip in chips}) == len(chips)
+
+
+def list_paints(figure: Figure) -> set[tuple[str, str, str]]:
+    """(channel, chip, colour or shape) of each encoding of a figure's series."""
+    found: set[tuple[str, str, str]] = set()
+
+    def walk(part: object) -> None:
+        if isinstance(part, list):
+            for one in part:
+                walk(one)
+        elif isinstance(part, dict):
+            for channel in ("color", "shape"):
+                encoding = part.get(channel)
+                scale = encoding.get("scale") if isinstance(encoding, dict) else None
+                if scale and scale.get("domain") == list(figure.chips):
+                    chips = zip(figure.chips.values(), scale["range"], strict=True)
+                    found.update((channel, chip, paint) for chip, paint in chips)
+            for name, one in part.items():
+                if name != "datasets":
+                    walk(one)
+
+    walk(figure.spec)
+    return found
+
+
+def test_a_fold_has_a_title_to_click_on() -> None:
+    with pytest.raises(ValueError, match="title"):
+        Fold(title="", blocks=())
 
 
 def test_nothing_is_asked_of_a_network(page: Page) -> None:
@@ -112,7 +157,12 @@ def test_links_lead_somewhere(page: Page) -> None:
 def test_the_data_are_what_the_queries_say(answer: ReportAnswer, page: Page) -> None:
     compared = json.loads(json.dumps(answer.findings[0].compare.data()["rows"]))
     found = page.table("compare.summary")
-    assert found.keys() - compared[0].keys() == {"probability_best", "fastest_probability", "likely_best"}
+    assert found.keys() - compared[0].keys() == {
+        "probability_best",
+        "fastest_probability",
+        "likely_best",
+        "likely_fastest",
+    }
     for name in found.keys() & compared[0].keys():
         assert found[name] == [row[name] for row in compared], name
     content = page.content

@@ -122,6 +122,7 @@ def test_bars_begin_at_zero_and_intervals_end_where_they_say() -> None:
     first, second = map(read_bar, lines[1:3])
     assert (first.index("├"), first.index("●"), first.index("┤")) == (23, 46, 92)  # of 96 cells to 1.04 J
     assert first[:23] == "█" * 23
+    assert first[24:46] == "█" * 22  # the bar goes on to its value, over the lower half of the interval
     assert second == "█" * 23
     assert "0 J" in lines[4]
     assert "80 % interval" in lines[5]
@@ -358,6 +359,14 @@ def test_parts_of_a_stack_add_up_and_the_smallest_are_one() -> None:
     assert drawn.parts == (*(f"part{index}" for index in range(11, 3, -1)), "3 smaller")
     assert [bar.value for bar in drawn.bars] == [66.0, 66.0]
     assert drawn.bars[0].parts == (11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 6.0)
+
+
+def test_a_key_has_no_part_that_no_bar_has() -> None:
+    form = {**BARS, "parts": {"rent": "rent", "power": "power", "host": "host"}}
+    rows = (("a", 3.0, 2.0, 0.0, 1.0), ("b", 1.0, 1.0, 0.0, None))
+    drawn = sketch(form, "hardware energy_j rent power host", *rows)
+    assert drawn.parts == ("rent", "host")
+    assert [bar.parts for bar in drawn.bars] == [(2.0, 1.0), (1.0, 0.0)]
 
 
 CHART: dict[str, Any] = {

@@ -289,7 +289,8 @@ class RunAnswer(Answer):
         """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
         from joulemap.figure.figure import make_figure
 
-        return make_figure(name, table, self.scope.bounded(subject or self.scope.title), facts, texts)
+        made = make_figure(name, table, self.scope.bounded(subject or self.scope.title), facts, texts)
+        return attrs.evolve(made, projected=self.scope.projected)
 
     def _sketch(self, name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
         """Return a text drawing of rows; see `make_drawing`."""

@@ -45,7 +45,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance, show_interval
 from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
+from joulemap.present.template import Template, join_clauses
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
 from joulemap.store.connection import Connection
@@ -234,7 +234,7 @@ class CostAnswer(RankedAnswer):
         finding = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
         subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
-        return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, finding)), texts),)
+        return (self._draw_figure("cost", rows, subject, join_clauses(finding), texts),)
 
     def _each(self) -> list[CostOption]:
         """Return the cheapest configuration of each chip in the requested way of paying.

@@ -128,7 +128,7 @@ def _draw(figure: Figure) -> None:
     from joulemap.figure.sketch import make_sketches
     from joulemap.present.document import Document, Section
 
-    drawn = list(make_sketches(figure, MOST_DRAWN, frozenset()))
+    drawn = list(make_sketches(figure, MOST_DRAWN, figure.projected))
     sections = (Section("", drawn),)
     OutputOptions(form=TABLE).write(
         Document(title=figure.title, answer=figure.finding, sections=sections, data={}, table=figure.table)

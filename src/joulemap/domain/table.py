@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -56,6 +56,18 @@ class Table(Generic[Row]):
     def with_rows(self, rows: Iterable[Row]) -> Table[Row]:
         """Return the table with these rows in place of its own."""
         return attrs.evolve(self, rows=tuple(rows))
+
+    def with_columns(self, columns: Sequence[Column], values: Iterable[Sequence[Any]]) -> Table[tuple[Any, ...]]:
+        """Return the table with additional columns; `values` has their cells for each row."""
+        return Table(
+            title=self.title,
+            columns=(*self.columns, *columns),
+            rows=tuple((*cells, *added) for cells, added in zip(self.cells, values, strict=True)),
+            sql=self.sql,
+            parameters=self.parameters,
+            projected=self.projected,
+            notes=self.notes,
+        )
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)

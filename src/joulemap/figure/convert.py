@@ -35,7 +35,16 @@ INK: Final[dict[Theme, str]] = {"light": "#1a1a1a", "dark": "#f0f0f0"}
 FAINT: Final[dict[Theme, str]] = {"light": "#d9d9d9", "dark": "#4a4a4a"}
 PAGE: Final[dict[Theme, str]] = {"light": "#ffffff", "dark": "#15181c"}
 
-SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "stroke")
+SYMBOLS: Final = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-left",
+    "triangle-right",
+)
 
 
 def configure(theme: Theme = "light") -> dict[str, Any]:

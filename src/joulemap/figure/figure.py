@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import attrs
 
 from joulemap.domain.metric import Metric
 from joulemap.domain.table import Table
-from joulemap.figure.convert import is_installed, to_png, to_svg
-from joulemap.figure.spec import DrawingName, ShownName, Spec, find_spec
+from joulemap.figure.convert import PALETTE, SYMBOLS, is_installed, to_png, to_svg
+from joulemap.figure.spec import DrawingName, ShownName, Spec, find_spec, place_parts
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
 from joulemap.system.record import frozen
@@ -23,6 +25,8 @@ class Drawing:
     """Rows of the drawing, with all columns of the query."""
     sketch: tuple[dict[str, Any], ...]
     """Declarations of charts in characters, for `joulemap.figure.sketch`."""
+    projected: frozenset[str] = frozenset()
+    """Hardware that can be neither bought nor rented; text drawings mark it with `~`."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -41,6 +45,8 @@ class Figure(Drawing):
     """Query of the rows, `topic.name@version`, or the code that computes them."""
     spec: dict[str, Any]
     """Vega-Lite specification, including the data."""
+    chips: Mapping[str, str]
+    """Series that the figure colours -> chip behind it; empty if it does not colour chips."""
 
     @property
     def description(self) -> str:
@@ -102,8 +108,10 @@ def make_figure(
         {column: write_value(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
         for cells in table.cells
     ]
+    legends = {name: _list_entries(entries, rows) for name, entries in spec.legends.items()}
+    chips = _list_chips(spec, rows)
     view = {
-        **_fill(spec.view, texts),
+        **_paint(_fill(place_parts(spec.view, legends), texts), spec, chips, choose_colours(chips.values())),
         "title": {**spec.view.get("title", {}), "text": spec.title, "subtitle": subject},
         "description": f"{finding} {spec.reading}".strip(),
         "datasets": {"rows": rows},
@@ -117,9 +125,85 @@ def make_figure(
         reading=spec.reading,
         query=spec.query,
         spec=view,
+        chips=chips,
         table=table,
         sketch=_choose(spec, texts),
     )
+
+
+Paint = tuple[str, str]
+"""Colour and shape of a chip."""
+
+NO_CHIP: Final[Paint] = ("#999999", "circle")
+"""Paint of a series that belongs to several chips."""
+
+
+def choose_colours(chips: Iterable[str]) -> dict[str, Paint]:
+    """Return a colour and a shape for each chip. They depend only on the set of chips, not on their order in a
+    figure.
+
+    No two chips have the same colour and shape, unless there are more than the palette has pairs.
+    """
+    names = sorted({*chips} - {""})
+    count = len(PALETTE)
+    return {
+        name: (PALETTE[place % count], SYMBOLS[(place + place // count) % len(SYMBOLS)])
+        for place, name in enumerate(names)
+    }
+
+
+def paint(figure: Figure, colours: Mapping[str, Paint]) -> Figure:
+    """Return a figure with its chips in these colours and shapes, so that several figures agree."""
+    if not figure.chips:
+        return figure
+    return attrs.evolve(figure, spec=_paint(figure.spec, find_spec(figure.name), figure.chips, colours))
+
+
+def _list_chips(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the chip behind each drawn series of the rows; empty if the figure does not colour chips.
+
+    Where several series are of one chip, each counts as a chip of its own, so that colours tell them apart.
+    """
+    if spec.series is None:
+        return {}
+    label, chip, least = spec.series.label, spec.series.chip, spec.series.least
+    found = {str(row[label]): row[chip] or "" for row in rows if row[label] is not None}
+    if least:
+        values: dict[str, float] = {}
+        for row in rows:
+            if row[least] is not None:
+                values[row[label]] = min(row[least], values.get(row[label], row[least]))
+        kept = sorted(values, key=lambda name: (values[name], name))[: spec.series.most]
+        found = {name: found[name] for name in kept}
+    named = [name for name in found.values() if name]
+    return found if len({*named}) == len(named) else {name: name for name in found}
+
+
+def _paint(part: Any, spec: Spec, chips: Mapping[str, str], colours: Mapping[str, Paint]) -> Any:
+    """Return a part of a specification in which the encodings of a series have the colours and shapes of its chips."""
+    if isinstance(part, list):
+        return [_paint(value, spec, chips, colours) for value in part]
+    if not isinstance(part, dict) or spec.series is None:
+        return part
+    painted = {name: _paint(value, spec, chips, colours) for name, value in part.items() if name != "datasets"}
+    for place, channel in enumerate(("color", "shape")):
+        encoding = painted.get(channel)
+        if isinstance(encoding, dict) and encoding.get("field") == spec.series.label:
+            range_ = [colours.get(chip, NO_CHIP)[place] for chip in chips.values()]
+            painted[channel] = {**encoding, "scale": {"domain": list(chips), "range": range_}}
+    return painted if "datasets" not in part else {**painted, "datasets": part["datasets"]}
+
+
+def _list_entries(entries: Mapping[str, Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the entries of a legend that at least one row has."""
+    return [
+        entry
+        for entry, wanted in entries.items()
+        if any(
+            all(bool(row[name]) if value is True else row[name] == value for name, value in wanted.items())
+            for row in rows
+        )
+    ]
 
 
 def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:

@@ -91,7 +91,7 @@ def draw_text(drawing: Drawing) -> str:
     from joulemap.present.format import Page
 
     page = Page(TEXT_WIDTH)
-    drawn = (draw_sketch(sketch, page) for sketch in make_sketches(drawing, TEXT_ROWS, frozenset()))
+    drawn = (draw_sketch(sketch, page) for sketch in make_sketches(drawing, TEXT_ROWS, drawing.projected))
     return "\n\n".join(filter(None, drawn))
 
 
@@ -173,6 +173,7 @@ def make_bars(
         bars.sort(key=lambda bar: -(bar.value or 0.0))
     left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
     shown, rest = cut_bars(bars, most, f"{noun}, {show_share(left / whole)} of all" if has_share and whole else noun)
+    names, shown = _drop_empty(names, shown)
     return Bars(
         title=title,
         axis=Axis(**axis),
@@ -183,6 +184,13 @@ def make_bars(
         interval=interval,
         notes=rest,
     )
+
+
+def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
+    """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
+    kept = [place for place in range(len(names)) if any(bar.parts[place] for bar in bars if bar.parts)]
+    shown = (attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if bar.parts)) for bar in bars)
+    return tuple(names[place] for place in kept), tuple(shown)
 
 
 def make_chart(

@@ -2,13 +2,15 @@
 
 A specification reads the data named `rows`. Its `usermeta` has the title, the query, the drawn columns, a description
 for readers who cannot see the figure, and the sketches. It may also have `parts`, pieces of the specification by name.
-The text `"{NAME}"` stands for a part. `parts.json` has the parts that several figures use. A drawing without an image
-has a `NAME.vN.sketch.json`.
+The text `"{NAME}"` stands for a part. `parts.json` has the parts that several figures use. `series` names the column
+that colours tell apart and the column of its chips, and `legends` the entries that a legend has only if a row needs
+them. A drawing without an image has a `NAME.vN.sketch.json`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
@@ -53,6 +55,19 @@ HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "da
 
 
 @frozen(kw_only=True)
+class Series:
+    """Column that colours and shapes tell apart."""
+
+    label: str
+    """Column with the name of a series."""
+    chip: str
+    """Column with the chip that a series belongs to."""
+    least: str = ""
+    """Column whose minimum orders the series, lowest first, if a figure draws only the first `most`."""
+    most: int | None = None
+
+
+@frozen(kw_only=True)
 class Spec:
     """Specification of a figure without its data; the `view` of a drawing without an image is empty."""
 
@@ -69,6 +84,12 @@ class Spec:
     """Vega-Lite without its data."""
     sketch: tuple[dict[str, Any], ...]
     """Declarations of charts in characters, for `joulemap.figure.sketch`."""
+    series: Series | None
+    """Series that have a colour and shape each; None if a figure does not colour chips."""
+    legends: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    """Placeholder of a legend's entries -> entry -> columns with the values that a row of this entry has. The value
+    true stands for any value except null, false and 0.
+    """
 
 
 @cache
@@ -90,8 +111,10 @@ def find_spec(name: DrawingName) -> Spec:
         query=meta.get("query", ""),
         reading=meta.get("description", ""),
         columns=tuple(meta.get("columns", ())),
-        view={**HEAD, **_place(view, {**_share_parts(), **meta.get("parts", {})})} if view else {},
+        view={**HEAD, **place_parts(view, {**_share_parts(), **meta.get("parts", {})})} if view else {},
         sketch=tuple(meta.get("sketch", ())),
+        series=Series(**meta["series"]) if "series" in meta else None,
+        legends=meta.get("legends", {}),
     )
 
 
@@ -108,11 +131,11 @@ def _share_parts() -> dict[str, Any]:
     }
 
 
-def _place(part: Any, parts: dict[str, Any]) -> Any:
+def place_parts(part: Any, parts: dict[str, Any]) -> Any:
     """Return a part of a specification with the named `parts` inserted at each placeholder."""
     if isinstance(part, dict):
-        return {name: _place(value, parts) for name, value in part.items()}
+        return {name: place_parts(value, parts) for name, value in part.items()}
     if isinstance(part, list):
-        return [_place(value, parts) for value in part]
+        return [place_parts(value, parts) for value in part]
     is_named = isinstance(part, str) and part[:1] + part[-1:] == "{}" and part[1:-1] in parts
-    return _place(parts[part[1:-1]], parts) if is_named else part
+    return place_parts(parts[part[1:-1]], parts) if is_named else part

@@ -129,6 +129,11 @@ def find_named(value: Any) -> frozenset[str]:
     return frozenset()
 
 
+def join_clauses(texts: Iterable[str]) -> str:
+    """Join clauses and sentences with semicolons; only the caller ends the result with a full stop."""
+    return "; ".join(text.rstrip(".") for text in texts if text)
+
+
 def join_texts(separator: str, texts: Iterable[str]) -> str:
     """Return texts joined by a separator, with the hardware that they name as data."""
     parts = list(texts)

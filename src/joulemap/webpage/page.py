@@ -105,8 +105,8 @@ def write_page(report: Report) -> str:
         '<link rel="icon" href="data:,">\n'
         f"<style>{style}</style>\n</head>\n<body>\n"
         f"{body}\n"
-        f'<section id="data"><h2>The data</h2><p>Every row behind the figures and tables of this page, with its query, '
-        "columns and units, and the specification of every figure: "
+        f'<section id="data"><h2>The data</h2><p>All rows behind the figures and tables of this page, with their '
+        "queries, columns and units, and the specification of each figure: "
         f'<a id="content" download="joulemap-report.json.gz" href="data:application/gzip;base64,{content}">'
         "joulemap-report.json.gz</a>.</p></section>\n"
         f"{drawn.write_foot()}\n"
@@ -152,7 +152,11 @@ class _Page:
 
     def write_foot(self) -> str:
         """Return the footer: version and sources, and the command that makes the report again."""
-        again = f"<p>Again: <code>{escape(self._report.command)}</code></p>" if self._report.command else ""
+        again = (
+            f"<p>To make this report again: <code>{escape(self._report.command)}</code></p>"
+            if self._report.command
+            else ""
+        )
         return f"<footer><p>{escape(self._report.made)}</p>{again}</footer>"
 
     def _chapter(self, chapter: Chapter) -> str:
@@ -210,7 +214,7 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
         f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
         f'<figcaption id="{escape(name)}-told"><b>{escape(figure.finding)}</b> {escape(figure.reading)} '
         f'<span class="query">{escape(behind)}</span></figcaption>'
-        f"{_fold('Its table', _table(shown) + more)}</figure>"
+        f"{_fold('Data of the figure', _table(shown) + more)}</figure>"
     )
 
 
@@ -273,7 +277,7 @@ def _badges(block: Badges) -> str:
         f"{escape(one.text)}</li>"
         for one in block.badges
     )
-    return f'<ul class="badges" aria-label="How far to trust the numbers">{made}</ul>' if made else ""
+    return f'<ul class="badges" aria-label="Accuracy of the predictions">{made}</ul>' if made else ""
 
 
 def _source(table: Table[object]) -> str:

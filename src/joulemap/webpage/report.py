@@ -8,8 +8,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import attrs
+
 from joulemap.domain.table import Table
-from joulemap.figure.figure import Figure, write_value
+from joulemap.figure.figure import Figure, Paint, choose_colours, paint, write_value
 from joulemap.figure.spec import find_spec
 from joulemap.present.cell import plain
 from joulemap.present.document import Grid, Lines, Steps, Text
@@ -78,7 +80,8 @@ class Trees:
 class Fold:
     """Blocks that are hidden until a reader opens them."""
 
-    title: str
+    title: str = attrs.field(validator=attrs.validators.min_len(1))
+    """Text that opens the blocks; never empty, because a reader clicks on it."""
     blocks: tuple[Block, ...]
 
 
@@ -173,6 +176,26 @@ class Report:
                 figures = (choice.figure for choice in one.choices if choice.figure.table is table)
                 drawn.update(*(find_spec(figure.name).columns for figure in figures))
         return tuple(name for name in table.names if name in drawn)
+
+
+def unify_colours(report: Report) -> Report:
+    """Return a report in which each chip has one colour and one shape in all figures."""
+    colours = choose_colours(chip for figure in report.figures.values() for chip in figure.chips.values())
+    chapters = (attrs.evolve(one, blocks=_paint(one.blocks, colours)) for one in report.chapters)
+    return attrs.evolve(report, chapters=tuple(chapters))
+
+
+def _paint(blocks: tuple[Block, ...], colours: Mapping[str, Paint]) -> tuple[Block, ...]:
+    painted: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Exhibit):
+            choices = (attrs.evolve(one, figure=paint(one.figure, colours)) for one in block.choices)
+            painted.append(attrs.evolve(block, choices=tuple(choices)))
+        elif isinstance(block, Fold):
+            painted.append(attrs.evolve(block, blocks=_paint(block.blocks, colours)))
+        else:
+            painted.append(block)
+    return tuple(painted)
 
 
 def name_figure(exhibit: Exhibit, index: int) -> str:

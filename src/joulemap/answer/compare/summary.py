@@ -48,6 +48,7 @@ JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
     Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),
     Column(name="likely_best", type="BOOLEAN", meaning="true for the least energy, or a tie with it"),
+    Column(name="likely_fastest", type="BOOLEAN", meaning="true for the least latency, or a tie with it"),
 )
 """Columns that a figure's rows have in addition to the query's columns."""
 
@@ -209,26 +210,23 @@ class CompareAnswer(RunAnswer):
         rest = [text.MORE(count=len(hardware) - most)] if len(hardware) > most else []
         return [*map(self.scope.mark, hardware[:most]), *rest]
 
-    def _judged(self) -> Table[tuple[object, ...]]:
-        """Return the rows with additional columns: the probability of each run to be best, and whether it ties with the
-        best.
+    def _judged(self) -> Table[tuple[Any, ...]]:
+        """Return the rows with additional columns: for energy and for latency, the probability of each run to be best,
+        and whether it ties with the best.
         """
         goals = {row.goal: row for row in self.recommendations}
         energy, latency = goals.get("energy_per_inference", goals.get("energy")), goals.get("latency")
         least, fastest = (
             dict(zip(goal.ranked_ids, goal.probabilities, strict=True)) if goal else {} for goal in (energy, latency)
         )
-        best = {energy.hardware, *energy.rivals} if energy else {row.label for row in self.rows}
-        return Table(
-            title=self.rows.title,
-            columns=(*self.rows.columns, *JUDGED),
-            rows=tuple(
-                (*cells, least.get(row.run_id), fastest.get(row.run_id), row.label in best)
-                for row, cells in zip(self.rows, self.rows.cells, strict=True)
+        labels = {row.label for row in self.rows}
+        best, first = ({goal.hardware, *goal.rivals} if goal else labels for goal in (energy, latency))
+        return self.rows.with_columns(
+            JUDGED,
+            (
+                (least.get(row.run_id), fastest.get(row.run_id), row.label in best, row.label in first)
+                for row in self.rows
             ),
-            sql=self.rows.sql,
-            parameters=self.rows.parameters,
-            projected=self.rows.projected,
         )
 
     def _figures(self, limit: int) -> Grid:

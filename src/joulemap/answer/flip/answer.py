@@ -30,6 +30,7 @@ from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, find_variations
 from joulemap.present.cell import is_tied, show_odds, show_quantity
 from joulemap.present.document import Document, Section
+from joulemap.present.template import join_clauses
 from joulemap.row.compare import PairChance
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -272,7 +273,7 @@ class FlipAnswer(RunAnswer):
             return ()
         texts = {"quantity": METRIC[self.metric].label}
         subject = text.DRAWN_TITLE(**self._title)
-        return (self._draw_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
+        return (self._draw_figure("flip", self.rows, subject, join_clauses(self.sentences()), texts),)
 
     @property
     def _title(self) -> dict[str, Any]:

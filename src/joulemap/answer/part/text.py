@@ -121,9 +121,9 @@ RUN_STEPS: Final = (
 TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
 TREE_ACTION: Final = Template("{action} {share:%}")
 ROOF_CAPTION: Final = Template(
-    "The memory roof limits {below} of {drawn:n subgraph}; {nearest.name} comes nearest to its roof, at "
-    "{nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its roof "
-    "({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
+    "{below} of {drawn:n subgraph} have their roof set by memory bandwidth; {nearest.name} comes nearest to its roof, "
+    "at {nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its "
+    "roof ({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
     "[; {missing:n subgraph} without MACs not drawn]."
 )
 NO_ROOF: Final = "No subgraph multiplies."

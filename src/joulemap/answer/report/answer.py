@@ -29,7 +29,7 @@ from joulemap.system.file import write_file
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.webpage.page import write_page
-from joulemap.webpage.report import Badges, Chapter, Choice, Exhibit, Fold, Report, Source as Behind
+from joulemap.webpage.report import Badges, Chapter, Choice, Exhibit, Fold, Report, Source as Behind, unify_colours
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -44,7 +44,7 @@ def report_answer(answer: Answer, document: Document, *, subject: str, command: 
     every table; tables without a figure are listed with their queries at the end.
     """
     sure = (text.SURE(line=document.sure),) if document.sure else ()
-    return Report(
+    made = Report(
         title=document.title,
         subject=subject,
         verdict=tuple(filter(None, (document.answer, *document.insights, *sure))),
@@ -52,6 +52,7 @@ def report_answer(answer: Answer, document: Document, *, subject: str, command: 
         made=_describe_making(),
         command=command,
     )
+    return unify_colours(made)
 
 
 def _describe_making() -> str:
@@ -62,7 +63,7 @@ def form_chapter(name: str, title: str, answer: Answer, document: Document) -> C
     """Return an answer as one chapter of a longer report; its details, notes and queries are collapsed."""
     lines = (document.answer, *document.insights, *((text.SURE(line=document.sure),) if document.sure else ()))
     tables = tuple(block for section in document.sections for block in read_blocks(section))
-    folds = tuple(Fold(title=one.title, blocks=read_blocks(one)) for one in document.details if one.texts)
+    folds = tuple(Fold(title=one.title or text.TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
     notes = Fold(title=text.NOTES, blocks=(Lines(document.notes, is_numbered=True),))
     exhibits = tuple(attrs.evolve(one, name=f"{name}-{one.name}") for one in _list_exhibits(answer))
     blocks = (Lines(lines), *tables, *exhibits, *folds, notes, _list_queries(document))
@@ -91,7 +92,7 @@ def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
     for exhibit in _list_exhibits(answer):
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
-        yield Chapter(name=f"table-{index}", title=section.title, blocks=read_blocks(section))
+        yield Chapter(name=f"table-{index}", title=section.title or text.TABLE, blocks=read_blocks(section))
     rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
     yield Chapter(name="sources", title=text.REST, blocks=rest)
 
@@ -212,7 +213,7 @@ def _compose(
             verdict += judged
             chapters += [Chapter(name="answer", title="", blocks=(badges,)), *listed]
     is_held = any(map(is_module_name, names))
-    return Report(
+    made = Report(
         title=text.TITLE(models=names),
         subject=settings,
         verdict=tuple(verdict),
@@ -220,6 +221,7 @@ def _compose(
         made=_describe_making(),
         command="" if is_held else shlex.join(["joulemap", "report", *names, *repeated]),
     )
+    return unify_colours(made)
 
 
 def _compare_models(beside: ModelsAnswer) -> Chapter:
@@ -239,8 +241,8 @@ def _judge(found: ModelFinding) -> list[str]:
     if found.explain:
         lines += [text.WHY(line=line) for line in found.explain[0].sentences()[1:3]]
     if found.flip:
-        lines.append(f"What would flip it: {found.flip.describe_nearest()}")
-    lines += [f"How sure: {doubt}" for doubt in (answer.describe_uncertainty(),) if doubt]
+        lines.append(text.FLIP(line=found.flip.describe_nearest()))
+    lines += [text.SURE(line=doubt) for doubt in (answer.describe_uncertainty(),) if doubt]
     is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
     lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
     return [*filter(None, lines), *([PROJECTION_NOTE] if is_marked else [])]

@@ -290,7 +290,9 @@ class Drawn:
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
     """Return each table of an answer as a collapsed section, with the query behind it."""
-    return tuple(Fold(title=one.title, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
+    return tuple(
+        Fold(title=one.title or text.TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts
+    )
 
 
 def read_blocks(section: Section) -> tuple[Block, ...]:

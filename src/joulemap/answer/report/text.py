@@ -12,37 +12,38 @@ OF_MODEL: Final = Template("{model}: {line}")
 MODELS: Final = "Models side by side"
 
 WHY: Final = Template("Why: {line}")
-FLIP: Final = Template("What would flip it: {line}")
-SURE: Final = Template("How sure: {line}")
+FLIP: Final = Template("What could reverse it: {line}")
+SURE: Final = Template("Confidence: {line}")
 
 BADGE: Final = Template("{quantity} on {name}")
 STANDING: Final = Template("{half_width:±}, {standing}")
 SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
 SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
-UNSCORED: Final = "no measurement of its class: estimated from other classes and widened"
+UNSCORED: Final = "no measurements of its class, so the interval comes from other classes and is wider"
 
-COMPARE: Final = "Every chip side by side"
+COMPARE: Final = "All chips side by side"
 ENERGY: Final = "Where the energy goes"
 TREES: Final = "Energy by hardware, category, action and subgraph"
 OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
 SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
-PARETO: Final = "Latency against energy"
+PARETO: Final = "Pareto front of latency and energy"
+TABLE: Final = "As a table"
 ROOFLINE: Final = "Rooflines"
-PARTS: Final = "Best hardware for each subgraph"
-EDP: Final = "What makes up energy x delay"
+PARTS: Final = "Best chip for each subgraph"
+EDP: Final = "Energy-delay product by subgraph"
 EDP_OF: Final = Template("Findings on {name}")
 SWEEP: Final = "Effect of the batch size"
-EXPLAIN: Final = "Why they differ"
+EXPLAIN: Final = "Why the chips differ"
 PAIR: Final = Template("{a} to {b}")
 FROM: Final = Template("From {a} to {b}")
-BETWEEN: Final = "from one chip to another"
-FLIPPED: Final = "What would flip it"
+BETWEEN: Final = "pair of chips"
+FLIPPED: Final = "What could reverse the order"
 COST: Final = "Cost of a million inferences"
 MORE: Final = Template("{count} more {noun}")
 
-ACCURACY: Final = "How predictions for these chips have scored"
+ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
-    "80 % of measurements lie within the interval; a badge names the measurements it was scored on"
+    "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
 )
 SCORES: Final = "Scores as a table"
 SCORE_COLUMNS: Final = (
@@ -51,11 +52,11 @@ SCORE_COLUMNS: Final = (
 )
 
 SOURCES: Final = "Assumptions and sources"
-ASSUMED: Final = Template("{name}: {share:%} of the energy uses assumed numbers")
-SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that uses them[, {rest:#} more in the data]")
+ASSUMED: Final = Template("{name}: assumed or recalled numbers enter {share:%} of the energy")
+SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
 ANSWER: Final = "Side by side"
-NOTES: Final = "Assumptions"
+NOTES: Final = "Notes and assumptions"
 QUERIES: Final = "Queries"
 REST: Final = "Assumptions and next questions"

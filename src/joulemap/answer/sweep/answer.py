@@ -16,7 +16,7 @@ from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
-from joulemap.domain.table import Table
+from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
@@ -24,7 +24,7 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, show_under
-from joulemap.present.template import join_texts
+from joulemap.present.template import join_clauses, join_texts
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 12
 """Default number of rows per table, and maximum sentences of a figure."""
+
+LABELLED: Final = (Column(name="label", type="VARCHAR", meaning="hardware, with the settings that vary"),)
+"""Columns that a figure's rows have in addition to the query's columns."""
 
 SHOWN_MODELS: Final = 4
 
@@ -91,7 +94,13 @@ class SweepAnswer(RunAnswer):
         names = ["hardware", *(name for name in self._varying if name != "model")]
         series = " ".join(f"{{{name}}}" for name in names)
         texts = {"series": series, "of": " of {model}" if len(self.scope.models) > 1 else ""}
-        return (self._draw_figure("sweep", self.points, "", "; ".join(self.changes()[:SHOWN]), texts),)
+        named = self.points.with_columns(LABELLED, ((self._label(row),) for row in self.points))
+        return (self._draw_figure("sweep", named, "", join_clauses(self.changes()[:SHOWN]), texts),)
+
+    def _label(self, row: SweepPoint) -> str:
+        """Return the name of a point's series in figures: the model if it varies, and the name of the series."""
+        name = self._name(row)
+        return text.SERIES(model=row.model, name=name) if "model" in self._varying else name
 
     def document(
         self,
@@ -242,7 +251,7 @@ class SweepAnswer(RunAnswer):
             if rows
         )
 
-    def _name(self, row: SweepSeries) -> str:
+    def _name(self, row: SweepSeries | SweepPoint) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
         varying = (name for name in self._varying if name != "model")
         return join_texts(" ", (self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))

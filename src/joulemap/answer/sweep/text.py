@@ -27,6 +27,7 @@ ALONE: Final = Template(
     "Its throughput is highest at batch {throughput_batch}: {throughput_per_s:1/s}."
 )
 OF_MODEL: Final = Template("{model}: {best}")
+SERIES: Final = Template("{model} on {name}")
 MORE_MODELS: Final = Template("The table shows {count:n more model}.")
 AMONG: Final = " of the available chips"
 BEYOND_ENERGY: Final = Template(

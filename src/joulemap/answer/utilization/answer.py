@@ -15,7 +15,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
+from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
@@ -30,6 +30,9 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
+
+BOUND_COLUMNS: Final = (Column(name="main_bottleneck", type="VARCHAR", meaning="what takes most of the time"),)
+"""Columns that the rows of a figure have in addition to the query's columns."""
 
 SHOWN: Final = 10
 """Default number of chips in a table."""
@@ -170,11 +173,24 @@ class UtilizationAnswer(RunAnswer):
         """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
         if not self.used:
             return ()
-        under = [self.scope.mark(row.hardware) for row in self.used if row.roof == "memory"]
         return (
             self._draw_figure("utilization", self.rows, facts=self._describe_use()),
-            self._draw_figure("rooflines", self.rows, facts=text.UNDER(names=under) if under else text.ALL_UNDER_PEAK),
+            self._draw_figure("rooflines", self._bound(), facts=self._describe_time()),
         )
+
+    def _bound(self) -> Table[tuple[Any, ...]]:
+        """Return the rows with an additional column: what takes most of the time."""
+        found = (next((text.REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
+        return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in found))
+
+    def _describe_time(self) -> str:
+        """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
+        spent: dict[str, list[str]] = {}
+        for row in self.used:
+            if bounds := _list_bounds(row):
+                spent.setdefault(bounds[0][0], []).append(self.scope.mark(row.hardware))
+        reasons = [text.SPENT_ON(reason=text.REASONS[name], names=names) for name, names in spent.items()]
+        return text.SPENT(reasons=reasons) if reasons else ""
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""

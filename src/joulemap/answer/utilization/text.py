@@ -126,8 +126,10 @@ PAIRING_MEANING: Final = Template(
 )
 ON_THESE: Final = "on the chips above"
 
-UNDER: Final = Template("Memory bandwidth is the limit for {names:list}.")
-ALL_UNDER_PEAK: Final = "The compute peak is the limit for all chips."
+SPENT: Final = Template("Most of the time goes to {reasons:list}.")
+SPENT_ON: Final = Template("{reason} on {names:and}")
+REASONS: Final = {"compute": "compute", "memory": "memory", "launch": "launches"}
+"""Bottleneck of a kernel -> what takes the time, as figures name it."""
 
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")

@@ -141,14 +141,16 @@ def _draw(canvas: Canvas, row: int, bar: Bar, sketch: Bars, scale: Scale, ink: I
     place = scale.cell(bar.value, cells)
     ends = [scale.cell(end, cells) for end in (bar.low, bar.high) if end is not None and scale.holds(end)]
     low, high = ends if len(ends) == 2 else (place, place)
-    if bar.parts and not scale.is_log:
+    is_filled = sketch.has_zero and not scale.is_log
+    if is_filled and bar.parts:
         _draw_parts(canvas, row, bar, scale, ink)
-    elif sketch.has_zero and not scale.is_log:
+    elif is_filled:
         begin = scale.cell(0.0, cells)
-        end = low if low < high >= place else round(scale.place(bar.value) * cells)
-        write_on(canvas, begin, row, "█" * max(end - begin, 0), ink.code(0))
+        write_on(canvas, begin, row, "█" * max(round(scale.place(bar.value) * cells) - begin, 0), ink.code(0))
     if high > low:
-        write_on(canvas, low, row, f"├{'─' * (high - low - 1)}┤", None)
+        write_on(canvas, low, row, "├", None)
+        begin = max(place if is_filled else low, low) + 1  # a bar stays visible up to its value
+        write_on(canvas, begin, row, f"{'─' * (high - begin)}┤", None)
     if ends or scale.is_log or not sketch.has_zero:
         write_on(canvas, place, row, "●", None)
 

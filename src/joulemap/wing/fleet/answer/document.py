@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import enclose_seller
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
-from joulemap.domain.table import Table
+from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import join_names, show, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from joulemap.answer.check import Checks
     from joulemap.domain.settings import Serving
     from joulemap.wing.fleet.demand import Level
+
+OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
+"""Columns that the rows of some figures have in addition to their own."""
 
 SHOWN: Final = 12
 """Default number of fleets in a table."""
@@ -158,12 +161,17 @@ class FleetAnswer(RunAnswer):
         )
         for quantity in dict.fromkeys(row.quantity for row in self.queue):
             queue = self.queue.with_rows(row for row in self.queue if row.quantity == quantity)
-            drawn.append(make_figure("queue", queue, f"{subject}: {quantity}", growth))
+            drawn.append(make_figure("queue", self._own(queue), f"{subject}: {quantity}", growth))
         labels = [row.label for row in best[:WATCHED]]
         rates = tuple(row for row in self.at_rates if row.label in labels)
         if len({row.rate_per_s for row in rates}) > 1:
-            drawn.append(make_figure("day", self.at_rates.with_rows(rates), subject))
+            drawn.append(make_figure("day", self._own(self.at_rates.with_rows(rates)), subject))
         return tuple(drawn)
+
+    def _own(self, rows: Table[QueueRow] | Table[LevelRow]) -> Table[tuple[Any, ...]]:
+        """Return rows of fleets with the chip of each fleet as an additional column."""
+        chips = {row.label: row.hardware for row in self.rows}
+        return rows.with_columns(OWNED, ((chips.get(row.label),) for row in rows))
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` fleets, the best of each chip; machine-readable formats list every fleet."""
