@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import joulemap
-from joulemap.cli.app import list_commands
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
