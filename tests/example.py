@@ -11,7 +11,7 @@ from typing import Final
 
 from command import run_here
 from joulemap.cli.manual import Manual, read_manual
-from joulemap.cli.overview import START, list_commands
+from joulemap.cli.overview import list_commands, list_start
 from joulemap.system.record import frozen
 
 ROOT: Final = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ class Example:
 
 def list_lines() -> Iterator[tuple[str, str]]:
     """Yield (place, line) of every example: help in the order of its list, README, docs."""
-    for line in START.values():
+    for line in list_start().values():
         yield "joulemap", line
     for name in list_commands():
         yield from _list_manual(read_manual(name))

@@ -27,7 +27,14 @@ GROUPS: Final[Mapping[Group, str]] = {
 """Group of commands -> its title in help, in the order of help."""
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "compare": Command("joulemap.cli.compare", "choose"),
+    "compare": Command(
+        "joulemap.cli.compare",
+        "choose",
+        start={
+            "Which chip?": 'joulemap compare resnet50 l4 "RTX 4090" --precision fp16',
+            "Your own model?": "joulemap compare ./mine.py:net --input 1,3,224,224",
+        },
+    ),
     "recommend": Command("joulemap.cli.recommend", "choose"),
     "sweep": Command("joulemap.cli.sweep", "choose"),
     "pareto": Command("joulemap.cli.pareto", "choose"),
@@ -57,14 +64,6 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "mcp": Command("joulemap.cli.mcp", "data", is_advanced=True),
 }
 """Command or group of the core -> its registration, in the order of help."""
-
-START: Final[Mapping[str, str]] = {
-    "Which chip?": 'joulemap compare resnet50 l4 "RTX 4090" --precision fp16',
-    "Your own model?": "joulemap compare ./mine.py:net --input 1,3,224,224",
-    "This machine?": "joulemap here",
-    "A language model?": "joulemap llm llama-3.1-8b l4 h100_sxm5 --batch 1",
-}
-"""Question of a new user -> the command to type first."""
 
 HINT: Final = "For one command: `joulemap COMMAND --help`. For all: `joulemap --help-all`."
 """Last line of `--help`."""
@@ -112,6 +111,11 @@ def list_groups(*, is_whole: bool = True) -> Mapping[str, list[str]]:
     return found
 
 
+def list_start() -> Mapping[str, str]:
+    """Return the question of a new user -> the command line to type first."""
+    return {question: line for one in find_commands().values() for question, line in one.start.items()}
+
+
 def write_overview(context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
     """Write the help of `joulemap`: what it is, what to type first, and the commands by group.
 
@@ -139,9 +143,10 @@ def write_overview(context: typer.Context, formatter: Any, *, is_whole: bool = F
 
 def _list_start(width: int) -> Iterator[str]:
     """Yield the commands to type first, each after its question or, where a line is too short for both, below it."""
-    column = max(map(len, START)) + len(INDENT)
-    is_wide = len(INDENT) + column + max(map(len, START.values())) <= width
-    for question, line in START.items():
+    start = list_start()
+    column = max(map(len, start)) + len(INDENT)
+    is_wide = len(INDENT) + column + max(map(len, start.values())) <= width
+    for question, line in start.items():
         yield from (f"{question.ljust(column)}{line}",) if is_wide else (question, INDENT + line)
 
 

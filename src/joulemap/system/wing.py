@@ -49,6 +49,8 @@ class Command(NamedTuple):
     """True if help lists the command before others of its group."""
     is_advanced: bool = False
     """True if only `--help-all` lists the command."""
+    start: Mapping[str, str] = {}
+    """Question of a new user -> the command line to type first, at the top of help."""
 
 
 class Ask(NamedTuple):

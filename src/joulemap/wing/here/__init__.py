@@ -9,7 +9,11 @@ def register() -> Wing:
     """Return the command and the question that this wing adds to the core."""
     return Wing(
         name="here",
-        commands={"here": Command("joulemap.wing.here.command", "machine", is_first=True)},
+        commands={
+            "here": Command(
+                "joulemap.wing.here.command", "machine", is_first=True, start={"This machine?": "joulemap here"}
+            )
+        },
         questions={"here": Ask("joulemap.wing.here.answer", is_shared=False)},
         uses=("llm", "place"),
     )
