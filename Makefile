@@ -9,7 +9,7 @@ UV ?= build/uv/bin/uv
 
 .PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
 
-demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
+demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
 
 install: $(STAMP)  ## create .venv with everything, at the versions of lock/

@@ -28,8 +28,9 @@ import attrs
 import duckdb
 
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.cli.app import list_commands, run
+from joulemap.cli.app import run
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode
 from query import BATCH, HARDWARE, MODEL, Timing, ask_queries
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from command import run_here
-from joulemap.cli.app import list_commands, root
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import list_commands, list_start
 from joulemap.system.record import frozen
 
 ROOT: Final = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ class Example:
 
 def list_lines() -> Iterator[tuple[str, str]]:
     """Yield (place, line) of every example: help in the order of its list, README, docs."""
-    for line in re.findall(r"^ +(joulemap .*)$", root.__doc__ or "", re.MULTILINE):
+    for line in list_start().values():
         yield "joulemap", line
     for name in list_commands():
         yield from _list_manual(read_manual(name))

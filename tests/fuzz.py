@@ -17,7 +17,8 @@ import attrs
 import typer
 
 from joulemap.catalog.digest import DATA
-from joulemap.cli.app import build, list_commands
+from joulemap.cli.app import build
+from joulemap.cli.overview import list_commands
 from joulemap.system.resource import folder
 
 

@@ -17,6 +17,7 @@ from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
 from joulemap.catalog.schema import CoefficientTableEntry, ColumnEntry, HardwareFile
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_scenarios
+from joulemap.cli.manual import read_manual
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import TOLERANCE, Hardware
@@ -107,9 +108,13 @@ def test_every_data_file_becomes_a_hardware() -> None:
     assert set(DEFAULT_HARDWARE) <= files
 
 
-def test_the_default_four_are_of_four_classes() -> None:
+def test_the_default_four_are_available_and_of_three_classes() -> None:
     chosen = [load_catalogue().find(name) for name in DEFAULT_HARDWARE]
-    assert [hardware.architecture for hardware in chosen] == ["cpu", "gpu", "tpu", "kpu"]
+    assert [hardware.unavailable for hardware in chosen] == ["", "", "", ""]
+    assert {hardware.architecture for hardware in chosen} == {"cpu", "gpu", "tpu"}
+    assert all({"fp32", "int8"} <= set(hardware.peaks) for hardware in chosen)
+    (shown,) = {one.meaning for one in read_manual("compare").options if one.names.startswith("--hardware ")}
+    assert f"[default: {', '.join(DEFAULT_HARDWARE)}]" in shown
 
 
 @each(ALL, names)

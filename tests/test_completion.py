@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from joulemap.cli.app import list_commands
+from joulemap.cli.overview import list_commands
 from joulemap.store.library import list_queries
 from joulemap.system.errors import ExitCode
 from test_layer import loaded_after

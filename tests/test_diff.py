@@ -21,7 +21,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.diff import EQUAL, METRICS, NOT_RUNNING, VERDICTS, DiffAnswer
 from joulemap.catalog.doubt import load_doubt
-from joulemap.cli.app import list_commands
+from joulemap.cli.overview import list_commands
 from joulemap.plan import revision
 from joulemap.system.errors import ModelError
 from joulemap.workspace import Workspace

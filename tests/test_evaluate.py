@@ -11,7 +11,7 @@ import torch
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.catalogue import DEFAULT_HARDWARE
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import OPERAND_ONLY, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import form_kernels
@@ -25,7 +25,7 @@ from sample import thin
 from test_conservation import assert_conserved
 from variants import scaled, uncapped, with_bandwidth, with_caches, with_clock, with_power, with_units
 
-FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
+FOUR = tuple(load_catalogue().find(name) for name in map(CLASS_HARDWARE.__getitem__, ("cpu", "gpu", "tpu", "kpu")))
 PEAKS = [
     pytest.param(hardware, precision, id=f"{hardware.id}-{precision}")
     for hardware in FOUR

@@ -13,16 +13,26 @@ import pytest
 
 from command import run_here
 from example import list_examples
-from joulemap.cli.app import list_commands
+from joulemap.cli import overview
 from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands, list_groups, list_start
 from joulemap.cli.panel import Place
+from joulemap.system.wing import Command, Wing
 
 LINES: Final = 60
 """Maximum lines of `--help` on a terminal of 80 columns."""
 
 COLUMNS: Final = 80
+
+SCREEN: Final = 45
+"""Maximum lines of `joulemap --help`."""
+
+LISTED: Final = 24
+"""Maximum commands that `joulemap --help` lists."""
+
+INDENT: Final = 2
 
 ALL: Final = "--help-all"
 
@@ -84,6 +94,86 @@ def test_help_of_each_command_fits_a_screen(tmp_path: Path) -> None:
     paths = ["joulemap", *(one.path for one in list_manuals())]
     lines = {path: count_lines(print_help(path, "--help", tmp_path)) for path in paths}
     assert {path: count for path, count in lines.items() if count > LINES} == {}
+
+
+def list_entries(text: str) -> list[tuple[str, str]]:
+    """Return (group title, command) of each line of a list of commands, in order."""
+    found, title = [], ""
+    for line in text.partition("\nUsage:")[0].splitlines():
+        title = line.removesuffix(":") if line[:1].strip() else title
+        if match := re.match(r" +([a-z_]+) +[A-Z]", line):
+            found.append((title, match[1]))
+    return found
+
+
+def test_the_first_screen_says_what_to_type_and_lists_commands_by_purpose(tmp_path: Path) -> None:
+    text = print_help("joulemap", "--help", tmp_path)
+    assert text == run_here([], tmp_path, {"COLUMNS": str(COLUMNS)}).stdout
+    lines, start = text.splitlines(), list_start()
+    assert len(lines) <= SCREEN and 2 <= len(start) <= 4
+    assert lines[0].endswith(".") and lines[1:3] == ["", "Start here:"]
+    assert [line[INDENT:].partition("  ")[2].strip() for line in lines[3 : 3 + len(start)]] == list(start.values())
+    assert {one.line for one in list_examples()} >= set(start.values())
+    listed = list_entries(text)
+    assert len(listed) == len(set(listed)) <= LISTED
+    titles = list(dict.fromkeys(title for title, _ in listed))
+    assert titles == [title for title in GROUPS.values() if title in titles]
+
+
+def test_help_all_lists_every_command_once_and_merged_ones_beside_another(tmp_path: Path) -> None:
+    text = print_help("joulemap", ALL, tmp_path)
+    listed = list_entries(text)
+    assert [name for _, name in listed] == list_commands()
+    brief = list_entries(print_help("joulemap", "--help", tmp_path))
+    assert [one for one in listed if one in set(brief)] == brief
+    merged = {name: one.merged for name, one in find_commands().items() if one.merged}
+    assert set(re.findall(r"^    ([a-z_]+) +[A-Z]", text, re.MULTILINE)) == set(merged)
+    titles = {name: title for title, name in listed}
+    names = list(titles)
+    for name, head in merged.items():
+        assert titles[name] == titles[head]
+        between = names[names.index(head) + 1 : names.index(name)]
+        assert [one for one in between if merged.get(one) != head] == []
+    assert "Exit codes:" in text and "--version" in text
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("path", ["joulemap", "joulemap compare", "joulemap hardware"])
+@pytest.mark.parametrize("option", ["--help", ALL])
+def test_no_line_of_help_is_wider_than_the_terminal(path: str, option: str, columns: int, tmp_path: Path) -> None:
+    text = run_here([*path.split()[1:], option], tmp_path, {"COLUMNS": str(columns)}).stdout
+    assert [line for line in text.splitlines() if len(line) > columns and " joulemap " not in line] == []
+
+
+def test_every_module_with_a_command_of_its_name_is_registered() -> None:
+    found = {
+        path.stem
+        for path in SOURCE.glob("cli/*.py")
+        if re.search(rf"^(?:@command\ndef {path.stem}|app = group)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert found == set(COMMANDS)
+
+
+def test_a_command_that_states_no_known_place_is_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Command] = {
+        "placed": Command("toy.placed", "choose", is_first=True),
+        "plain": Command("toy.plain"),
+        "unknown": Command("toy.unknown", "no such group"),  # type: ignore[arg-type]
+        "beside": Command("toy.beside", merged="compare"),
+        "orphan": Command("toy.orphan", merged="no such command"),
+        "chained": Command("toy.chained", merged="beside"),
+        "itself": Command("toy.itself", merged="itself"),
+    }
+    monkeypatch.setattr(overview, "list_wings", lambda: (Wing(name="toy", commands=given),))
+    find_commands.cache_clear()
+    try:
+        groups, brief = list_groups(), list_groups(is_whole=False)
+    finally:
+        find_commands.cache_clear()
+    assert groups["Choose hardware"][:4] == ["placed", "compare", "architectures", "beside"]
+    assert groups["Other commands"] == ["plain", "unknown", "orphan", "chained", "itself"] == brief["Other commands"]
+    assert list(groups)[-1] == "Other commands"
+    assert "beside" not in brief["Choose hardware"]
 
 
 def test_help_all_lists_every_option_and_every_example(tmp_path: Path) -> None:

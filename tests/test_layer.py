@@ -384,7 +384,7 @@ READING = [
     ("analyze", "resnet18", "tpu_v4"),
     ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
     ("utilization", "resnet18", "--no-advice"),
-    ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu,kpu"),
+    ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu"),
     ("query", "run", "run.list"),
     ("query", "list"),
     ("hardware", "list"),

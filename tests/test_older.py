@@ -14,9 +14,9 @@ import pytest
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.cli.app import list_commands
 from joulemap.cli.argument import OLDER, join_values, modernize
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import list_commands
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware

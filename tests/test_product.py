@@ -18,7 +18,7 @@ from joulemap.answer.scope import Scope
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements, load_profiles
 from joulemap.catalog.public import load_public_tables
-from joulemap.cli.app import list_commands
+from joulemap.cli.overview import list_commands
 from joulemap.domain.address import Address
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import Change

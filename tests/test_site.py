@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import joulemap
-from joulemap.cli.app import list_commands
 from joulemap.cli.manual import Manual, read_manual
+from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
@@ -53,7 +53,7 @@ def test_a_manual_has_what_its_command_takes() -> None:
     manual = read_manual("edp")
     assert manual.usage == "joulemap edp [OPTIONS] {MODEL} [HARDWARE]"
     assert manual.paragraphs[0].startswith("Rank the parts")
-    assert manual.examples[0] == "joulemap edp resnet18 h100_sxm5"
+    assert manual.examples[0] == "joulemap edp resnet50 l4 --precision bf16"
     assert "--level <subgraph|operator>" in [one.names for one in manual.options]
     assert not any("--hardware" in one.names for one in manual.options)  # hidden: the argument is the same
     assert [one.path for one in read_manual("hardware").commands][:1] == ["joulemap hardware list"]

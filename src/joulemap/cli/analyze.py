@@ -40,12 +40,12 @@ def analyze(
     one table.
 
     \b
-    joulemap analyze resnet18 xeon_8490h
+    joulemap analyze resnet50 l4 --precision bf16 --batch 8
     joulemap analyze vit_b_16 h100_sxm5 --level operator --precision bf16 --batch 32
-    joulemap analyze resnet50 KPU-T64@6W --level subgraph --format csv
-    joulemap analyze resnet50 l4 --level subgraph --by category
-    joulemap analyze resnet50 l4 --subgraph layer4.0.conv2
-    joulemap analyze resnet50 l4 --level event
+    joulemap analyze mobilenet_v2 Jetson-Orin-Nano@7W --level subgraph --precision int8 --runtime engine --format csv
+    joulemap analyze resnet50 l4 --level subgraph --by category --precision bf16
+    joulemap analyze resnet50 l4 --subgraph layer4.0.conv2 --precision bf16
+    joulemap analyze resnet50 l4 --level event --precision bf16
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
     settings, named = run.settings(**mode.keywords()), hardware.read()

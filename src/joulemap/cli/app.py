@@ -9,29 +9,28 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import CodeType
 from typing import Any, Final, NoReturn
 
 import typer
 
 from joulemap.cli.argument import (
+    COMPLETE,
     OLDER,
     find_pointer,
     join_values,
     list_plain,
     modernize,
+    read_typed,
     read_words,
 )
-from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
-from joulemap.cli.usage import Help, HiddenHelpAll
+from joulemap.cli.overview import find_commands, list_commands
+from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, print_text, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
-from joulemap.system.wing import list_wings
 
 EPILOG = (
     "Exit codes: 0 success; 1 internal error; 2 bad option or argument; 3 unknown name; 4 no hardware runs the model "
@@ -41,44 +40,8 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset(
-    {
-        "app",
-        "argument",
-        "command",
-        "complete",
-        "help",
-        "interrupt",
-        "manual",
-        "output",
-        "panel",
-        "stream",
-        "tool",
-        "usage",
-        "value",
-        "voice",
-    }
-)
-"""Modules of this package that are not commands."""
-
 MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
-
-FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
-"""Commands that the help lists first, in this order."""
-
-
-def list_commands() -> list[str]:
-    """Return the names of all commands and groups: modules of this package, and those of wings."""
-    return [*FIRST, *sorted(find_commands().keys() - set(FIRST))]
-
-
-@cache
-def find_commands() -> dict[str, str]:
-    """Return command or group -> its module."""
-    found = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - PARTS
-    others = {name: module for wing in list_wings() for name, module in wing.commands.items()}
-    return others | {name: f"{__package__}.{name}" for name in found}
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -94,7 +57,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         add_completion=False,
         context_settings={
             "help_option_names": [],  # every command declares its own
-            "max_content_width": 100,
+            "terminal_width": find_width(),
             "token_normalize_func": str.lower,
         },
     )
@@ -105,7 +68,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         for name in known:
             app.command(name)(_outline(name))
         return app
-    module = import_module(find_commands()[named])
+    module = import_module(find_commands()[named].home)
     if hasattr(module, "app"):
         app.add_typer(module.app, name=named)
     else:
@@ -121,7 +84,7 @@ def _outline(name: str) -> Callable[[], None]:
 
     def outline() -> None: ...
 
-    module = find_commands()[name]
+    module = find_commands()[name].home
     spec = find_spec(module)
     assert spec is not None
     loader: Any = spec.loader  # a loader of files; importing its type from importlib.abc takes 8 ms
@@ -145,19 +108,14 @@ def root(
     quiet: Quiet = False,
     verbose: Verbose = False,
     _help: Help = False,
-    _all: HiddenHelpAll = False,
+    _all: bool = typer.Option(
+        False, ALL, help="List every command and exit.", callback=show_help, is_eager=True, expose_value=False
+    ),
 ) -> None:
-    """Choose hardware for a neural network, and see why.
-
-    \b
-    joulemap compare resnet18
-    joulemap analyze resnet18 h100_sxm5
-    joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
-    joulemap sql "SELECT hardware, energy_j FROM runs"
-    """
+    """Predict latency and energy of neural networks, choose their hardware, see why."""
     voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
-        print_text(context.get_help())
+        print_help(context)
 
 
 def main() -> NoReturn:
@@ -182,7 +140,7 @@ def run(arguments: Sequence[str]) -> int:
         voice.reset()
         read_words(arguments, os.environ)
         _check_filled(arguments)
-        typed = _read_typed() if VARIABLE in os.environ else arguments
+        typed = _read_typed() if COMPLETE in os.environ else arguments
         result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)

@@ -15,6 +15,12 @@ from joulemap.system.errors import UsageError
 VARIABLES: Final = "JOULEMAP_"
 """Prefix of environment variables that replace options or name files."""
 
+COMPLETE: Final = "_JOULEMAP_COMPLETE"
+"""Environment variable that a shell sets when it asks for completions; typer prescribes the name."""
+
+TYPED: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
+"""Environment variables with the typed words: one of zsh, fish and PowerShell, and one of bash."""
+
 _line: ContextVar[tuple[str, ...]] = ContextVar("_line", default=())
 _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 
@@ -31,6 +37,11 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
             ) from None
     _line.set(tuple(words))
     _words.set((*words, *named.values()))
+
+
+def read_typed(variables: Mapping[str, str]) -> list[str]:
+    """Return the words after the command's name that a shell wants completed."""
+    return next((variables[name] for name in TYPED if variables.get(name)), "").split()[1:]
 
 
 def spell_line() -> str:

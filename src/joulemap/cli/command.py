@@ -101,7 +101,7 @@ def _make_parser(
 def name_command(function: Callable[..., Any]) -> str:
     """Return the words that call a command: the name of the module or wing, and in a group that of the function."""
     home, name = function.__module__, function.__name__.rstrip("_")
-    named = {module: word for wing in list_wings() for word, module in wing.commands.items()}
+    named = {one.home: word for wing in list_wings() for word, one in wing.commands.items()}
     word = named.get(home) or home.rpartition(".")[2]
     return name if name == word else f"{word} {name}"
 

@@ -63,16 +63,16 @@ def compare(
 
     \b
     joulemap compare resnet18
-    joulemap compare resnet18 H100 "RTX 4090" cpu
+    joulemap compare resnet50 H100 "RTX 4090" cpu --precision bf16 --batch 8
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
-    joulemap compare resnet18 --hardware xeon_8490h --level detailed
+    joulemap compare resnet18 --hardware xeon_8490h --precision bf16 --level detailed
     joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
-    joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
+    joulemap compare resnet50 mobilenet_v2 --hardware l4,t4 --precision fp16 --runtime engine --metric edp
     joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
     joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
-    joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
-    joulemap compare attention_head --model-arg tokens=1024
+    joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml --precision int8
+    joulemap compare attention_head --model-arg tokens=1024 --precision bf16
     joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --check
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Final, get_args
-
-VARIABLE: Final = "_JOULEMAP_COMPLETE"
-"""Environment variable that a shell sets when it asks for completions; typer prescribes the name."""
-
-WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
-"""Environment variables with the typed words: one of zsh, fish and PowerShell, and one of bash."""
-
-
-def read_typed(variables: Mapping[str, str]) -> list[str]:
-    """Return the typed words after the command's name."""
-    return next((variables[name] for name in WORDS if variables.get(name)), "").split()[1:]
 
 
 def begin(incomplete: str, names: Iterable[str]) -> list[str]:

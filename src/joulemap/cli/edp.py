@@ -38,9 +38,9 @@ def edp(
     table.
 
     \b
-    joulemap edp resnet18 h100_sxm5
-    joulemap edp vit_b_16 kpu_t256 --level operator --precision bf16 --batch 8
-    joulemap edp resnet50 h100_sxm5 --against tpu_v4,kpu_t256 --format markdown
+    joulemap edp resnet50 l4 --precision bf16
+    joulemap edp vit_b_16 rtx_4090 --level operator --precision bf16 --batch 8
+    joulemap edp resnet50 h100_sxm5 --against tpu_v4,l4 --precision bf16 --format markdown
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     joulemap edp llama-3.1-8b h100_sxm5 --phase decode
     """

@@ -41,12 +41,12 @@ def explain(
     A difference in latency is split into launch, compute and memory time. json has every level, csv one table.
 
     \b
-    joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
-    joulemap explain resnet18 xeon_8490h h100_sxm5 --metric latency
+    joulemap explain resnet50 l4 rtx_4090 --precision fp16 --metric energy
+    joulemap explain resnet18 xeon_8490h h100_sxm5 --precision bf16 --metric latency
     joulemap explain vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric edp --level subgraph
-    joulemap explain resnet18 l4 tpu_v4 --level subgraph --subgraph layer4.0.conv2
+    joulemap explain resnet18 l4 tpu_v4 --precision bf16 --level subgraph --subgraph layer4.0.conv2
     joulemap explain llama-3.1-8b h100_sxm5 h200_sxm --phase decode
-    joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
+    joulemap explain mobilenet_v2 Jetson-Orin-Nano hailo_8 --precision int8 --runtime engine --format csv
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().explain(

@@ -30,7 +30,7 @@ def flip(
     confidence in the winner and the most useful measurement. `--details` lists the names for `--set`.
 
     \b
-    joulemap flip resnet18 h100_sxm5 tpu_v4 --metric energy
+    joulemap flip resnet18 h100_sxm5 tpu_v4 --precision bf16 --metric energy
     joulemap flip vit_b_16 l4 t4 --precision int8 --metric edp
     joulemap flip resnet50 l4 h100_sxm5 --precision bf16 --metric cost --electricity 0.3USD/kWh
     joulemap flip llama-3.1-8b h100_sxm5 h200_sxm --phase decode

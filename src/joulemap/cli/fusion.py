@@ -28,10 +28,10 @@ def fusion(
     up to the run exactly. With `--runtime eager` or `graph`, the other run is the same model in fused mode.
 
     \b
-    joulemap fusion resnet18 h100_sxm5
+    joulemap fusion resnet18 h100_sxm5 --precision bf16
     joulemap fusion vit_b_16 tpu_v4 --level subgraph --precision bf16 --batch 8
     joulemap fusion mobilenet_v2 xeon_8490h --runtime eager
-    joulemap fusion conv_block kpu_t256 --level operator --format csv
+    joulemap fusion conv_block rtx_4090 --level operator --precision fp16 --format csv
     """
     answer = output.workspace().fusion(model, hardware.read(), run.settings(**mode.keywords()))
     output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))

@@ -168,12 +168,19 @@ def _write_panels(formatter: Any, entries: Sequence[Entry]) -> None:
     for entry in entries:
         panels.setdefault(entry.panel, []).append(entry)
     widths = [len(one.names) for one in entries if one.panel != ARGUMENTS]
-    column = max([one for one in widths if one <= COLUMN], default=0)
+    most = min(COLUMN, formatter.width // 3 + 1)
+    column = max([one for one in widths if one <= most], default=0)
     others = [title for title in panels if title not in (*FIRST, *LAST)]
     for title in (title for title in (*FIRST, *others, *LAST) if title in panels):
         width = max(len(one.names) for one in panels[title]) if title == ARGUMENTS else column
         with formatter.section(title):
-            formatter.write_dl([(one.names.ljust(width), one.meaning) for one in panels[title]], col_max=width)
+            rows = [(_fold(one.names, formatter.width).ljust(width), one.meaning) for one in panels[title]]
+            formatter.write_dl(rows, col_max=width)
+
+
+def _fold(names: str, width: int) -> str:
+    """Return the names of an option with its metavar on a line of its own, if a line is too short for both."""
+    return names if len(names) <= width else "\n      ".join(names.rsplit(" ", 1))
 
 
 def _list_entries(command: Any, context: typer.Context) -> Iterator[Entry]:

@@ -81,11 +81,11 @@ def plot(
     'joulemap[plot]'). Without it, an svg holds a text chart.
 
     \b
-    joulemap plot sweep resnet18 l4 h100_sxm5 -o sweep.svg
+    joulemap plot sweep resnet18 l4 h100_sxm5 --precision bf16 -o sweep.svg
     joulemap plot pareto mobilenet_v2 --deployment edge --precision int8 -o front.png --theme dark
-    joulemap plot waterfall resnet18 h100_sxm5 tpu_v4 --metric latency -o why.svg
-    joulemap plot roofline resnet18 GPU TPU KPU CPU -o roofs.svg
-    joulemap plot tornado resnet18 l4 --width 600 -o doubt.png
+    joulemap plot waterfall resnet50 l4 rtx_4090 --precision fp16 --metric energy -o why.svg
+    joulemap plot roofline resnet50 GPU TPU CPU --precision bf16 -o roofs.svg
+    joulemap plot tornado resnet18 l4 --precision bf16 --width 600 -o doubt.png
     joulemap plot cost resnet50 l4 t4 epyc_9654 > cost.vl.json
     """
     suffix = "" if output is None or is_stream(output) else output.suffix.lower()

@@ -29,7 +29,7 @@ def sensitivity(
     include energies per action, static power, clocks and bandwidths. `--details` lists the names for `--set`.
 
     \b
-    joulemap sensitivity resnet18 h100_sxm5
+    joulemap sensitivity resnet18 h100_sxm5 --precision bf16
     joulemap sensitivity vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric latency
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """

@@ -48,7 +48,8 @@ def sql(
 
     \b
     ATTACH 'joulemap.duckdb' AS results (READ_ONLY);
-    CREATE VIEW light AS SELECT hardware, energy_j FROM results.runs WHERE energy_j < 0.1;
+    CREATE VIEW light AS
+    SELECT hardware, energy_j FROM results.runs WHERE energy_j < 0.1;
     """
     from joulemap.store.query import read_value
 

@@ -68,9 +68,9 @@ def sweep(
     has every level, csv one table.
 
     \b
-    joulemap sweep resnet18
+    joulemap sweep resnet50 l4 rtx_4090 --precision fp16 --runtime engine
     joulemap sweep resnet50 vit_b_16 --deployment datacenter --precision bf16,int8 --max-latency 50ms
-    joulemap sweep mobilenet_v2 --batch 1,2,3,...,16 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W
+    joulemap sweep mobilenet_v2 Jetson-Orin-Nano@7W Jetson-Orin-Nano@15W --batch 1,2,3,...,16 --precision int8
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """
     from joulemap.answer.name import split_models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Annotated, Final
 
 import typer
@@ -10,21 +11,40 @@ from joulemap.cli.voice import print_text
 
 ALL: Final = "--help-all"
 
+LEAST: Final = 30
+MOST: Final = 100
+"""Minimum and maximum columns of help."""
+
+MARGIN: Final = 2
+"""Columns at the end of a line that help leaves blank."""
+
 
 def show_help(context: typer.Context, parameter: typer.CallbackParam, value: bool) -> None:
     """Print the help of the command or group and end it, if its option is given."""
-    if not value or context.resilient_parsing:
-        return
-    if hasattr(context.command, "commands"):
-        text = context.get_help()
-    else:
+    if value and not context.resilient_parsing:
+        print_help(context, is_whole=ALL in parameter.opts)
+        raise typer.Exit
+
+
+def print_help(context: typer.Context, *, is_whole: bool = False) -> None:
+    """Print the help of a command, of a group, or of `joulemap` itself."""
+    formatter = context.make_formatter()
+    if not hasattr(context.command, "commands"):
         from joulemap.cli.help import write_help
 
-        formatter = context.make_formatter()
-        write_help(context.command, context, formatter, is_whole=ALL in parameter.opts)
-        text = formatter.getvalue().rstrip()
-    print_text(text)
-    raise typer.Exit
+        write_help(context.command, context, formatter, is_whole=is_whole)
+    elif context.parent is None:
+        from joulemap.cli.overview import write_overview
+
+        write_overview(context, formatter, is_whole=is_whole)
+    else:
+        context.command.format_help(context, formatter)
+    print_text(formatter.getvalue().rstrip())
+
+
+def find_width() -> int:
+    """Return the columns that help fills: those of the terminal, within bounds, without a margin."""
+    return max(LEAST, min(shutil.get_terminal_size().columns, MOST)) - MARGIN
 
 
 Help = Annotated[

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware, PowerMode
     from joulemap.domain.settings import Form
 
-DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
-"""Default hardware of a comparison: one chip of each of four architecture classes."""
+DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090")
+"""Default hardware of a comparison: chips that people can buy or rent, and that run every operator without a host."""
 
 BUILT_IN: Final = "sold only inside"
 """First words of `HardwareEntry.unavailable` for a chip that is sold only inside a product."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from joulemap.system.cache import cache_folder
 
@@ -30,6 +30,27 @@ GROUP: Final = "joulemap.wings"
 
 KEPT: Final = "wings.txt"
 """File in the cache folder with the entry points of the current search path."""
+
+
+Group = Literal["choose", "understand", "language_models", "machine", "design", "data", "other"]
+"""Purpose of a command, under which help lists it."""
+
+
+class Command(NamedTuple):
+    """Command that the core or a wing adds to the command line."""
+
+    home: str
+    """Module with a function of the command's name, or with a group `app`."""
+    group: Group = "other"
+    """Purpose under which help lists the command; a merged command is listed with the other one."""
+    merged: str = ""
+    """Command that answers the same kind of question; help lists this one beside it, with `--help-all` only."""
+    is_first: bool = False
+    """True if help lists the command before others of its group."""
+    is_advanced: bool = False
+    """True if only `--help-all` lists the command."""
+    start: Mapping[str, str] = {}
+    """Question of a new user -> the command line to type first, at the top of help."""
 
 
 class Ask(NamedTuple):
@@ -49,8 +70,7 @@ class Wing(NamedTuple):
     """Additions of one wing, by name: a module is written `package.module`, an object `package.module:OBJECT`."""
 
     name: str
-    commands: Mapping[str, str] = {}
-    """Command -> module that has a function of the command's name, or a group `app`."""
+    commands: Mapping[str, Command] = {}
     questions: Mapping[str, Ask] = {}
     answers: Mapping[str, str] = {}
     """Question of the core -> module whose function of the same name answers it for models that the wing names."""

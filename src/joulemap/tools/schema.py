@@ -19,8 +19,9 @@ from typing import Any, Final
 import attrs
 import typer
 
-from joulemap.cli.app import build, list_commands
+from joulemap.cli.app import build
 from joulemap.cli.command import name_command
+from joulemap.cli.overview import list_commands
 from joulemap.present.format import SCHEMA_VERSION
 from joulemap.question import Question
 from joulemap.row import Row

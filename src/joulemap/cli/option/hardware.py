@@ -121,7 +121,7 @@ class FilterOptions(ScenarioOptions):
 class HardwareOptions(FilterOptions):
     """Options that name or filter hardware."""
 
-    hardware: str = several_hardware("one each of cpu, gpu, tpu, kpu")
+    hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090")
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
         """Return the settings of these options and of hardware named as arguments."""

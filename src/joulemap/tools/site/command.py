@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.cli.app import EPILOG, list_commands
+from joulemap.cli.app import EPILOG
 from joulemap.cli.manual import Manual, Parameter, read_manual
+from joulemap.cli.overview import list_commands, list_groups
 
 SPECIAL: Final = re.compile(r"([\\*_<>\[\]$#|~{}])")
 """Characters that Markdown or HTML would read as markup."""
@@ -23,10 +24,12 @@ def write_commands() -> Mapping[str, str]:
 def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
     yield "# Every command\n"
     yield "As `joulemap COMMAND --help-all` prints them. [Commands](../cli.md) has what they share.\n"
-    yield "| command | |\n|---|---|"
-    for name, manual in manuals.items():
-        yield f"| [`{manual.path}`]({name}.md) | {escape(manual.paragraphs[0])} |"
-    yield f"\n{_write_codes()}\n"
+    for title, names in list_groups().items():
+        yield f"## {title}\n\n| command | |\n|---|---|"
+        for name in names:
+            yield f"| [`{manuals[name].path}`]({name}.md) | {escape(manuals[name].paragraphs[0])} |"
+        yield ""
+    yield f"{_write_codes()}\n"
     yield "```{toctree}\n:hidden:"
     yield from manuals
     yield "```"

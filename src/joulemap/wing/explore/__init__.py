@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the commands, questions and file kinds that this wing adds to the core."""
     return Wing(
         name="explore",
-        commands={"explore": "joulemap.wing.explore.command", "lake": "joulemap.wing.explore.lake_command"},
+        commands={
+            "explore": Command("joulemap.wing.explore.command", "design", is_first=True),
+            "lake": Command("joulemap.wing.explore.lake_command", merged="explore"),
+        },
         questions={
             "explore": Ask("joulemap.wing.explore.answer.answer", "SettingsKeywords", is_of_model=True),
             "explore_all": Ask("joulemap.wing.explore.answer.regret", "SettingsKeywords"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the commands, questions, report parts and queries that this wing adds to the core."""
     return Wing(
         name="fleet",
-        commands={"fleet": "joulemap.wing.fleet.command"},
+        commands={"fleet": Command("joulemap.wing.fleet.command", "language_models")},
         questions={"fleet": Ask("joulemap.wing.fleet.answer.answer", "SettingsKeywords")},
         tools={"fleet": "fleet"},
         parts={

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the command and the question that this wing adds to the core."""
     return Wing(
         name="here",
-        commands={"here": "joulemap.wing.here.command"},
+        commands={
+            "here": Command(
+                "joulemap.wing.here.command", "machine", is_first=True, start={"This machine?": "joulemap here"}
+            )
+        },
         questions={"here": Ask("joulemap.wing.here.answer", is_shared=False)},
         uses=("llm", "place"),
     )

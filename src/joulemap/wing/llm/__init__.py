@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 if TYPE_CHECKING:
     from joulemap.domain.dimension import Dimension
@@ -14,7 +14,14 @@ def register() -> Wing:
     """Return the contributions of this wing to the core."""
     return Wing(
         name="llm",
-        commands={"llm": "joulemap.wing.llm.command"},
+        commands={
+            "llm": Command(
+                "joulemap.wing.llm.command",
+                "language_models",
+                is_first=True,
+                start={"A language model?": "joulemap llm llama-3.1-8b l4 h100_sxm5 --batch 1"},
+            )
+        },
         questions={
             "llm": Ask("joulemap.wing.llm.answer.answer", "SettingsKeywords", is_of_model=True),
             "contrast_phases": Ask("joulemap.wing.llm.phases", "SettingsKeywords"),

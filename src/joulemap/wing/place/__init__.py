@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the commands, questions and report parts that this wing adds to the core."""
     return Wing(
         name="place",
-        commands={"place": "joulemap.wing.place.command"},
+        commands={"place": Command("joulemap.wing.place.command", "design")},
         questions={"place": Ask("joulemap.wing.place.answer.answer", "SettingsKeywords")},
         parts={
             "hardware": "joulemap.wing.place.kind:KIND",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the commands, questions and names that this wing adds to the core."""
     return Wing(
         name="train",
-        commands={"train": "joulemap.wing.train.command"},
+        commands={"train": Command("joulemap.wing.train.command", "choose")},
         questions={
             "train": Ask("joulemap.wing.train.answer.answer", "SettingsKeywords", is_of_model=True),
             "published_training": Ask("joulemap.wing.train.answer.published"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Ask, Wing
+from joulemap.system.wing import Ask, Command, Wing
 
 
 def register() -> Wing:
     """Return the commands, questions and tools that this wing adds to the core."""
     return Wing(
         name="verify",
-        commands={"verify": "joulemap.wing.verify.command"},
+        commands={"verify": Command("joulemap.wing.verify.command", "machine")},
         questions={
             "verify": Ask("joulemap.wing.verify.answer.answer"),
             "watch": Ask("joulemap.wing.verify.watch", "RunKeywords"),
