@@ -41,8 +41,8 @@ def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str
 
 
 def list_steps(text: str) -> list[list[str]]:
-    """Return the words of each command after `Next:` in an answer."""
-    return [shlex.split(line) for line in re.findall(r"^Next: joulemap (.*)$", text, re.MULTILINE)]
+    """Return the words of each command after `Next` in an answer."""
+    return [shlex.split(line) for line in re.findall(r"^(?:Next {3}| {7})joulemap (.*)$", text, re.MULTILINE)]
 
 
 def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:

@@ -116,10 +116,11 @@ def pytest_sessionfinish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database of resnet18 on the four default hardware at several precisions and runtimes; tests do not write
-    it.
+    """Return a database of resnet18 on the four default hardware at several precisions and runtimes.
+
+    Each module of tests has a copy, because a command that asks about other hardware stores its runs.
     """
     made = Path(os.environ["JOULEMAP_CACHE"]) / "results.duckdb"
     with made.with_suffix(".lock").open("w") as lock:

@@ -293,7 +293,9 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
         done = joulemap(*arguments, "--notes", "--details")
         assert (done.returncode, done.stderr) == (0, "")
         seen += re.findall(r"^Energy by (\w+)", done.stdout, re.MULTILINE)[:1]
-        steps = [shlex.split(line) for line in re.findall(r"^Next: joulemap (.*)$", done.stdout, re.MULTILINE)]
+        steps = [
+            shlex.split(line) for line in re.findall(r"^(?:Next {3}| {7})joulemap (.*)$", done.stdout, re.MULTILINE)
+        ]
         assert [step[0] for step in steps] == ["analyze", "compare", "query"]
         arguments = list(steps[0])
     assert seen == ["action", "subgraph", "operator", "category"]

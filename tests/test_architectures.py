@@ -298,7 +298,7 @@ def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
     joulemap: Run, answer: ArchitecturesAnswer
 ) -> None:
     page = joulemap("architectures", "--details", "--notes", variables={"COLUMNS": "80"}).stdout
-    body, _, _ = page.partition("\nNext: ")
+    body, _, _ = page.partition("\nNext   ")
     assert [line for line in body.splitlines() if len(line) > 80 and "://" not in line] == []
     for row in answer.rows:
         first = next(one for one in answer.actions if one.run_id == row.run_id)

@@ -121,7 +121,7 @@ def test_a_column_of_shares_moves_what_lies_right_of_it() -> None:
     ).with_shares(lambda cell: "40 %" if cell.run_id == 2 else "")
     assert drawn.headings == ("chip", "energy", "assumed", "latency")
     assert drawn.rows == (("a", "1 J", "", "1 s"), ("b", "2 J", "40 %", "2 s"))
-    assert drawn.ranked == ("energy", "assumed")
+    assert drawn.ranked == ("energy",)
     assert drawn.best == frozenset({(0, 1), (0, 3)})
     assert drawn.with_shares(lambda _: "40 %") == drawn
 

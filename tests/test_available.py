@@ -15,13 +15,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import find_busy_hours
+from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
-from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.metric import PartMetricName
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.present.cell import is_tied, show_chance
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
@@ -318,21 +318,16 @@ def test_the_card_takes_more_than_the_chip_that_its_modes_are_named_for() -> Non
 
 
 def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -> None:
-    answer = workspace.compare("resnet18", hardware=("l4", "tpu_v4", "h100_sxm5"))
-    goals = {row.goal: row for row in answer.available}
     metrics: tuple[PartMetricName, ...] = ("energy", "edp", "latency")
     for metric in metrics:
-        goal = goals[metric]
-        told = answer.describe_best(metric)
-        first, others = told.split(": ", 1)
-        assert first.startswith(goal.hardware) and METRIC[metric].label in first.replace("fastest", "latency")
-        # the confidence is that it is the best of the three, so it belongs to the superlative, not to the ratio
-        assert goal.probability_best is not None
-        assert f" ({show_chance(goal.probability_best)} confidence" in first
+        answer = workspace.compare("resnet18", hardware=("l4", "tpu_v4", "h100_sxm5"), metric=metric)
+        (goal,) = (row for row in answer.available if row.goal == metric)
+        first = answer.facts.of(Choice)[0]
+        assert (first.metric, first.runs[0]) == (metric, goal.ranked_ids[0])
+        assert (first.probability, first.ratio) == (goal.probability_best, goal.advantage_ratio)
         # a confidence too low to call it the best names the chips that may be better
-        named = {name for name in goal.rivals if name in first.partition(" confidence")[2]}
-        assert named == (set(goal.rivals) if is_tied(goal.probability_best) else set())
-        assert f"{goal.advantage_ratio:.3g}x" in others.split(". ")[0]
+        assert {answer.facts.runs[one].hardware for one in first.tied} == set(goal.rivals)
+        assert answer.describe_best().startswith(f"{goal.hardware} ")
 
 
 @pytest.mark.slow

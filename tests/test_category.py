@@ -9,7 +9,7 @@ from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.domain.table import Column
 from joulemap.figure.spec import find_spec
 from joulemap.present import category
-from joulemap.present.cell import show_in
+from joulemap.present.cell import CATEGORY, show_in
 from joulemap.workspace import Workspace
 
 SOURCE = Path(category.__file__).parents[1]
@@ -34,7 +34,7 @@ def test_the_names_are_written_in_one_place() -> None:
 
 
 def test_tables_figures_and_text_drawings_have_these_names() -> None:
-    column = Column(name=category.COLUMN, type="VARCHAR", meaning="common category")
+    column = Column(name=CATEGORY, type="VARCHAR", meaning="common category")
     assert [show_in(column, name) for name in COMMON_CATEGORIES] == [
         category.CATEGORY[name] for name in COMMON_CATEGORIES
     ]

@@ -454,7 +454,7 @@ def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, da
         variables={"COLUMNS": "80"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    shown = done.stdout.partition("Next: ")[0]
+    shown = done.stdout.partition("Next   ")[0]
     assert max(map(len, shown.splitlines())) <= 80
     assert level == "run" or {"energy", "time", "saved", "share"} <= set(shown.split())
     assert ("sum exactly to" in " ".join(shown.split())) == (level != "run")

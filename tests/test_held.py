@@ -13,6 +13,8 @@ from torch import nn
 
 import joulemap
 from conftest import Run
+from joulemap.ask.fact import Caveat
+from joulemap.ask.rule import UNKNOWN
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
@@ -183,12 +185,15 @@ class Loop(nn.Module):
         return x
 
 
-def test_a_headline_names_the_line_that_reads_data_and_the_modules_that_never_ran(workspace: Workspace) -> None:
+def test_the_line_that_reads_data_and_the_modules_that_never_ran_weigh_on_the_decision(workspace: Workspace) -> None:
     asked = workspace.compare(Loop(), torch.zeros(8, 8), hardware=CHIP)
     places = [(row.kind, row.text) for row in asked.scope.caveats if row.kind != "assumed"]
     line = inspect.getsourcelines(Loop.forward)[1] + 3
     assert places == [("idle", "layers.1"), ("idle", "layers.2"), ("read", f"test_held.py:{line}")]
-    assert all(text in asked.document().answer for _, text in places)
+    (branched,) = (one for one in asked.facts.of(Caveat) if one.kind == "branched")
+    assert branched.values == {"places": (f"test_held.py:{line}",), "modules": 2, "idle": ("layers.1", "layers.2")}
+    assert branched.weight == UNKNOWN
+    assert all(text in asked.document().sure for _, text in places)
     plain = workspace.compare(Net(), INPUT, hardware=CHIP)
     assert not any(row.kind in ("read", "idle") for row in plain.scope.caveats)
 

@@ -49,7 +49,7 @@ def test_calls_of_a_program_are_counted(script: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("resnet18", "mobilenet_v2", "vit_b_16", "swin_t", "convnext_tiny"),
+        *("resnet18", "mobilenet_v2", "vit_b_16", pytest.param("swin_t", marks=pytest.mark.long), "convnext_tiny"),
         *("bert", "gpt2", "llama", "qwen3", "t5", "mixtral"),
     ],
 )

@@ -49,7 +49,10 @@ BELOW: dict[str, set[str]] = {
     "webpage": {"domain", "figure", "present"},
     "row": {"domain"},
     "exchange": {"row"},
+    "ask": {"domain", "plan", "row", "store"},
+    "show": {"ask", "domain", "present"},
     "answer": {
+        "ask",
         "calibrate",
         "catalog",
         "device",
@@ -61,6 +64,7 @@ BELOW: dict[str, set[str]] = {
         "plan",
         "present",
         "row",
+        "show",
         "store",
         "uncertainty",
         "webpage",
@@ -101,8 +105,8 @@ EVERYWHERE: set[str] = {"system"}
 """What every room may import."""
 
 PUBLIC: set[str] = {
-    "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "fuse", "hub", "model", "plan",
-    "present", "row", "store", "trace", "uncertainty", "webpage",
+    "answer", "ask", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "fuse", "hub", "model",
+    "plan", "present", "row", "show", "store", "trace", "uncertainty", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from command import run_here
+from joulemap.ask.fact import Caveat
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.workload import Workload
 from joulemap.hub import build
@@ -185,7 +186,8 @@ def test_inputs_without_a_common_batch_are_one_inference(tmp_path: Path) -> None
     (row,) = answer.rows
     assert row.batch == 1
     assert row.energy_per_inference_j == row.energy_j
-    assert any("100x16 and 2x500 have no common batch" in note for note in answer._notes())
+    traced = [one.values["text"] for one in answer.facts.of(Caveat) if one.kind == "traced"]
+    assert any("100x16 and 2x500 have no common batch" in str(text) for text in traced)
     masked = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
     inputs = torch.zeros(3, 8, 16), torch.zeros(8, 8)
     assert workspace.compare(masked, inputs, hardware="tpu_v4").rows[0].batch == 3

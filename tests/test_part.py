@@ -16,6 +16,7 @@ import torch
 
 import joulemap as library
 from blank import open_blank
+from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.sheet import load_shipped
@@ -239,7 +240,7 @@ def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: 
     drawn = joulemap(*asked, "--details", variables={"COLUMNS": "80"}).stdout
     assert "sum exactly to" in drawn
     assert "do not sum" not in drawn
-    assert max(len(line) for line in drawn.split("Next: ")[0].splitlines()) <= 80
+    assert max(len(line) for line in drawn.split("Next   ")[0].splitlines()) <= 80
 
 
 @pytest.mark.slow
@@ -248,7 +249,7 @@ def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> Non
         "compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--details", "--db", database
     )
     assert asked.returncode == ExitCode.OK
-    for step in [line.split()[2:] for line in asked.stdout.splitlines() if line.startswith("Next: ")]:
+    for step in list_steps(asked.stdout):
         assert joulemap(*step).returncode == ExitCode.OK, step
 
 

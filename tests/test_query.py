@@ -469,8 +469,7 @@ def test_a_new_metric_is_one_row(own_database: Path) -> None:
         ).records()
     values = [(row["rank"] is None, row["objective_value"]) for row in rows]
     assert values == sorted(values)
-    assert values[0][0] is False
-    assert values[-1][0] is True
+    assert [is_unranked for is_unranked, _ in values] == [not row["is_available"] for row in rows]
     assert rows[0]["objective_unit"] == "1"
 
 

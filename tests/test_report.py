@@ -58,7 +58,7 @@ def test_the_answer_comes_first(workspace: Workspace) -> None:
     first = answer.report.verdict[0]
     assert first.startswith(best.hardware)
     assert not beyond.is_available
-    assert first.index(best.hardware) < first.index(beyond.hardware)
+    assert beyond.hardware not in first
     assert page.shown.index(first) < page.shown.index(text.COMPARE)
     assert any(line.startswith(text.WHY(line="")) for line in answer.report.verdict)
     assert any(line.startswith(text.FLIP(line="")) for line in answer.report.verdict)
@@ -278,7 +278,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run
     assert "wrote out.html" in done.stderr
     page = Page((tmp_path / "out.html").read_text())
     assert page.content["command"] == shlex.join(["joulemap", "report", *asked])
-    assert "l4 uses the least energy" in page.shown
+    assert "l4 uses 2.05x less energy than t4" in page.shown
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page.text)
     assert titles[:2] == ["How many devices", "Which part where on workstation_rtx_4090"]
     assert {one["id"] for tag, one in page.tags if tag == "section"} > {"fleet", "place", "compare"}

@@ -162,6 +162,7 @@ def read_page(path: Path) -> Page:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_links_of_the_site_lead_somewhere(site: Path) -> None:
     broken = []
     for path in site.rglob("*.html"):

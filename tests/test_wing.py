@@ -58,8 +58,8 @@ def test_each_wing_that_ships_is_there_and_names_what_exists() -> None:
     for name in BUILT_IN:
         wing = wings[name]
         assert wing.uses == tuple(one for one in wing.uses if one in wings)
-        homes = [one.home for one in (*wing.commands.values(), *wing.questions.values())]
-        modules = [*homes, *wing.answers.values()]
+        commands, questions = wing.commands.values(), wing.questions.values()
+        modules = [*(one.home for one in commands), *(one.home for one in questions), *wing.answers.values()]
         places = [*modules, *(place.partition(":")[0] for place in wing.parts.values())]
         for module in places:
             path = PACKAGE.joinpath(*module.split(".")[1:])

@@ -57,6 +57,14 @@ from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
+from joulemap.ask.fact import (
+    Cause as Cause,
+    Choice as Choice,
+    Entry as Entry,
+    Fact as Fact,
+    Facts as Facts,
+    Refusal as Refusal,
+)
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.address import Address as Address

@@ -134,6 +134,7 @@ class Workspace:
         model: str,
         settings: Settings = SETTINGS,
         *,
+        metric: PartMetricName = "energy",
         baseline: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> CompareAnswer:
@@ -141,9 +142,9 @@ class Workspace:
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
         followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
-        to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row with
-        its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError if no
-        hardware can run it.
+        to `baseline`, by default the first hardware; `metric` decides. A chip that cannot run the configuration is an
+        `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError;
+        UnsupportedError if no hardware can run it.
         """
     @overload
     def compare(
@@ -153,6 +154,7 @@ class Workspace:
         /,
         settings: Settings = SETTINGS,
         *,
+        metric: PartMetricName = "energy",
         baseline: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> CompareAnswer: ...

@@ -5,14 +5,12 @@ No wording is asserted. Numbers are read from the text in order, and compared at
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Sequence
 
 import pytest
 
-from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName, RankMetricName
 from joulemap.domain.settings import Limits
@@ -68,69 +66,6 @@ def agree_shares(shown: Sequence[float], exact: Sequence[float]) -> None:
 def first_sentence(text: str) -> str:
     """Return a headline without the clauses on assumptions and hosts that follow it."""
     return re.split(r" (?:Assumed numbers|The energy of|It is unknown|~\S+ is not available)", text)[0]
-
-
-def order(answer: CompareAnswer, column: str) -> list[tuple[float, str]]:
-    return sorted((getattr(row, column), row.label) for row in answer.answered)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("model", "chips", "batch", "precision"),
-    [
-        ("resnet18", CHIPS, (1,), ("fp16",)),
-        ("mobilenet_v2", ("h100_sxm5", "l4", "raspberry_pi_5"), (1,), ("int8",)),
-        ("conv_block", ("stm32u575", "xuantie_c906", "raspberry_pi_5"), (1,), ("int8",)),
-        ("resnet18", ("l4", "h100_sxm5"), (1, 8), ("fp16",)),
-        ("resnet18", ("hailo_8", "jetson_orin_nano_8gb"), (1,), ("int8",)),
-    ],
-)
-def test_a_comparison_states_the_order_and_the_ratios_of_its_rows(
-    model: str, chips: tuple[str, ...], batch: tuple[int, ...], precision: tuple[Precision, ...], workspace: Workspace
-) -> None:
-    answer = workspace.compare(model, hardware=chips, batch=batch, precision=precision)
-    energy_column = "energy_per_inference_j" if len(batch) > 1 else "energy_j"
-    energy, latency = order(answer, energy_column), order(answer, "latency_s")
-    told = first_sentence(answer.document().answer)
-    agree(ratios(told), [energy[1][0] / energy[0][0], latency[1][0] / latency[0][0]])
-    agree(amounts(told, "J"), [energy[0][0]])
-    agree(amounts(told, "s"), [latency[0][0]])
-    names = [one for one in re.findall(r"[\w@]+", told) if one in chips]
-    ranked = [label.partition(" ")[0] for pair in (energy[:2], latency[:2]) for _, label in pair]
-    # a chip that is tied with the best one is named twice
-    assert [name for name, _ in itertools.groupby(names)] == [name for name, _ in itertools.groupby(ranked)]
-    rows = {row.label: row for row in answer.answered}
-    best = rows[energy[0][1]]
-    for line in answer.document().insights:
-        other = next((row for label, row in rows.items() if label != best.label and f"than {label}" in line), None)
-        if other is None:
-            continue
-        of_energy = getattr(other, energy_column) / getattr(best, energy_column)
-        of_time = ((other.latency_s or 0.0) / other.batch) / ((best.latency_s or 0.0) / best.batch)
-        agree(ratios(line), [of_energy, max(of_time, 1.0 / of_time)])
-        assert ("higher" in line or "at " in line) == (of_time < 1.0)
-
-
-@pytest.mark.slow
-def test_equal_chips_are_named_together_and_never_ranked(workspace: Workspace) -> None:
-    answer = workspace.compare("resnet18", hardware=["l4", "l4@60W"], precision="fp16")  # draws less than either limit
-    told = first_sentence(answer.document(metric="memory").answer)
-    assert not ratios(told)
-    (energy, _), (other, _) = order(answer, "energy_j")
-    assert energy == other
-    agree(amounts(told, "J"), [energy])
-    part = workspace.compare("conv_block", hardware=["l4", "t4", "h100_sxm5"]).document(metric="memory").answer
-    assert {name for name in CHIPS if re.search(rf"\b{name}\b", part.partition(".")[0])} == set(CHIPS)
-
-
-def test_a_chip_that_nobody_sells_is_compared_with_the_best_that_is_sold(workspace: Workspace) -> None:
-    answer = workspace.compare("conv_block", hardware=["l4", "t4", "kpu_t256"])
-    beyond = re.findall(r"~\S+ is not available[^.]*(?:\.\d+[^.]*)*", answer.document().answer)
-    gains = []
-    for column in ("energy_j", "latency_s"):
-        values = {name: value for value, name in order(answer, column)}
-        gains.append(min(values["l4"], values["t4"]) / values["kpu_t256"])
-    agree(ratios(" ".join(beyond)), [one for one in gains if one > 1.005])
 
 
 @pytest.mark.sample(1)

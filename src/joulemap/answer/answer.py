@@ -26,6 +26,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow, Checks
+    from joulemap.ask.fact import Facts
     from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName, ShownName
     from joulemap.store.connection import Connection
@@ -271,6 +272,52 @@ class RunAnswer(Answer):
             data={
                 **{name: value for name, value in shown_texts.items() if value},
                 **self.data(),
+                "notes": marked,
+                "next_steps": written,
+            },
+            table=table,
+            tables=self.tables,
+        )
+
+    def _compose_facts(
+        self,
+        facts: Facts,
+        sections: Sequence[Section],
+        table: Table[Any],
+        *,
+        details: Sequence[Section] = (),
+        steps: Iterable[Sequence[str]],
+    ) -> Document:
+        """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands."""
+        from joulemap.show.plain import list_facts
+        from joulemap.show.sentence import describe_answer, describe_trust, list_notes, list_reasons
+
+        is_held = any(map(is_module_name, self.scope.models))
+        written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+        named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
+        what, instead = describe_evaluation(self.scope.models, named)
+        title = self.scope.title
+        if what:
+            title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
+        answer, trust = describe_answer(facts), describe_trust(facts)
+        reasons = [*describe_unread(self.scope.models), *([instead] if instead else []), *list_reasons(facts)]
+        notes = [*list_notes(facts), *self.scope.describe_settings()]
+        marked = add_marks(notes, (Section("", Lines((title, answer, *reasons))), *sections, *details))
+        texts = {"answer": answer, "insights": reasons, "how_sure": trust}
+        return Document(
+            title=self.scope.bounded(title, self._beside_boundary),
+            answer=answer,
+            sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
+            insights=tuple(reasons),
+            is_decision=True,
+            sure=trust,
+            details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
+            notes=marked,
+            steps=written,
+            data={
+                **{name: value for name, value in texts.items() if value},
+                **self.data(),
+                **list_facts(facts),
                 "notes": marked,
                 "next_steps": written,
             },

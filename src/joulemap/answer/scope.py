@@ -432,25 +432,33 @@ class Scope:
 
     def describe(self) -> list[str]:
         """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
-        weights = (find_weight_format(*pair) for pair in self.precisions)
-        formats = dict.fromkeys(one.describe() for one in weights if one is not None)
         return [
             *describe_meanings(self.meanings),
             *describe_abbreviations(self.abbreviations),
-            *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
             *([self.fp32.note] if self.fp32.note else []),
-            *(text.PLACED(hardware=name, placement=change) for name, change in self.placements.items()),
             *(text.SET(change=change) for change in self.describe_changes()[SHOWN_CHANGES:]),
-            *self._describe_budget(),
-            *self._describe_plugged(),
             *_join(self._describe_hosts()),
-            *self._describe_launches(),
             *self._describe_fallen(),
-            *self._describe_engines(),
-            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
+            *self.describe_settings(),
             *self._describe_uncalibrated(),
             *self.describe_own_uncertainty(),
             *describe_caveats(self.caveats, self.settings.runtime),
+        ]
+
+    def describe_settings(self) -> list[str]:
+        """Return the notes that no rule of `joulemap.ask` makes yet: how weights are stored, placements, power budgets,
+        the boundary, launches, engines and calibrations.
+        """
+        weights = (find_weight_format(*pair) for pair in self.precisions)
+        formats = dict.fromkeys(one.describe() for one in weights if one is not None)
+        return [
+            *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
+            *(text.PLACED(hardware=name, placement=change) for name, change in self.placements.items()),
+            *self._describe_budget(),
+            *self._describe_plugged(),
+            *self._describe_launches(),
+            *self._describe_engines(),
+            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
         ]
 
     def _describe_fallen(self) -> list[str]:

@@ -96,8 +96,8 @@ def compare(
         )
         document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
-        comparison = workspace.compare(model[0], settings, baseline=baseline)
-        document = plot.add(comparison.document(metric=metric, limit=limit, repeated=repeated), comparison)
+        comparison = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
+        document = plot.add(comparison.document(limit=limit, repeated=repeated), comparison)
         output.write(document, comparison if check else None)
         return
     elif level == "summary":

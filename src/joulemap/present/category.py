@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-COLUMN: Final = "common_category"
-"""Name of the columns whose values are categories."""
-
 CATEGORY: Final[Mapping[str, str]] = {
     "compute": "computing",
     "register": "registers",

@@ -13,7 +13,6 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
-from joulemap.present import category
 from joulemap.system.units import format_si
 
 PROJECTION_NOTE: Final = (
@@ -115,11 +114,16 @@ def show(value: Any, name: str, unit: str = "") -> str:
         return " ".join(str(item) for item in value)
     if isinstance(value, int | float | Decimal):
         return _show_number(value, name, unit)
-    if name == category.COLUMN:
-        return category.name_category(str(value))
+    if name == CATEGORY:
+        from joulemap.present.category import name_category
+
+        return name_category(str(value))
     is_measured = name == QUANTITY and str(value).endswith(MEASURED)
     return _name_words(str(value)) if is_measured else str(value)
 
+
+CATEGORY: Final = "common_category"
+"""Name of a column whose values are energy categories."""
 
 QUANTITY: Final = "quantity"
 """Name of a column whose values are names of hardware numbers or of measured quantities."""

@@ -62,6 +62,9 @@ TIED: Final = "tied"
 SHORT_TEXT: Final = 24
 """Maximum characters of a short cell, which stays on one line and can identify its row."""
 
+WHY, TRUST, NEXT = "Why", "Trust", "Next"
+"""Labels of the last lines of a screen."""
+
 MOST_INSIGHTS: Final = 3
 """Maximum insights shown in a terminal."""
 
@@ -169,18 +172,22 @@ class Grid:
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
-        """Return the grid with a new column after an existing one; narrow terminals fold both together."""
+        """Return the grid with a new column after an existing one; narrow terminals fold both together.
+
+        The shares of the only energy fold alone, before a column that ranks the rows.
+        """
         after = column + 1
         beside = self.headings[column]
+        is_apart = heading == SHARE_HEADING and beside in self.ranked
 
         def widen(headings: Iterable[str]) -> tuple[str, ...]:
             return tuple(one for own in headings for one in ((own, heading) if own == beside else (own,)))
 
         return attrs.evolve(
             self,
-            keep=widen(self.keep),
+            keep=(heading, *self.keep) if is_apart and beside not in self.keep else widen(self.keep),
             distinguishing=widen(self.distinguishing),
-            ranked=widen(self.ranked),
+            ranked=self.ranked if is_apart else widen(self.ranked),
             headings=(*self.headings[:after], heading, *self.headings[after:]),
             rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
             best=frozenset((row, place + (place > column)) for row, place in self.best),
@@ -233,6 +240,8 @@ class Lines:
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
     is_numbered: bool = False
+    label: str = ""
+    """Label before the first sentence in a terminal, below which the others align."""
 
 
 @frozen
@@ -310,6 +319,8 @@ class Document:
     """Definitions, assumptions and omissions."""
     steps: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Follow-up commands, best first."""
+    is_decision: bool = False
+    """True if the insights are the reasons of a decision that the answer states."""
     is_screen: bool = False
     """True if the document is for a terminal, which shows only the decisive parts."""
     rest: str = ""
@@ -324,20 +335,21 @@ class Document:
     @property
     def shown(self) -> tuple[Section, ...]:
         """All sections with text, in reading order."""
-        sure = Text(f"How sure: {self.sure}") if self.sure else None
-        steps = Steps(self.steps, "Next" if self.is_screen else "") if self.steps else None
-        rest = Text(self.rest) if self.rest else None
         found = [Section("", Text(self.answer))] if self.answer else []
         found += self.sections
-        found += [Section(self.heading, Lines(self.insights))] if self.insights else []
-        found += [Section("", sure)] if sure and not self.is_screen else []
+        why = self.insights if self.is_screen and self.is_decision else ()
+        found += [Section(self.heading, Lines(self.insights))] if self.insights and not why else []
+        found += [Section("", Text(f"How sure: {self.sure}"))] if self.sure and not self.is_screen else []
         found += self.details
         found += [Section("Notes", Lines(self.notes, is_numbered=True))] if self.notes else []
         if self.is_screen:
-            last = tuple(block for block in (sure, steps, rest) if block)
-            found += [Section("", last, is_tight=True)] if last else []
-        elif steps:
-            found.append(Section("Next steps", steps))
+            labelled = ((why, WHY), ((self.sure,) if self.sure else (), TRUST))
+            last: list[Block] = [Lines(texts, label=label) for texts, label in labelled if texts]
+            last += [Steps(self.steps, NEXT)] if self.steps else []
+            last += [Lines((self.rest,), label=" ")] if self.rest else []
+            found += [Section("", tuple(last), is_tight=True)] if last else []
+        elif self.steps:
+            found.append(Section("Next steps", Steps(self.steps)))
         return tuple(section for section in found if section.texts)
 
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:

@@ -13,61 +13,8 @@ TITLE: Final = Template("Comparison ({per})")
 PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
-ONLY: Final = Template(
-    "[Only {only} can run this configuration. It][Only {within} has a power mode within the limit. It][{hardware}] "
-    "uses {energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
-    "{average_power_w:W} on average and {compute_utilization_fraction:%} of its compute peak."
-)
-BEST: Final[Mapping[str, Template]] = {
-    "energy": Template(
-        "{hardware} {also}uses the least energy{each}{among}[ ({doubt})]: "
-        "{value:interval J}, {margin} less than {runner_up}."
-    ),
-    "latency": Template(
-        "{hardware} {also}has the lowest latency{among}[ ({doubt})]: {value:interval s}, "
-        "{margin} lower than {runner_up}."
-    ),
-    "edp": Template(
-        "{hardware} {also}has the least energy x delay{each}{among}[ ({doubt})]: "
-        "{value:Js}, {margin} less than {runner_up}."
-    ),
-    "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
-}
-"""Metric -> sentence on its best hardware. The confidence is the probability of being the best of all hardware."""
-DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}][, {singly}]")
-SINGLY: Final = Template("at least {least:set %} against any single chip")
-BY_RATIO: Final = Template("{advantage_ratio:x}")
-BY_LITTLE: Final = Template("under {most:set %}")
-EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
-    "energy": (
-        Template("{names:and} use the same energy{each}: {value:interval J}."),
-        Template("{names:and} share the lowest energy{each}{among}: {value:interval J}."),
-    ),
-    "latency": (
-        Template("{names:and} have the same latency: {value:interval s}."),
-        Template("{names:and} share the lowest latency{among}: {value:interval s}."),
-    ),
-    "edp": (
-        Template("{names:and} have the same energy x delay{each}: {value:Js}."),
-        Template("{names:and} share the lowest energy x delay{each}{among}: {value:Js}."),
-    ),
-    "memory": (
-        Template("{names:and} need the same memory: {value:B}."),
-        Template("{names:and} share the lowest memory{among}: {value:B}."),
-    ),
-}
-"""Metric -> two sentences on equal values: for all compared hardware, and for several best chips only."""
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
-BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
-BETTER_THAN: Final = Template("{gains:and} than {other}")
-GAINS: Final[Mapping[str, Template]] = {
-    "energy": Template("use {ratio:x} less energy"),
-    "latency": Template("have {ratio:x} lower latency"),
-    "edp": Template("have {ratio:x} less energy x delay"),
-    "memory": Template("need {ratio:x} less memory"),
-}
-NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 COLUMNS: Final = Template(
@@ -77,7 +24,6 @@ COLUMNS: Final = Template(
     "[*energy ratio to {baseline} {ratio} | ]"
     "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
 )
-BASELINE: Final = Template("energy ratio to baseline: relative to {baseline}")
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | confidence of being best probability_best | *value | *advantage advantage_ratio | "
@@ -85,40 +31,6 @@ BEST_OF_GOAL: Final = (
     "best available available_hardware | value of best available available_value"
 )
 
-CAUSE: Final = Template(
-    "[{share:%} of the energy difference between {best_hardware} and {other_hardware} comes from {cause}]"
-    "[{best_hardware} saves {saved:J} against {other_hardware} in {outweighed}, but uses more in other categories]"
-)
-INSIGHT: Final = Template(
-    "{best_hardware} uses {energy_ratio:x} less energy{each} than {other_hardware}{time}"
-    "[; {share:%} of the energy difference comes from {cause}]"
-    "[; it saves {saved:J} in {outweighed}, but uses more in other categories]"
-)
-FASTER: Final = Template(" and has {ratio:x} lower latency{each}")
-SLOWER: Final = Template(", at {ratio:x} the latency{each}")
-
-MORE: Final = Template("{count} more")
-
-CLOCK: Final = Template("The power cap slows {hardware}: {each}")
-CLOCK_OF: Final = Template(
-    "[{variant} at ]{clock_hz:Hz}, {clock_fraction:%} of its full clock ({uncapped_power_w:W} without the cap)"
-)
-OVERLAP: Final = Template("{hardware} starts a batch before the previous one ends, {each}; {limits} its throughput")
-OVERLAP_OF: Final = Template("[{variant} ]every {interval_s:s}")
-LIMITS: Final[Mapping[str, str]] = {
-    "latency": "latency limits",
-    "cores": "the number of cores limits",
-    "devices": "the number of devices limits",
-    "pipeline stage": "the slowest pipeline stage limits",
-    "memory bandwidth": "memory bandwidth limits",
-    "power cap": "the power cap limits",
-}
-OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
-UNATTRIBUTED: Final = Template(
-    "No counted action explains {parts:and}; this energy follows from the power limit of the board or is a residual "
-    "that was fitted to measured boards."
-)
-UNATTRIBUTED_OF: Final = Template("{shares:range} of the energy of {hardware}")
 
 DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")
 STEPS_OF_ONE: Final = (Template("analyze {model} {hardware} {repeated}"), DISTRIBUTION)
@@ -127,7 +39,7 @@ STEPS_OF_VARIANT: Final = (
     Template("edp {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
 )
 STEPS: Final = (
-    Template("{question} {model} {rival} {best} {repeated} --metric {metric}"),
+    Template("{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]"),
     DISTRIBUTION,
     Template("query run {query} -p run_ids={run_ids} -p metric={metric} {place}"),
 )

@@ -19,6 +19,9 @@ from joulemap.present.format import Page
 GAP: Final = 2
 """Spaces between columns."""
 
+LABEL: Final = 7
+"""Characters of a label at the left of a line, spaces included."""
+
 MOST_TEXT: Final = 64
 """Maximum characters per line of a text column; longer texts wrap even if the terminal is wider."""
 
@@ -45,8 +48,12 @@ HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 def write(document: Document, page: Page) -> str:
     """Return the sections of a document in lines no wider than the page."""
     width = page.width
+    sections = document.shown
     parts = [_wrap(document.title, width)] if document.title else []
-    for section in document.shown:
+    if document.is_screen and document.answer:  # the decision comes first, then what it is about
+        parts = ["\n".join((_wrap(document.answer, width), *parts))]
+        sections = sections[1:]
+    for section in sections:
         between = "\n" if section.is_tight else "\n\n"
         text = between.join(filter(None, (_block(block, page) for block in section.blocks)))
         parts.append(f"{_wrap(section.title, width)}\n{text}" if section.title else text)
@@ -57,13 +64,19 @@ def _block(block: Block, page: Page) -> str:
     width = page.width
     if isinstance(block, Grid):
         return _fit(block.marked(STAR if page.has_colour else BEST), width) if block.texts else ""
+    if isinstance(block, Lines) and block.label:
+        return "\n".join(
+            _wrap(f"{block.label if not index else '':{LABEL}}{line}", width, " " * LABEL)
+            for index, line in enumerate(block.texts)
+        )
     if isinstance(block, Lines):
         marks = [f"{index}." if block.is_numbered else "-" for index in range(1, len(block.texts) + 1)]
         return "\n".join(
             _wrap(f"{mark} {line}", width, " " * (len(mark) + 1)) for mark, line in zip(marks, block.texts, strict=True)
         )
     if isinstance(block, Steps):
-        return "\n".join(f"{block.label + ':' if block.label else ' '} {command}" for command in block.texts)
+        room = LABEL if block.label else 2
+        return "\n".join(f"{block.label if not index else '':{room}}{one}" for index, one in enumerate(block.texts))
     if isinstance(block, Text):
         return _wrap(block.text, width)
     from joulemap.present.draw.sketch import draw_sketch

@@ -9,6 +9,7 @@ import attrs
 from joulemap.answer.compare import summary
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.metric import PartMetricName
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Section
@@ -55,12 +56,14 @@ class PipelineCompareAnswer(CompareAnswer):
         return *super()._sections(limit), Section(TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid)
 
 
-def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
+def compare(
+    source: Source, model: str, settings: Settings = SETTINGS, *, metric: PartMetricName = "energy", baseline: str = ""
+) -> CompareAnswer:
     """Compare a model on several chips, and a pipeline with a frame rate also at this rate.
 
     Raises like the comparison of any other model.
     """
-    answer = summary.compare(source, model, settings, baseline=baseline)
+    answer = summary.compare(source, model, settings, metric=metric, baseline=baseline)
     pipeline = find_paced(model)
     if pipeline is None:
         return answer

@@ -1,0 +1,22 @@
+/*
+summary = "Energy that no counted action explains"
+grain = "one row per run in which it is at least a tenth"
+order = ["run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
+[columns]
+run_id = { type = "INTEGER", meaning = "run" }
+share_fraction = { type = "DOUBLE", meaning = "share of the energy: implied by the power limit, or a residual fitted to boards" }
+*/
+SELECT
+    l.run_id,
+    round(
+        sum(CASE WHEN a.category = 'unattributed' OR starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END)
+        / CAST(sum(l.energy_fj) AS DOUBLE), 4
+    ) AS share_fraction
+FROM internal.run_action AS l
+JOIN internal.action AS a ON a.action_id = l.action_id
+WHERE list_contains($run_ids, l.run_id)
+GROUP BY l.run_id
+HAVING share_fraction >= 0.1e0
+ORDER BY l.run_id

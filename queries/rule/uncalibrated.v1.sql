@@ -1,0 +1,22 @@
+/*
+summary = "Runs without a calibration, next to runs with one"
+grain = "one row per run without a calibration; none if all or no runs have one"
+order = ["run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
+metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
+[columns]
+run_id = { type = "INTEGER", meaning = "run" }
+doubt = { type = "DOUBLE", null = true, meaning = "half-width that a calibration could remove, in natural logarithms" }
+*/
+SELECT
+    r.run_id,
+    CASE $metric
+        WHEN 'latency' THEN sqrt(greatest(t.latency_half_width ** 2 - t.latency_own_half_width ** 2, 0e0))
+        ELSE sqrt(greatest(t.energy_half_width ** 2 - t.energy_own_half_width ** 2, 0e0))
+    END AS doubt
+FROM internal.run AS r
+JOIN internal.run_total AS t ON t.run_id = r.run_id
+WHERE list_contains($run_ids, r.run_id)
+QUALIFY r.calibration_digest = '' AND bool_or(r.calibration_digest <> '') OVER ()
+ORDER BY r.run_id

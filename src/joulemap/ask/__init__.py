@@ -1,0 +1,1 @@
+"""Questions as facts: typed values, run ids and weights, without any text for people."""

@@ -1,0 +1,65 @@
+"""What a question asks about, as its rules see it: stored runs, and how their hardware was selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from joulemap.ask.fact import Run
+from joulemap.plan.hold import StoredRuns
+from joulemap.plan.selection import Selection
+from joulemap.store.run import Outline, find_outlines, find_projected_hardware
+
+VARYING = ("precision", "batch", "runtime")
+"""Settings that distinguish runs of one chip."""
+
+
+class Asked:
+    """Stored runs of a plan with an open connection."""
+
+    def __init__(self, held: StoredRuns) -> None:
+        self.plan, self.connection, self.ids = held.plan, held.connection, held.ids
+
+    @property
+    def selection(self) -> Selection:
+        """Hardware that the question selected."""
+        return self.plan.selection
+
+    @cached_property
+    def outlines(self) -> dict[int, Outline]:
+        """Run id -> configuration."""
+        return find_outlines(self.connection, self.ids)
+
+    @cached_property
+    def evaluated(self) -> tuple[int, ...]:
+        """Ids of runs that were not refused."""
+        return tuple(one for one in self.ids if self.outlines[one].refusal is None)
+
+    @cached_property
+    def unavailable(self) -> frozenset[str]:
+        """Hardware that can be neither bought nor rented."""
+        return find_projected_hardware(self.connection)
+
+    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Run]:
+        """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
+        is_named = bool(self.plan.settings.hardware)
+        return {
+            run_id: Run(
+                hardware=one.configured_hardware,
+                settings=settings.get(run_id, ()),
+                is_available=one.hardware not in self.unavailable,
+                is_named=is_named,
+            )
+            for run_id, one in self.outlines.items()
+        }
+
+
+def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:
+    """Return run id -> the settings in which the rows differ."""
+    listed = list(rows)
+    varying = [name for name in names if len({getattr(row, name) for row in listed}) > 1]
+    return {
+        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) for one in varying)
+        for row in listed
+    }

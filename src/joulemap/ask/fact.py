@@ -1,0 +1,119 @@
+"""Facts: the content of an answer as typed values. `joulemap.show` alone turns facts into words.
+
+query rows ─► rules (joulemap.ask) ─► facts ─► words, data (joulemap.show)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from joulemap.domain.metric import MetricName
+from joulemap.system.record import frozen
+
+
+@frozen
+class Quantity:
+    """Number with its SI unit and 80 % interval."""
+
+    value: float
+    unit: str = ""
+    half_width: float | None = None
+    """Half-width of the interval of the natural logarithm; None without an interval."""
+
+
+Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
+
+
+@frozen(kw_only=True)
+class Run:
+    """Configuration that facts refer to by its run id."""
+
+    hardware: str
+    """Id with its power mode, as in the database."""
+    settings: tuple[str, ...] = ()
+    """Settings in which the runs of the answer differ, such as `batch 8`."""
+    is_available: bool = True
+    """False for hardware that can be neither bought nor rented."""
+    is_named: bool = False
+    """True if the user named the hardware."""
+
+
+@frozen(kw_only=True)
+class Entry:
+    """Values of one run: a row of the table."""
+
+    runs: tuple[int, ...]
+    values: Mapping[str, Quantity]
+    """Metric -> value."""
+
+
+@frozen(kw_only=True)
+class Choice:
+    """Best run by a metric. `runs` holds the winner, the runner-up if there is one, then the others by rank."""
+
+    runs: tuple[int, ...]
+    metric: MetricName
+    value: Quantity
+    ratio: float | None = None
+    """Factor by which the winner is better than the runner-up."""
+    probability: float | None = None
+    """Probability that the winner is the best."""
+    tied: tuple[int, ...] = ()
+    """Runs of other chips that are statistically tied with the winner, likeliest first."""
+    equal: tuple[int, ...] = ()
+    """Runs with exactly the winner's value."""
+
+
+@frozen(kw_only=True)
+class Cause:
+    """Category in which two runs differ most: the winner, then the other run."""
+
+    runs: tuple[int, int]
+    metric: MetricName
+    name: str
+    difference: Quantity
+    """What the other run spends more; negative if it spends less."""
+    share: float | None
+    """Share of the whole difference; None if other categories outweigh it."""
+
+
+@frozen(kw_only=True)
+class Refusal:
+    """Runs or chips without a result, and why."""
+
+    runs: tuple[int, ...] = ()
+    hardware: tuple[str, ...] = ()
+    reason: str
+
+
+@frozen(kw_only=True)
+class Caveat:
+    """Assumption or omission behind an answer: the result of one rule."""
+
+    kind: str
+    """Name of the rule, and of its template."""
+    runs: tuple[int, ...]
+    values: Mapping[str, Value]
+    weight: float = 0.0
+    """Natural logarithm of the factor by which it could move the decision; 0 if it cannot."""
+    move: float = 0.0
+    """Natural logarithm of the factor by which it could move the values of its runs."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat
+
+
+@frozen(kw_only=True)
+class Facts:
+    """Facts of one question, most important first within each type."""
+
+    question: str
+    asked: tuple[str, ...]
+    """Quantities that the answer is about, the deciding one first."""
+    runs: Mapping[int, Run]
+    facts: tuple[Fact, ...]
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """Return the facts of one type, in their order."""
+        return [one for one in self.facts if isinstance(one, kind)]

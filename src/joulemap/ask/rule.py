@@ -1,0 +1,197 @@
+"""Rules: each finds one kind of caveat, with the factor by which it could move the decision.
+
+An SQL rule is a file of `queries/rule`. Its name is the kind of the caveat; it returns a row per run, with either a
+`bias` (known direction: equal biases of two runs cancel) or a `doubt` (half-width: doubts of two runs add up as
+independent errors), both natural logarithms; other columns are the values of the caveat. A rule on how hardware was
+selected is a function with the decorator `rule`. The words of a kind are one template in `joulemap.show.sentence`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
+from joulemap.domain.configuration import ENGINE
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.product import FP32, HIGHEST, find_products
+from joulemap.domain.table import Column
+from joulemap.row.model import Caveat as TraceRow
+from joulemap.store.library import find_query
+from joulemap.store.query import fetch, run_query
+from joulemap.store.run import Outline
+from joulemap.system.record import frozen
+from joulemap.system.resource import folder
+
+UNKNOWN: Final = math.log(2.0)
+"""Weight of a caveat with an unknown effect: a factor of two."""
+
+WEIGHED: Final = ("run_id", "bias", "doubt")
+"""Columns of an SQL rule that are not values of the caveat."""
+
+NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
+    "fallback": lambda one: one.has_helper,
+    "host": lambda one: not one.host,
+    "borrowed": lambda one: one.is_new,
+}
+"""SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""
+
+
+@frozen(kw_only=True)
+class Finding:
+    """What a rule finds about one run, or about the whole answer."""
+
+    kind: str
+    run_id: int | None = None
+    """None for a finding about the whole answer, whose `doubt` is its weight."""
+    values: Mapping[str, Value] = {}
+    bias: float = 0.0
+    doubt: float = 0.0
+
+
+Rule = Callable[[Asked], Iterable[Finding | Refusal]]
+RULES: Final[list[Rule]] = []
+
+
+def rule(find: Rule) -> Rule:
+    """Register a rule on how the runs were selected or traced."""
+    RULES.append(find)
+    return find
+
+
+@cache
+def list_sql_rules() -> tuple[str, ...]:
+    """Return the names of the SQL rules."""
+    return tuple(sorted({Path(path.stem).stem for path in (folder("queries") / "rule").glob("*.sql")}))
+
+
+def find_caveats(asked: Asked, choices: Sequence[Choice], *, metric: str) -> list[Caveat | Refusal]:
+    """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency."""
+    found: list[Finding | Refusal] = []
+    for name in list_sql_rules():
+        applies = NEEDS.get(name, bool)
+        if ids := [one for one in asked.evaluated if applies(asked.outlines[one])]:
+            found += _ask(asked, name, ids, metric)
+    for find in RULES:
+        found += find(asked)
+    caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
+    return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
+
+
+def _ask(asked: Asked, name: str, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
+    """Yield the findings of one SQL rule."""
+    query = find_query(f"rule.{name}")
+    given = {"run_ids": list(run_ids), "metric": metric}
+    declared = {one.name for one in query.parameters}
+    table = run_query(asked.connection, query, {key: value for key, value in given.items() if key in declared})
+    for row in table.records():
+        values = {one.name: _read(one, row[one.name]) for one in query.columns if one.name not in WEIGHED}
+        yield Finding(
+            kind=name,
+            run_id=row["run_id"],
+            values=values,
+            bias=row.get("bias") or 0.0,
+            doubt=row.get("doubt") or 0.0,
+        )
+
+
+def _read(column: Column, value: Any) -> Value:
+    if isinstance(value, list):
+        return tuple(value)
+    return Quantity(value, column.unit) if column.unit and value is not None else value
+
+
+def _gather(found: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[Caveat]:
+    """Yield a caveat for the findings of a kind with equal values."""
+    groups: dict[tuple[str, tuple[Value, ...]], list[Finding]] = {}
+    for one in found:
+        groups.setdefault((one.kind, tuple(one.values.values())), []).append(one)
+    moves = {kind: {one.run_id: one for one in found if one.kind == kind} for kind, _ in groups}
+    for (kind, _), alike in groups.items():
+        ids = tuple(one.run_id for one in alike if one.run_id is not None)
+        weight = weigh(choices, ids, moves[kind]) if ids else max(one.doubt for one in alike)
+        move = max(max(abs(one.bias), one.doubt) for one in alike)
+        yield Caveat(kind=kind, runs=ids, values=alike[0].values, weight=weight, move=move)
+
+
+def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | None, Finding]) -> float:
+    """Return the logarithm of the factor by which a caveat of these runs could move the first choice."""
+    own, pair = set(ids), choices[0].runs[:2] if choices else ()
+    if own.isdisjoint(pair):
+        return 0.0
+    biases = [moves[one].bias if one in moves else 0.0 for one in pair]
+    doubts = [moves[one].doubt for one in pair if one in own]
+    return max(abs(biases[0] - (biases[1] if len(pair) > 1 else 0.0)), math.hypot(*doubts))
+
+
+@rule
+def traced(asked: Asked) -> Iterator[Finding]:
+    """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
+    rows = fetch(asked.connection, TraceRow, run_ids=list(asked.ids))
+    for row in rows:
+        if row.kind == "uncounted":
+            yield Finding(kind="uncounted", values={"name": row.text, "operators": row.operator_count}, doubt=UNKNOWN)
+        elif row.kind == "assumed":
+            yield Finding(kind="traced", values={"text": row.text})
+    read, idle = (tuple(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in ("read", "idle"))
+    if read:
+        places = tuple(filter(None, read))
+        yield Finding(kind="branched", values={"places": places, "modules": len(idle), "idle": idle}, doubt=UNKNOWN)
+
+
+@rule
+def unsupported(asked: Asked) -> Iterator[Refusal]:
+    """Find runs that their hardware cannot do, by reason."""
+    reasons: dict[str, list[int]] = {}
+    for run_id, one in asked.outlines.items():
+        if one.refusal is not None:
+            reasons.setdefault(one.refusal, []).append(run_id)
+    for reason, ids in reasons.items():
+        yield Refusal(runs=tuple(ids), reason=reason)
+
+
+@rule
+def meant(asked: Asked) -> Iterator[Finding]:
+    """Find classes and short names that stand for hardware."""
+    for name, hardware in asked.selection.meanings.items():
+        yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": ()})
+    for name, (hardware, *others) in asked.selection.abbreviations.items():
+        yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": tuple(others)})
+
+
+@rule
+def changed(asked: Asked) -> Iterator[Finding]:
+    """Find numbers of hardware that the question changes."""
+    for run_id, one in asked.outlines.items():
+        for number in one.changes:
+            yield Finding(kind="changed", run_id=run_id, values={"number": number})
+
+
+@rule
+def hosted(asked: Asked) -> Iterator[Finding]:
+    """Find runs that include a named host."""
+    for run_id, one in asked.outlines.items():
+        if one.host:
+            yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
+
+
+@rule
+def narrow(asked: Asked) -> Iterator[Finding]:
+    """Find fp32 runs whose products the libraries compute in a narrower precision.
+
+    The factor of two per halved significand is a decree: what a product gains depends on the chip.
+    """
+    for run_id in asked.evaluated:
+        one = asked.outlines[run_id]
+        if one.precision != FP32 or one.matmul_precision == HIGHEST:
+            continue
+        products = find_products(
+            one.architecture, one.vendor, one.hardware_precisions, one.matmul_precision, is_engine=one.runtime == ENGINE
+        )
+        if products.convolution != FP32:
+            bias = -UNKNOWN if products.gemm != products.convolution else -2.0 * UNKNOWN
+            yield Finding(kind="narrow", run_id=run_id, values={"precision": products.convolution}, bias=bias)

@@ -1,0 +1,1 @@
+"""Words for facts: the only English of an answer, and facts as data for programs."""

@@ -1,0 +1,30 @@
+"""Names of runs in tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from joulemap.ask.fact import Run
+from joulemap.domain.name import PROJECTED
+
+MOST_NAMED: Final = 2
+"""Maximum names in a sentence; more are counted."""
+
+
+def name_run(run: Run) -> str:
+    """Return the name of a run, with the mark of hardware that can be neither bought nor rented."""
+    name = " ".join((run.hardware, *run.settings))
+    return name if run.is_available else f"{PROJECTED}{name}"
+
+
+def join_names(names: Sequence[str], word: str = "and") -> str:
+    """Return a few names in words: `a`, `a and b`, `a and 3 others`."""
+    if len(names) <= MOST_NAMED:
+        return f" {word} ".join(names)
+    return f"{names[0]} and {len(names) - 1} others"
+
+
+def name_all(runs: Mapping[int, Run], ids: Iterable[int]) -> list[str]:
+    """Return the names of runs, each once."""
+    return list(dict.fromkeys(name_run(runs[one]) for one in ids if one in runs))

@@ -1,0 +1,193 @@
+"""Facts of a comparison: winner, rival, ratios and causes are those of the rows, and weights follow the rules."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from command import run_here
+from compare import assert_close
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
+from joulemap.ask.rule import UNKNOWN, Finding, weigh
+from joulemap.domain.configuration import Precision
+from joulemap.show.sentence import describe_answer, describe_trust, list_notes, rank_caveats
+from joulemap.workspace import Workspace
+
+CHIPS = ("l4", "t4", "h100_sxm5")
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
+
+QUESTIONS: tuple[tuple[str, tuple[str, ...], tuple[int, ...], Precision], ...] = (
+    ("resnet18", CHIPS, (1,), "fp16"),
+    ("mobilenet_v2", ("h100_sxm5", "l4", "raspberry_pi_5"), (1,), "int8"),
+    ("conv_block", ("stm32u575", "xuantie_c906", "raspberry_pi_5"), (1,), "int8"),
+    ("resnet18", ("l4", "h100_sxm5"), (1, 8), "fp16"),
+    ("resnet18", ("hailo_8", "jetson_orin_nano_8gb"), (1,), "int8"),
+    ("resnet50", ("l4",), (1,), "bf16"),
+    ("resnet18", ("l4", "kpu_t256", "tpu_v4"), (1,), "int8"),
+)
+
+
+def ask(question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace) -> CompareAnswer:
+    model, hardware, batch, precision = question
+    return workspace.compare(model, hardware=hardware, batch=batch, precision=precision)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
+def test_choices_are_the_order_of_the_rows(
+    question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
+) -> None:
+    answer = ask(question, workspace)
+    rows = {row.run_id: row for row in answer.answered}
+    for one in answer.facts.of(Choice):
+        if not answer.facts.runs[one.runs[0]].is_available or len(one.runs) < 2:
+            continue
+        column = {"latency": "latency_s", "energy": "energy_j"}.get(one.metric, "energy_per_inference_j")
+        among = [row for row in rows.values() if answer.facts.runs[row.run_id].is_available]
+        ranked = sorted(among, key=lambda row: getattr(row, column))
+        assert one.runs[0] == ranked[0].run_id
+        assert_close(one.value.value, getattr(ranked[0], column), rel=1e-12)
+        rival = next((row for row in ranked if row.hardware != ranked[0].hardware), ranked[1])
+        assert one.runs[1] == rival.run_id
+        assert one.ratio is not None
+        assert_close(one.ratio, getattr(rival, column) / getattr(ranked[0], column), rel=1e-9)
+    entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
+    assert entries.keys() == rows.keys()
+    for run_id, row in rows.items():
+        assert row.energy_j is not None
+        assert_close(entries[run_id]["energy"].value, row.energy_j, rel=1e-15)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
+def test_the_first_line_is_short(
+    question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
+) -> None:
+    told = describe_answer(ask(question, workspace).facts)
+    names = sorted(question[1], key=len, reverse=True)
+    for name in names:
+        told = told.replace(name, "chip")
+    assert len(told.split()) <= 25
+    assert len(NUMBER.findall(told)) <= 5
+
+
+def test_the_decision_comes_first_and_facts_are_in_json(tmp_path: Path) -> None:
+    asked = ["compare", "resnet18", "--hardware", "l4,t4", "--precision", "fp16"]
+    done = run_here(asked, tmp_path, {})
+    first, second = done.stdout.splitlines()[:2]
+    assert first.startswith("l4 ") and second.startswith("resnet18")
+    labels = [line.split()[0] for line in done.stdout.splitlines() if line[:1].isupper()]
+    assert labels[-3:] == ["Why", "Trust", "Next"]
+    data = json.loads(run_here([*asked, "--format", "json"], tmp_path, {}).stdout)
+    (choice, *_) = [one for one in data["facts"] if one["fact"] == "choice"]
+    assert data["runs"][str(choice["runs"][0])]["hardware"] == "l4"
+    assert {"value", "unit", "half_width"} <= choice["value"].keys()
+    assert {one["fact"] for one in data["facts"]} >= {"choice", "cause", "entry", "caveat"}
+
+
+def test_a_chip_that_nobody_sells_never_wins_against_one_that_is_sold(workspace: Workspace) -> None:
+    answer = workspace.compare("conv_block", hardware=["l4", "t4", "kpu_t256"])
+    runs = answer.facts.runs
+    own, *others = answer.facts.of(Choice)
+    assert runs[own.runs[0]].is_available
+    assert [one for one in others if not runs[one.runs[0]].is_available]
+    assert "kpu" not in describe_answer(answer.facts)
+    assert "kpu" not in describe_trust(answer.facts)
+
+
+def test_equal_chips_are_named_together(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=["l4", "l4@60W"], precision="fp16")  # draws less than either limit
+    (first, *_) = answer.facts.of(Choice)
+    assert set(first.equal) == {row.run_id for row in answer.answered}
+
+
+@pytest.mark.parametrize(
+    ("moves", "weight"),
+    [
+        ({1: (0.3, 0.0), 2: (0.3, 0.0)}, 0.0),  # both lack the same host
+        ({1: (0.3, 0.0)}, 0.3),
+        ({1: (0.5, 0.0), 2: (0.1, 0.0)}, 0.4),
+        ({1: (0.0, 0.3), 2: (0.0, 0.4)}, 0.5),  # independent errors add as squares
+        ({3: (0.9, 0.9)}, 0.0),  # neither winner nor rival
+    ],
+)
+def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, float]], weight: float) -> None:
+    choice = Choice(runs=(1, 2, 3), metric="energy", value=Quantity(1.0, "J"), ratio=1.5)
+    found: dict[int | None, Finding] = {
+        one: Finding(kind="host", run_id=one, bias=bias, doubt=doubt) for one, (bias, doubt) in moves.items()
+    }
+    assert_close(weigh([choice], moves, found), weight, rel=1e-12)
+
+
+def make_answer(ratio: float, *caveats: Caveat, tied: tuple[int, ...] = ()) -> Facts:
+    choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=ratio, tied=tied)
+    runs = {1: Run(hardware="a"), 2: Run(hardware="b")}
+    return Facts(question="compare", asked=("energy",), runs=runs, facts=(choice, *caveats))
+
+
+def test_trust_names_what_could_reverse_the_decision() -> None:
+    heavy = Caveat(kind="unlisted", runs=(1,), values={}, weight=0.8)
+    light = Caveat(kind="host", runs=(1,), values={"host_ratio": 0.1}, weight=0.1)
+    answer = make_answer(2.0, light, heavy)  # ln 2 = 0.69, and a quarter of it 0.17
+    assert rank_caveats(answer) == [(heavy, True)]
+    assert rank_caveats(make_answer(1.3, light, heavy)) == [(heavy, True), (light, False)]  # ln 1.3 = 0.26
+    assert rank_caveats(make_answer(2.0, heavy, tied=(2,))) == [(heavy, False)]  # what is tied has no order to reverse
+    assert len(list_notes(answer)) == 2
+
+
+def test_what_branched_on_data_and_was_not_counted_weighs(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
+    kinds = {one.kind for one in answer.facts.of(Caveat)}
+    assert {"host", "unattributed"} <= kinds
+    assert not kinds & {"branched", "uncounted"}
+    assert math.isclose(UNKNOWN, math.log(2.0), rel_tol=1e-15)
+
+
+SHARES = {
+    "assumed": ("share_fraction", "assumed_energy_fraction", 0.1),
+    "unattributed": ("share_fraction", "unattributed_energy_fraction", 0.1),
+    "recalled": ("share_fraction", "recalled_energy_fraction", 0.1),
+}
+"""Rule -> its value, the column of a comparison with the same share, and the share from which the rule finds it."""
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
+def test_rules_agree_with_the_columns_of_a_comparison(
+    question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
+) -> None:
+    answer = ask(question, workspace)
+    rows = {row.run_id: row for row in answer.answered}
+    for kind, (name, column, least) in SHARES.items():
+        found = {run: one.values[name] for one in answer.facts.of(Caveat) if one.kind == kind for run in one.runs}
+        assert found.keys() == {run for run, row in rows.items() if (getattr(row, column) or 0.0) >= least}
+        for run_id, share in found.items():
+            assert_close(share, getattr(rows[run_id], column), rel=1e-3)
+    slow = {run for one in answer.facts.of(Caveat) if one.kind == "slowed" for run in one.runs}
+    assert slow == {run for run, row in rows.items() if (row.clock_fraction or 1.0) < 0.9995}
+    overlapping = {run for one in answer.facts.of(Caveat) if one.kind == "overlapping" for run in one.runs}
+    assert overlapping == {run for run, row in rows.items() if (row.interval_s or 0.0) < (row.latency_s or 0.0)}
+
+
+def test_refused_runs_are_facts_and_not_entries(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=["l4", "hailo_8"], precision="fp16")
+    (refusal,) = answer.facts.of(Refusal)
+    assert answer.facts.runs[refusal.runs[0]].hardware == "hailo_8"
+    assert len(answer.facts.of(Entry)) == 1
+    assert not answer.facts.of(Choice)
+
+
+def test_causes_name_the_category_with_the_largest_difference(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=CHIPS, precision="fp16")
+    causes = answer.facts.of(Cause)
+    assert [one.runs[0] for one in causes] == [answer.facts.of(Choice)[0].runs[0]] * len(causes)
+    for one in causes:
+        rows = {row.run_id: row for row in answer.answered}
+        whole = (rows[one.runs[1]].energy_j or 0.0) - (rows[one.runs[0]].energy_j or 0.0)
+        if one.share is not None:
+            assert_close(one.difference.value, one.share * whole, rel=1e-6)
