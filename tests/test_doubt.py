@@ -31,6 +31,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import COMPILER_LEVEL, FULL_GROUPS, LOGISTIC, OWN_LEVEL, UNMEASURED, ErrorShare, find_peak
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.settings import Settings
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
@@ -423,7 +424,8 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
     best = next(row for row in workspace.compare("resnet18", hardware=["l4", "t4"]).recommendations if row.goal == goal)
     explained = workspace.explain("resnet18", "l4", "t4").total
     flip = workspace.flip("resnet18", "l4", "t4", metric=goal)
-    rows = workspace.recommend("resnet18", hardware=["l4", "t4"], precision="fp32", batch=1, objective=goal).rows
+    asked = Settings(hardware=("l4", "t4"), precision="fp32", batch=1, runtime="fused")
+    rows = workspace.recommend("resnet18", asked, objective=goal).rows
     first, second = best.ranked_ids
     metric = goal if goal == "latency" else f"{goal}_per_inference"
     (expected,) = (

@@ -3,10 +3,8 @@ summary = "Share of the energy that rests on assumed numbers"
 grain = "one row per run with at least a tenth"
 order = ["run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 share_fraction = { type = "DOUBLE", meaning = "share of the energy whose energy per action is assumed" }
 mostly = { type = "VARCHAR", meaning = "static if at least 80 % of it is static power, else empty" }
 doubt = { type = "DOUBLE", null = true, meaning = "half-width, in natural logarithms, of the interval due to the chip's own numbers" }

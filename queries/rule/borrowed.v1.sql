@@ -3,10 +3,8 @@ summary = "Runs whose interval comes from other kinds of work"
 grain = "one row per such run"
 order = ["run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 doubt = { type = "DOUBLE", null = true, meaning = "half-width of the borrowed interval, in natural logarithms" }
 */
 SELECT run_id, CASE $metric WHEN 'latency' THEN latency_half_width ELSE energy_half_width END AS doubt

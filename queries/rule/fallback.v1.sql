@@ -3,10 +3,8 @@ summary = "Runs whose host computes operators that the chip does not support"
 grain = "one row per such run"
 order = ["run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 share_fraction = { type = "DOUBLE", meaning = "share of the latency on the host" }
 operations = { type = "VARCHAR[]", meaning = "operations that the host computes" }
 helper = { type = "VARCHAR", meaning = "the host" }

@@ -3,10 +3,8 @@ summary = "Runs whose energy excludes the host that their hardware needs"
 grain = "one row per such run"
 order = ["run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 host_ratio = { type = "DOUBLE", meaning = "energy of the host, as recommend and fleet assume it, over the energy of the run" }
 bias = { type = "DOUBLE", meaning = "natural logarithm of the factor by which a host raises the energy" }
 */

@@ -2,10 +2,7 @@
 summary = "Runs that start a batch before the previous one ends"
 grain = "one row per such run"
 order = ["run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 interval_s = { type = "DOUBLE", unit = "s", meaning = "time between batches" }
 throughput_limit = { type = "VARCHAR", meaning = "what limits the throughput" }
 */

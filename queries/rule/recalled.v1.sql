@@ -2,10 +2,7 @@
 summary = "Share of the energy that rests on published numbers recalled without checking the source"
 grain = "one row per run in which it is at least a tenth"
 order = ["run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 share_fraction = { type = "DOUBLE", meaning = "share of the energy whose energy per action is recalled" }
 */
 SELECT run_id, recalled_energy_fraction AS share_fraction

@@ -2,10 +2,7 @@
 summary = "Runs that their power cap slows down"
 grain = "one row per such run"
 order = ["run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 clock_fraction = { type = "DOUBLE", meaning = "share of the full clock" }
 clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "clock in steady state" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "power at the full clock" }

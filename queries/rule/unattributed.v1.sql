@@ -2,10 +2,7 @@
 summary = "Energy that no counted action explains"
 grain = "one row per run in which it is at least a tenth"
 order = ["run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 share_fraction = { type = "DOUBLE", meaning = "share of the energy: implied by the power limit, or a residual fitted to boards" }
 */
 SELECT

@@ -3,10 +3,8 @@ summary = "Runs without a calibration, next to runs with one"
 grain = "one row per run without a calibration; none if all or no runs have one"
 order = ["run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 doubt = { type = "DOUBLE", null = true, meaning = "half-width that a calibration could remove, in natural logarithms" }
 */
 SELECT

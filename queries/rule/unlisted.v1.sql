@@ -2,10 +2,7 @@
 summary = "Runs on hardware whose list of supported operators is unknown"
 grain = "one row per such run"
 order = ["run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the answer" }
 [columns]
-run_id = { type = "INTEGER", meaning = "run" }
 doubt = { type = "DOUBLE", meaning = "infinite: the chip may not run the model at all" }
 */
 SELECT DISTINCT r.run_id, CAST('inf' AS DOUBLE) AS doubt

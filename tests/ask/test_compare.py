@@ -13,8 +13,9 @@ from command import run_here
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
-from joulemap.ask.rule import UNKNOWN, Finding, weigh
+from joulemap.ask.rule import Finding, weigh
 from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import Settings
 from joulemap.show.sentence import describe_answer, describe_trust, list_notes, rank_caveats
 from joulemap.workspace import Workspace
 
@@ -127,7 +128,7 @@ def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, 
 def make_answer(ratio: float, *caveats: Caveat, tied: tuple[int, ...] = ()) -> Facts:
     choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=ratio, tied=tied)
     runs = {1: Run(hardware="a"), 2: Run(hardware="b")}
-    return Facts(question="compare", asked=("energy",), runs=runs, facts=(choice, *caveats))
+    return Facts(asked=("energy",), runs=runs, facts=(choice, *caveats))
 
 
 def test_trust_names_what_could_reverse_the_decision() -> None:
@@ -140,12 +141,21 @@ def test_trust_names_what_could_reverse_the_decision() -> None:
     assert len(list_notes(answer)) == 2
 
 
-def test_what_branched_on_data_and_was_not_counted_weighs(workspace: Workspace) -> None:
+def test_two_boards_without_the_same_host_share_its_bias(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
-    kinds = {one.kind for one in answer.facts.of(Caveat)}
-    assert {"host", "unattributed"} <= kinds
-    assert not kinds & {"branched", "uncounted"}
-    assert math.isclose(UNKNOWN, math.log(2.0), rel_tol=1e-15)
+    (host,) = (one for one in answer.facts.of(Caveat) if one.kind == "host")
+    assert (len(host.runs), host.weight) == (2, 0.0)
+    assert_close(host.move, math.log(1.4), rel=1e-12)  # the assumed host takes 0.4 of the energy of a board
+
+
+@pytest.mark.parametrize("chip", ["hailo_8", "l4", "coral_edge_tpu"])
+def test_the_host_that_a_comparison_lacks_is_the_one_that_a_ranking_adds(chip: str, workspace: Workspace) -> None:
+    asked = Settings(hardware=chip, precision="int8", batch=1, runtime="engine")
+    (caveat,) = (one for one in workspace.compare("mobilenet_v2", asked).facts.of(Caveat) if one.kind == "host")
+    (row,) = (row for row in workspace.recommend("mobilenet_v2", asked).rows if row.status == "feasible")
+    assert row.host_energy_per_inference_j is not None and row.energy_per_inference_j is not None
+    found = row.host_energy_per_inference_j / row.energy_per_inference_j
+    assert_close(float(str(caveat.values["host_ratio"])), found, rel=0.01)
 
 
 SHARES = {

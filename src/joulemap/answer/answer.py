@@ -19,7 +19,7 @@ from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Grid, Lines, Section, draw_columns
+from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns
 from joulemap.present.format import TABLE, write
 from joulemap.present.template import Named, Template, find_named, join_texts
 from joulemap.system.record import frozen
@@ -258,22 +258,54 @@ class RunAnswer(Answer):
         insights = [*unread, *([instead] if instead else []), *fallback, *insights]
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        shown_texts = {"answer": answer, "insights": list(insights), "how_sure": sure}
+        return self._lay_out(
+            title,
+            sections,
+            table,
+            answer=answer,
+            insights=insights,
+            heading=heading,
+            sure=sure,
+            details=details,
+            notes=marked,
+            steps=written,
+        )
+
+    def _lay_out(
+        self,
+        title: str,
+        sections: Sequence[Section],
+        table: Table[Any],
+        *,
+        answer: str,
+        insights: Sequence[str],
+        heading: str = "",
+        is_decision: bool = False,
+        sure: str,
+        details: Sequence[Section],
+        notes: tuple[str, ...],
+        steps: tuple[str, ...],
+        data: Mapping[str, Any] = NO_TEXTS,
+    ) -> Document:
+        """Return the document of these texts and sections, with assumed shares in tables; `data` is for programs."""
+        texts = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
             title=self.scope.bounded(title, self._beside_boundary),
             answer=answer,
             sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
             insights=tuple(insights),
             heading=heading,
+            is_decision=is_decision,
             sure=sure,
             details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
-            notes=marked,
-            steps=written,
+            notes=notes,
+            steps=steps,
             data={
-                **{name: value for name, value in shown_texts.items() if value},
+                **{name: value for name, value in texts.items() if value},
                 **self.data(),
-                "notes": marked,
-                "next_steps": written,
+                **data,
+                "notes": notes,
+                "next_steps": steps,
             },
             table=table,
             tables=self.tables,
@@ -299,30 +331,22 @@ class RunAnswer(Answer):
         title = self.scope.title
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        answer, trust = describe_answer(facts), describe_trust(facts)
-        reasons = [*describe_unread(self.scope.models), *([instead] if instead else []), *list_reasons(facts)]
+        answer, reasons = describe_answer(facts), list_reasons(facts)
+        told = (*describe_unread(self.scope.models), *([instead] if instead else []))
+        shown = (*sections, *(Section("", Text(line)) for line in told))
         notes = [*list_notes(facts), *self.scope.describe_settings()]
-        marked = add_marks(notes, (Section("", Lines((title, answer, *reasons))), *sections, *details))
-        texts = {"answer": answer, "insights": reasons, "how_sure": trust}
-        return Document(
-            title=self.scope.bounded(title, self._beside_boundary),
+        return self._lay_out(
+            title,
+            shown,
+            table,
             answer=answer,
-            sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
-            insights=tuple(reasons),
+            insights=reasons,
             is_decision=True,
-            sure=trust,
-            details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
-            notes=marked,
+            sure=describe_trust(facts),
+            details=details,
+            notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
             steps=written,
-            data={
-                **{name: value for name, value in texts.items() if value},
-                **self.data(),
-                **list_facts(facts),
-                "notes": marked,
-                "next_steps": written,
-            },
-            table=table,
-            tables=self.tables,
+            data=list_facts(facts),
         )
 
     def _draw_figure(

@@ -32,9 +32,10 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import TIE_RATIO, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import MANY, TERMS

@@ -38,9 +38,10 @@ from joulemap.answer.candidate import (
     show_price_span,
 )
 from joulemap.answer.engine import INFERENCES
-from joulemap.answer.scope import TIE_RATIO, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name

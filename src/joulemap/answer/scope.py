@@ -109,9 +109,6 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
 """Pattern of `fp32` in a title that lacks a description of its arithmetic."""
 
-TIE_RATIO: Final = 1.005
-"""Ratio below which two values look equal at the digits shown."""
-
 
 @frozen(kw_only=True)
 class Scope:

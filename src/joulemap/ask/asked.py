@@ -1,17 +1,17 @@
-"""What a question asks about, as its rules see it: stored runs, and how their hardware was selected."""
+"""Subject of a question, as its rules see it: stored runs, and how their hardware was selected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from joulemap.ask.fact import Run
 from joulemap.plan.hold import StoredRuns
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline, find_outlines, find_projected_hardware
 
-VARYING = ("precision", "batch", "runtime")
+VARYING: Final = ("precision", "batch", "runtime")
 """Settings that distinguish runs of one chip."""
 
 

@@ -8,11 +8,9 @@ from typing import Final
 from joulemap.ask.asked import Asked, vary
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
 from joulemap.ask.rule import find_caveats
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.row.compare import Comparison, Insight, Recommendation
-
-TIE_RATIO: Final = 1.005
-"""Ratio below which two values look equal."""
 
 VALUES: Final[tuple[MetricName, ...]] = (
     "energy", "energy_per_inference", "latency", "power", "throughput", "edp", "memory", "utilization",
@@ -53,7 +51,7 @@ def find_facts(
     causes = list(_explain(insights, known))
     weighed = "latency" if choices and choices[0].metric in LATENCY_LIKE else "energy"
     caveats = find_caveats(asked, choices, metric=weighed)
-    return Facts(question="compare", asked=wanted, runs=runs, facts=(*choices, *beyond, *causes, *entries, *caveats))
+    return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *causes, *entries, *caveats))
 
 
 def _scoped(metric: PartMetricName, scope: str) -> str:

@@ -73,17 +73,16 @@ class Cause:
     metric: MetricName
     name: str
     difference: Quantity
-    """What the other run spends more; negative if it spends less."""
+    """Excess of the other run; negative if it spends less."""
     share: float | None
     """Share of the whole difference; None if other categories outweigh it."""
 
 
 @frozen(kw_only=True)
 class Refusal:
-    """Runs or chips without a result, and why."""
+    """Runs without a result, and why."""
 
-    runs: tuple[int, ...] = ()
-    hardware: tuple[str, ...] = ()
+    runs: tuple[int, ...]
     reason: str
 
 
@@ -108,7 +107,6 @@ Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat
 class Facts:
     """Facts of one question, most important first within each type."""
 
-    question: str
     asked: tuple[str, ...]
     """Quantities that the answer is about, the deciding one first."""
     runs: Mapping[int, Run]

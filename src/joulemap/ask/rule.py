@@ -43,7 +43,7 @@ NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
 
 @frozen(kw_only=True)
 class Finding:
-    """What a rule finds about one run, or about the whole answer."""
+    """Result of a rule about one run, or about the whole answer."""
 
     kind: str
     run_id: int | None = None

@@ -16,6 +16,9 @@ from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
+TIE_RATIO: Final = 1.005
+"""Ratio below which two values look equal at the digits shown."""
+
 Standing = Literal["this hardware", "its class", "other classes"]
 """Hardware whose measurements give the error of a run."""
 

@@ -50,14 +50,22 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
+    "category": lambda name: _name_category(name),
     "~": lambda value: show_quantity(value, "").strip(),
 }
 """Name of a format -> function that formats a value.
 
 In order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain number, integer with
 separators, texts joined by `and` or `or`, the first few texts with a count of the others, texts joined by commas, range
-of two texts, number with SI prefix and no unit.
+of two texts, energy category by its name, number with SI prefix and no unit.
 """
+
+
+def _name_category(name: str) -> str:
+    from joulemap.present.category import name_category
+
+    return name_category(name)
+
 
 FEW: Final = 3
 """Maximum texts that `few` joins before it counts the others."""

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show_chance, show_interval, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import join_names, name_all, name_run
-
-NEAR: Final = 1.005
-"""Ratio below which two values look equal."""
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
@@ -74,15 +72,17 @@ MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --forma
 LEFT_OUT: Final = Template("left out: {reason}")
 
 CAVEAT: Final[Mapping[str, Template]] = {
-    "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly}]"),
-    "borrowed": Template("the range of {chips} is from other work, because this kind was never measured there"),
+    "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
+    "borrowed": Template(
+        "the range of {chips} is from other work, because this kind was not measured on that class of chip"
+    ),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
     ),
     "changed": Template("{chips}: {number}"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
-    "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %})"),
+    "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
@@ -91,7 +91,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, unlike the others"),
+    "uncalibrated": Template("no calibration for {chips}, so calibration may make part of the gap"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
@@ -102,9 +102,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
 
 def format_value(value: Any) -> Any:
     """Return a value of a fact for a template."""
-    if isinstance(value, Quantity):
-        return show_range(value)
-    return name_category(value) if isinstance(value, str) else value or None
+    return show_range(value) if isinstance(value, Quantity) else value or None
 
 
 def show_range(value: Quantity) -> str:
@@ -156,7 +154,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None =
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
     other = name_run(runs[choice.runs[1]])
-    if choice.ratio < NEAR and not choice.tied:
+    if choice.ratio < TIE_RATIO and not choice.tied:
         return ALMOST(rival=other, noun=noun)
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))

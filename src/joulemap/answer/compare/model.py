@@ -12,8 +12,9 @@ import attrs
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import count_of, count_wins, lay_across
-from joulemap.answer.scope import TIE_RATIO, holding_scope
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table

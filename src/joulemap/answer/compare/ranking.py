@@ -12,8 +12,9 @@ from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.run import find_ties
-from joulemap.answer.scope import TIE_RATIO, holding_scope
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table

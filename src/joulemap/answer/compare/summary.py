@@ -33,18 +33,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-DOUBTFUL: Final = 0.1
-"""Unattributed share of an energy above which a note states the share."""
-
-SHOWN_TIED: Final = 3
-"""Maximum tied chips named in a sentence."""
-
-SHOWN_INSIGHTS: Final = 3
-"""Maximum sentences that compare the lowest-energy chip with another chip."""
-
-FULL: Final = 0.9995
-"""Minimum share of the full clock frequency that is shown as full clock."""
-
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
     Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),

@@ -14,9 +14,10 @@ from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import SCALE, Flip, Pair, describe_meanings, show_value
 from joulemap.answer.layout import lay
 from joulemap.answer.price import find_prices
-from joulemap.answer.scope import DOUBTED_IN, TIE_RATIO, find_scope
+from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table

@@ -11,9 +11,10 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell, shorten
 from joulemap.answer.run import find_ties, show_limit
-from joulemap.answer.scope import TIE_RATIO, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table

@@ -96,7 +96,7 @@ class Tpu(Indifferent):
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
-        peak = hardware.peaks[kernels.precision]
+        peak = hardware.peaks[hardware.product_precision(kernels.precision)]
         units = peak.unit_count
         clock_hz = peak.clock_hz
         rows = hardware.geometry["array_rows"].value

@@ -11,9 +11,8 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, take
-from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.present.cell import join_names, show_interval
 from joulemap.present.document import Document, Section

@@ -16,10 +16,10 @@ from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.answer.product import Fp32Run, describe_fp32
-from joulemap.answer.scope import TIE_RATIO
 from joulemap.answer.text import BRACKETS
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.product import FP32
 from joulemap.domain.settings import Limits, Settings, check_name

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table
-from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.default import CANDIDATES, LIMITS
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source

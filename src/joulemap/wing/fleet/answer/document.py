@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import enclose_seller
-from joulemap.answer.scope import TIE_RATIO
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import join_names, show, show_quantity, show_share

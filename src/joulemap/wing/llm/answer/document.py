@@ -12,8 +12,8 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import HOURS, describe_pay, describe_use, enclose_seller, find_busy_hours
-from joulemap.answer.scope import TIE_RATIO, describe_intervals
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.answer.scope import describe_intervals
+from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision

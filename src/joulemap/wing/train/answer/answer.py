@@ -12,11 +12,11 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import TIE_RATIO, find_stored_scope, widen
+from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.answer.text import BRACKETS
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
