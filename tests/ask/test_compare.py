@@ -16,7 +16,8 @@ from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Ref
 from joulemap.ask.rule import Finding, weigh
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
-from joulemap.show.sentence import describe_answer, describe_trust, list_notes, rank_caveats
+from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
+from joulemap.show.choice import describe_answer
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "t4", "h100_sxm5")

@@ -10,7 +10,7 @@ import pytest
 import joulemap
 from joulemap.ask import rule
 from joulemap.ask.rule import WEIGHED, list_sql_rules
-from joulemap.show.sentence import CAVEAT
+from joulemap.show.caveat import CAVEAT
 from joulemap.store.library import find_query
 
 SOURCE = Path(joulemap.__file__).parent

@@ -317,24 +317,30 @@ class RunAnswer(Answer):
         sections: Sequence[Section],
         table: Table[Any],
         *,
+        title: str = "",
+        answer: str,
+        reasons: Sequence[str] = (),
         details: Sequence[Section] = (),
+        notes: Sequence[str] = (),
         steps: Iterable[Sequence[str]],
     ) -> Document:
-        """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands."""
+        """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
+
+        `title` defaults to the title of the scope; `notes` precede those of caveats and settings.
+        """
+        from joulemap.show.caveat import describe_trust, list_notes
         from joulemap.show.plain import list_facts
-        from joulemap.show.sentence import describe_answer, describe_trust, list_notes, list_reasons
 
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
-        title = self.scope.title
+        title = title or self.scope.title
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        answer, reasons = describe_answer(facts), list_reasons(facts)
         told = (*describe_unread(self.scope.models), *([instead] if instead else []))
         shown = (*sections, *(Section("", Text(line)) for line in told))
-        notes = [*list_notes(facts), *self.scope.describe_settings()]
+        notes = [*notes, *list_notes(facts), *self.scope.describe_settings()]
         return self._lay_out(
             title,
             shown,

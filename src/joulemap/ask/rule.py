@@ -3,7 +3,7 @@
 An SQL rule is a file of `queries/rule`. Its name is the kind of the caveat; it returns a row per run, with either a
 `bias` (known direction: equal biases of two runs cancel) or a `doubt` (half-width: doubts of two runs add up as
 independent errors), both natural logarithms; other columns are the values of the caveat. A rule on how hardware was
-selected is a function with the decorator `rule`. The words of a kind are one template in `joulemap.show.sentence`.
+selected is a function with the decorator `rule`. The words of a kind are one template in `joulemap.show.caveat`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
-from joulemap.show.sentence import describe_answer, describe_trust
+from joulemap.show.caveat import describe_trust
+from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -88,6 +89,8 @@ class CompareAnswer(RunAnswer):
             self.facts,
             self._sections(limit),
             self.rows,
+            answer=self.describe_best(),
+            reasons=list_reasons(self.facts),
             details=(
                 Section(
                     text.BEST_TITLE,

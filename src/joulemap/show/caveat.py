@@ -1,0 +1,111 @@
+"""Words for caveats: a template for each kind, the line on trust, and notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
+from joulemap.present.cell import show_interval
+from joulemap.present.template import Template
+from joulemap.show.name import join_names, name_all
+
+MOST_CAVEATS: Final = 2
+"""Maximum caveats in the line on trust."""
+
+MOST_OF_KIND: Final = 4
+"""Maximum notes of one kind; more are counted."""
+
+LEAST_MOVE: Final = 0.25
+"""Minimum weight of a caveat in the line on trust, as a share of the logarithm of the deciding ratio."""
+
+LEAST_WEIGHT: Final = 0.05
+"""Minimum weight of a caveat in the line on trust: a factor of 1.05."""
+
+COULD_REVERSE: Final = " (could reverse it)"
+
+RANGES: Final = "80 % ranges"
+MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
+LEFT_OUT: Final = Template("left out: {reason}")
+
+CAVEAT: Final[Mapping[str, Template]] = {
+    "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
+    "borrowed": Template(
+        "the range of {chips} is from other work, because this kind was not measured on that class of chip"
+    ),
+    "branched": Template(
+        "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
+        "weights never ran: {idle:few}]"
+    ),
+    "changed": Template("{chips}: {number}"),
+    "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
+    "hosted": Template("energy and power of {chips} include the host {host}"),
+    "meant": Template("{name} means {hardware}[; others: {others:few}]"),
+    "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
+    "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
+    "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
+    "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
+    "traced": Template("traced: {text}"),
+    "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
+    "uncalibrated": Template("no calibration for {chips}, so calibration may make part of the gap"),
+    "uncounted": Template(
+        'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
+    ),
+    "unlisted": Template("it is unknown whether {chips} can run every operator"),
+}
+"""Kind of caveat -> its sentence, in the line on trust and among the notes."""
+
+
+def format_value(value: Any) -> Any:
+    """Return a value of a fact for a template."""
+    return show_range(value) if isinstance(value, Quantity) else value or None
+
+
+def show_range(value: Quantity) -> str:
+    """Return a quantity with its interval: `36 mJ (22-58)`, the ends joined by a dash."""
+    return show_interval(value.value, value.unit, value.half_width)
+
+
+def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int] = ()) -> str:
+    """Return the sentence on a caveat; `among` restricts it to these runs."""
+    given = {name: format_value(value) for name, value in caveat.values.items()}
+    ids = [one for one in caveat.runs if not among or one in among]
+    return CAVEAT[caveat.kind](chips=join_names(name_all(runs, ids)), **given)
+
+
+def describe_trust(facts: Facts) -> str:
+    """Return one line: what ranges mean, and the caveats that could move this decision most."""
+    asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
+    parts = [RANGES] if any(one is not None and one.half_width for one in asked) else []
+    decided = next((one.runs[:2] for one in facts.of(Choice)), ())
+    for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
+        parts.append(describe_caveat(caveat, facts.runs, decided) + (COULD_REVERSE if could_reverse else ""))
+    return "; ".join(parts)
+
+
+def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
+    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it."""
+    choice = next(iter(facts.of(Choice)), None)
+    margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
+    found: dict[str, Caveat] = {}
+    least = max(LEAST_WEIGHT, LEAST_MOVE * margin)
+    for one in facts.of(Caveat):
+        known = found.get(one.kind)
+        if one.weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
+            found[one.kind] = one
+    is_close = choice is not None and bool(choice.tied)
+    ranked = sorted(found.values(), key=lambda one: -one.weight)
+    return [(one, one.weight >= margin > 0.0 and not is_close) for one in ranked]
+
+
+def list_notes(facts: Facts) -> list[str]:
+    """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
+    notes, counts = [LEFT_OUT(reason=one.reason) for one in facts.of(Refusal)], dict[str, int]()
+    for one in facts.of(Caveat):
+        counts[one.kind] = counts.get(one.kind, 0) + 1
+        if counts[one.kind] <= MOST_OF_KIND:
+            notes.append(describe_caveat(one, facts.runs))
+    many = ((kind, count - MOST_OF_KIND) for kind, count in counts.items() if count > MOST_OF_KIND)
+    return notes + [MORE_OF_KIND(kind=kind, count=count) for kind, count in many]
