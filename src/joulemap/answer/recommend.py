@@ -50,8 +50,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance, show_interval, show_plain
+from joulemap.present.cell import show_chance, show_ends, show_plain
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows
+from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
 from joulemap.row import Row
 from joulemap.row.cost import AssumedNumber
@@ -67,9 +68,12 @@ TRIED: Final = Template("{configurations} of {chips:n chip}")
 PLUS_HOST: Final = " plus host"
 FACTOR: Final = Template("{ratio:x}")
 
-NAMED: Final = "hardware | precision! | batch! | runtime! | "
-DECIDING: Final = Template("{label} objective_value | ")
-BESIDE: Final = Template("ratio objective_ratio! | confidence probability_best? | [{price} | ][{parts} | ]")
+NAMED: Final = "hardware | *precision! | *batch! | *runtime! | "
+DECIDING: Final = Template("{label} objective_value | range objective_half_width? | *ratio objective_ratio! | ")
+RANGE: Final = "range"
+KEEP: Final = "precision | batch | runtime | ratio | range"
+"""Headings of columns that narrow terminals keep longest, most important first."""
+BESIDE: Final = Template("confidence probability_best? | [{price} | ][{parts} | ]")
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
@@ -268,10 +272,8 @@ class RecommendAnswer(RankedAnswer):
         """Return the decision: the best configuration, or the nearest miss if none meets the limits."""
         return describe_recommendation(self.facts)
 
-    def _show_objective(self, value: float | None, half_width: float | None = None) -> str:
-        if self.objective == "cost" and half_width is None:
-            return show_metric(self.objective, value)
-        return show_interval(value, self._metric.unit, half_width)
+    def _show_objective(self, value: float | None) -> str:
+        return show_metric(self.objective, value)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return follow-up commands: show the trade-off if no configuration fits, otherwise compare the best two.
@@ -345,17 +347,29 @@ class RecommendAnswer(RankedAnswer):
             noun=noun,
             throughput_limit=show_limit,
             ranked=" | ".join((label, *held)),
+            keep=KEEP,
             stays=self._is_best,
             objective_value=FieldCell(
                 "objective_value" if self.counts_hosts else self._metric.column,
-                lambda row: self._show_objective(row.objective_value, row.objective_half_width),
+                lambda row: self._show_objective(row.objective_value),
+            ),
+            objective_half_width=lambda row: show_ends(
+                row.objective_value, self._metric.unit, row.objective_half_width
             ),
             **({self._metric.column: lambda row: self._show_objective(row.hostless_value)} if parts else {}),
             **shown,
             probability_best=lambda row: show_chance(chances[row.run_id]) if len(rows) > 1 else "",
             objective_ratio=self._show_ratio,
         )
-        return self._mark_best(drawn, choose_rows(rows, limit, self._is_best), label)
+        chosen = choose_rows(rows, limit, self._is_best)
+        return self._mark_best(attrs.evolve(drawn, pictures=self._draw(chosen, label)), chosen, label)
+
+    def _draw(self, rows: Sequence[RankedConfiguration], label: str) -> tuple[Picture, ...]:
+        """Return the intervals of the objective; empty without intervals."""
+        if not any(row.objective_half_width for row in rows):
+            return ()
+        marks = make_intervals([(row.objective_value, row.objective_half_width) for row in rows])
+        return (Picture(kind="interval", after=RANGE, of=label, rows=marks, unit=self._metric.unit),)
 
     def _mark_best(self, drawn: Grid, rows: Sequence[RankedConfiguration], label: str) -> Grid:
         """Return the grid with marks at the best value and at the values that are statistically tied with it."""

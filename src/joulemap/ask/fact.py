@@ -115,7 +115,7 @@ class Limit:
     miss: float | None = None
     """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
     missed_count: int = 0
-    """Number of configurations that miss the limit."""
+    """Number of other chips with a configuration that misses the limit."""
 
 
 @frozen(kw_only=True)

@@ -71,9 +71,14 @@ def order(objective: MetricName, value: float | None) -> float:
     return math.inf if value is None else -value if METRIC[objective].is_higher_better else value
 
 
+def read_chip(hardware: str) -> str:
+    """Return the name of hardware without its power mode."""
+    return HardwareRef.read(hardware).label
+
+
 def find_chip(row: RankedConfiguration) -> str:
     """Return the hardware of a configuration without its power mode."""
-    return HardwareRef.read(row.hardware).label
+    return read_chip(row.hardware)
 
 
 def list_first(rows: Iterable[RankedConfiguration]) -> list[RankedConfiguration]:
@@ -266,6 +271,7 @@ def _enter(row: RankedConfiguration, wanted: Wanted) -> Entry:
 def _bound(row: RankedConfiguration | None, misses: Sequence[Violation], wanted: Wanted) -> Iterator[Limit]:
     """Yield the limits, those that the configuration misses first, farthest first."""
     own = {one.limit_name: one for one in misses if row is not None and one.run_id == row.run_id}
+    known = "" if row is None else find_chip(row)
     limits = []
     for name, bound in wanted.limits.bounds:
         unit, missed = METRIC[name].unit, own.get(name)
@@ -277,7 +283,9 @@ def _bound(row: RankedConfiguration | None, misses: Sequence[Violation], wanted:
             bound=Quantity(bound, unit),
             value=None if value is None else Quantity(float(value), unit),
             miss=None if fraction is None else math.log1p(fraction),
-            missed_count=len({one.run_id for one in misses if one.limit_name == name}),
+            missed_count=len(
+                {chip for one in misses if one.limit_name == name and (chip := read_chip(one.hardware)) != known}
+            ),
         )
         limits.append(limit)
     yield from sorted(limits, key=lambda one: -math.inf if one.miss is None else -one.miss)

@@ -28,11 +28,10 @@ WHOLE_DAYS: Final = 10.0
 
 KEPT: Final = Template("{head} within {limits}")
 ONE_LIMIT, ALL_LIMITS = "the limit", "all limits"
-ONLY: Final = Template("Only {name} meets {limits}: {noun} {value}")
-ONLY_AT: Final = Template("{name} meets {limits} with the best {noun}: {value}")
+ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}]: {noun} {value}")
 SINGLE: Final = Template("{name} is the only configuration: {noun} {value}")
 PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration: {noun} {value}")
-BEST_OF: Final = Template("{name} is the best configuration of {hardware}: {noun} {value}")
+BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}]: {noun} {value}")
 NONE_KEEPS: Final = Template(
     "No available configuration meets {limits}; {name}, which cannot be bought, does: {noun} {value}"
 )
@@ -76,8 +75,8 @@ def describe_recommendation(facts: Facts) -> str:
         is_alone = any(one.missed_count for one in facts.of(Limit))
         if not run.is_available:
             return PROJECTED(**given) + "."
-        only = ONLY if is_alone and not run.settings else ONLY_AT if is_alone else BEST_OF if run.settings else SINGLE
-        return only(**given) + "."
+        only = ONLY if is_alone else BEST_OF if run.settings else SINGLE
+        return only(settings=run.settings, **given) + "."
     return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, limits=limits)
 
 
