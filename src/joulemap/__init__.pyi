@@ -64,6 +64,9 @@ from joulemap.ask.fact import (
     Fact as Fact,
     Facts as Facts,
     Refusal as Refusal,
+    Supply as Supply,
+    Turn as Turn,
+    Value as Value,
 )
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue

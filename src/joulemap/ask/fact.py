@@ -63,6 +63,8 @@ class Choice:
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
     """Runs with exactly the winner's value."""
+    per: str = "inference"
+    """Unit of work of a metric per inference, such as `frame`."""
 
 
 @frozen(kw_only=True)
@@ -100,7 +102,52 @@ class Caveat:
     """Natural logarithm of the factor by which it could move the values of its runs."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat
+@frozen(kw_only=True)
+class Limit:
+    """Limit on a metric, and the value that the best or nearest run has."""
+
+    runs: tuple[int, ...]
+    """The run; empty if no run has a result."""
+    metric: MetricName
+    bound: Quantity
+    value: Quantity | None = None
+    """Value of the run; None if unknown."""
+    miss: float | None = None
+    """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
+    missed_count: int = 0
+    """Number of other chips with a configuration that misses the limit."""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """Change of one condition after which another run wins."""
+
+    runs: tuple[int, ...]
+    """Run that wins after the change, then the run that wins before it."""
+    axis: str
+    """What changes: the metric of a limit, `host`, `pay`, or the address of a constant."""
+    before: Value = None
+    after: Value = None
+    """Place on the axis from which the other run wins."""
+    value: Quantity | None = None
+    """Value of the other run after the change, by the metric that decides."""
+    ratio: float | None = None
+    """Factor by which the other run then wins."""
+
+
+@frozen(kw_only=True)
+class Supply:
+    """Battery of a use case, and the time for which a run can draw from it."""
+
+    runs: tuple[int, ...]
+    name: str
+    """Battery, from its source."""
+    power: Quantity
+    """Average power of the run with its host."""
+    life: Quantity
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply
 
 
 @frozen(kw_only=True)
