@@ -44,12 +44,6 @@ from joulemap.answer.part.edp import EdpAnswer as EdpAnswer
 from joulemap.answer.part.part import PartsAnswer as PartsAnswer
 from joulemap.answer.product import Meaning as Meaning
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
-from joulemap.answer.record import (
-    EnergyBreakdown as EnergyBreakdown,
-    Run as Run,
-    RunOperator as RunOperator,
-    RunSubgraph as RunSubgraph,
-)
 from joulemap.answer.report.answer import ReportAnswer as ReportAnswer
 from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
@@ -64,6 +58,9 @@ from joulemap.ask.fact import (
     Fact as Fact,
     Facts as Facts,
     Refusal as Refusal,
+    Run as Run,
+    Turn as Turn,
+    Value as Value,
 )
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
@@ -274,9 +271,7 @@ from joulemap.row.report import (
     PredictionStanding as PredictionStanding,
 )
 from joulemap.row.run import (
-    Allocation as Allocation,
     Fallback as Fallback,
-    LedgerLine as LedgerLine,
     Omitted as Omitted,
     PluggedHardware as PluggedHardware,
     Setting as Setting,

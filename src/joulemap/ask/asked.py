@@ -16,10 +16,11 @@ VARYING: Final = ("precision", "batch", "runtime")
 
 
 class Asked:
-    """Stored runs of a plan with an open connection."""
+    """Stored runs of a plan, or those of them that matter, with an open connection."""
 
-    def __init__(self, held: StoredRuns) -> None:
-        self.plan, self.connection, self.ids = held.plan, held.connection, held.ids
+    def __init__(self, held: StoredRuns, ids: Iterable[int] | None = None) -> None:
+        self.plan, self.connection = held.plan, held.connection
+        self.ids = held.ids if ids is None else tuple(ids)
 
     @property
     def selection(self) -> Selection:

@@ -63,6 +63,8 @@ class Choice:
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
     """Runs with exactly the winner's value."""
+    model: str = ""
+    """Model that the choice is about; empty if the answer is about one model."""
 
 
 @frozen(kw_only=True)
@@ -100,7 +102,57 @@ class Caveat:
     """Natural logarithm of the factor by which it could move the values of its runs."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat
+@frozen(kw_only=True)
+class Limit:
+    """Limit on a metric, and the value that the best or nearest run has."""
+
+    runs: tuple[int, ...]
+    """The run, or all runs that miss the limit, nearest first; empty if no run has a result."""
+    metric: MetricName
+    bound: Quantity
+    value: Quantity | None = None
+    """Value of the first run; None if unknown."""
+    missed_count: int = 0
+    """Number of configurations that miss the limit."""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """Change of one condition after which another run wins."""
+
+    runs: tuple[int, ...]
+    """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
+    axis: str
+    """What changes, such as `batch` or `inferences`."""
+    after: Value = None
+    """Place on the axis from which the run wins."""
+    metric: MetricName | None = None
+    """Metric by which it wins, if the answer has several."""
+    settings: tuple[str, ...] = ()
+    """Model and settings to which the turn applies, if the answer has several."""
+    is_tied: bool = False
+    """True if both runs are statistically tied after the change."""
+    is_forced: bool = False
+    """True if the run that wins before the change cannot run after it."""
+    values: Mapping[str, Value] = {}
+    """Further values of the change, such as the time to reach it."""
+
+
+@frozen(kw_only=True)
+class Change:
+    """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
+
+    runs: tuple[int, int]
+    metric: MetricName
+    before: Quantity
+    after: Quantity
+    cause: str = ""
+    """Kind of the cause; empty if unknown."""
+    values: Mapping[str, Value] = {}
+    """Values of the cause and of both runs, such as their batch sizes."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Change
 
 
 @frozen(kw_only=True)

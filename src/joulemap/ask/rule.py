@@ -69,9 +69,14 @@ def list_sql_rules() -> tuple[str, ...]:
     return tuple(sorted({Path(path.stem).stem for path in (folder("queries") / "rule").glob("*.sql")}))
 
 
-def find_caveats(asked: Asked, choices: Sequence[Choice], *, metric: str) -> list[Caveat | Refusal]:
-    """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency."""
-    found: list[Finding | Refusal] = []
+def find_caveats(
+    asked: Asked, choices: Sequence[Choice], *, metric: str, more: Iterable[Finding] = ()
+) -> list[Caveat | Refusal]:
+    """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency.
+
+    `more` has findings of the question itself.
+    """
+    found: list[Finding | Refusal] = [*more]
     for name in list_sql_rules():
         applies = NEEDS.get(name, bool)
         if ids := [one for one in asked.evaluated if applies(asked.outlines[one])]:

@@ -28,6 +28,7 @@ COULD_REVERSE: Final = " (could reverse it)"
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
 LEFT_OUT: Final = Template("left out: {reason}")
+MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}: --format json")
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
@@ -102,7 +103,11 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
 
 def list_notes(facts: Facts) -> list[str]:
     """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
-    notes, counts = [LEFT_OUT(reason=one.reason) for one in facts.of(Refusal)], dict[str, int]()
+    notes, counts = [], dict[str, int]()
+    refusals = facts.of(Refusal)
+    notes += [LEFT_OUT(reason=one.reason) for one in refusals[:MOST_OF_KIND]]
+    if len(refusals) > MOST_OF_KIND:
+        notes.append(MORE_LEFT_OUT(count=len(refusals) - MOST_OF_KIND))
     for one in facts.of(Caveat):
         counts[one.kind] = counts.get(one.kind, 0) + 1
         if counts[one.kind] <= MOST_OF_KIND:

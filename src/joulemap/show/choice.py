@@ -23,7 +23,7 @@ MOST_WHY: Final = 3
 
 NOUN: Final[Mapping[str, str]] = {
     "energy": "energy", "energy_per_inference": "energy per inference", "latency": "latency", "memory": "memory",
-    "edp": "energy x delay", "edp_per_inference": "energy x delay per inference",
+    "throughput": "throughput", "edp": "energy x delay", "edp_per_inference": "energy x delay per inference",
 }  # fmt: skip
 """Metric -> its name in a sentence."""
 
@@ -31,6 +31,7 @@ BETTER: Final[Mapping[str, Template]] = {
     "latency": Template("is {ratio:x} faster[ than {rival}]"),
     "edp": Template("has {ratio:x} less energy x delay[ than {rival}]"),
     "memory": Template("needs {ratio:x} less memory[ than {rival}]"),
+    "throughput": Template("reaches {ratio:x} the throughput[ of {rival}]"),
     "": Template("uses {ratio:x} less {noun}[ than {rival}]"),
 }
 """Metric -> clause on a clear winner."""
