@@ -44,10 +44,7 @@ FALL: Final = Template(
     "{cause}]"
 )
 CAUSE: Final[Mapping[str, Template]] = {
-    "spill": Template(
-        "activations no longer fit on chip: off-chip traffic per inference rises from {traffic_before} to "
-        "{traffic_after}"
-    ),
+    "spill": Template("activations spill off chip ({traffic_before} to {traffic_after} per inference)"),
     "clock": Template("the power cap lowers the clock to {clock_fraction:%}"),
 }
 """Cause of a fall -> its clause."""

@@ -12,7 +12,7 @@ from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
 from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep import text
-from joulemap.ask.fact import Facts
+from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.sweep import find_facts, find_series
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC
@@ -23,8 +23,9 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
+from joulemap.present.cell import is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
+from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses, join_texts
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.show.sweep import describe_answer, list_decided, list_reasons, list_turns
@@ -193,6 +194,11 @@ class SweepAnswer(RunAnswer):
         rivals = {(one.metric, run_id) for one in choices for run_id in (*one.tied, *one.equal)} - leaders
         least = {one.model or row.model: one.value.value for one in choices if one.metric == MARKED[0] for row in rows}
 
+        widths = {one.runs[0]: one.values[MARKED[0]].half_width for one in self.facts.of(Entry)}
+
+        def show_range(row: SweepSeries) -> str:
+            return show_ends(row.energy_per_inference_j, "J", widths[runs[find_series(row)][MARKED[0]]])
+
         def stays(row: SweepSeries) -> bool:
             return bool(leaders & runs[find_series(row)].items())
 
@@ -204,6 +210,7 @@ class SweepAnswer(RunAnswer):
             noun="rows",
             stays=stays,
             ratio=lambda row: FACTOR(ratio=(row.energy_per_inference_j or 0.0) / least[row.model]),
+            energy_range=show_range,
             **self._cells["hardware"],
         )
         places = [drawn.headings.index(name) for name in (text.ENERGY_HEADING, text.THROUGHPUT_HEADING)]
@@ -214,7 +221,21 @@ class SweepAnswer(RunAnswer):
         }
         is_alone = len(ranked) < 2
         best = frozenset(place for place, one in cells.items() if one in leaders and not is_alone)
-        return attrs.evolve(drawn, best=best, tied=frozenset(place for place, one in cells.items() if one in rivals))
+        tied = frozenset(place for place, one in cells.items() if one in rivals)
+        trend = Picture(
+            kind="trend",
+            after=text.RATIO_HEADING,
+            of=text.ENERGY_HEADING,
+            heading=text.TREND_HEADING,
+            rows=tuple(map(self._follow, choose_rows(ranked, limit, stays))),
+        )
+        return attrs.evolve(drawn, best=best, tied=tied, pictures=(trend,))
+
+    def _follow(self, row: SweepSeries) -> Marks:
+        """Return the energy per inference of a series at each batch size that its chip can run."""
+        own = sorted((one for one in self.points if find_series(one) == find_series(row)), key=lambda one: one.batch)
+        values = tuple(one.energy_per_inference_j for one in own if one.energy_per_inference_j)
+        return values if len(values) > 1 else ()
 
     def _find_best(self, row: SweepSeries) -> Iterator[tuple[str, int]]:
         """Yield each marked metric and the id of the best run of a series in it."""

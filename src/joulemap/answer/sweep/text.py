@@ -17,6 +17,8 @@ SERIES: Final = Template("{model} on {name}")
 
 ENERGY_HEADING: Final = "energy per inference"
 THROUGHPUT_HEADING: Final = "throughput"
+RATIO_HEADING: Final = "ratio"
+TREND_HEADING: Final = "by batch"
 
 HEADINGS: Final[Mapping[SweepDivision, str]] = {
     "hardware": "Best batch of each chip",
@@ -27,7 +29,8 @@ HEADINGS: Final[Mapping[SweepDivision, str]] = {
 COLUMNS: Final[Mapping[SweepDivision, Template]] = {
     "hardware": Template(
         f"{{varying}}*hardware | *{ENERGY_HEADING} energy_per_inference_j | *{THROUGHPUT_HEADING} throughput_per_s | "
-        "*ratio ratio | [*throughput within {budget} budget_throughput_per_s | ]lowest latency least_latency_s | "
+        f"*{RATIO_HEADING} ratio | "
+        "[*throughput within {budget} budget_throughput_per_s | ]energy range energy_range | lowest latency least_latency_s | "
         "latency at highest throughput throughput_latency_s | throughput limit throughput_limit? | "
         "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
         "largest batch run largest_batch | share of linear scaling largest_batch_scaling_ratio"
