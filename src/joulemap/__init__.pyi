@@ -57,6 +57,7 @@ from joulemap.ask.fact import (
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
+    Front as Front,
     Refusal as Refusal,
     Run as Run,
     Turn as Turn,
@@ -157,6 +158,7 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.present.picture import Marks as Marks, Picture as Picture, PictureKind as PictureKind
 from joulemap.present.sketch import (
     Axis as Axis,
     Bar as Bar,

@@ -152,7 +152,19 @@ class Change:
     """Values of the cause and of both runs, such as their batch sizes."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Change
+@frozen(kw_only=True)
+class Front:
+    """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
+
+    runs: tuple[int, ...]
+    metrics: tuple[MetricName, MetricName]
+    count: int
+    """Number of configurations that were compared."""
+    is_available: bool = True
+    """False for configurations of unavailable hardware that would be on the front."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Change | Front
 
 
 @frozen(kw_only=True)

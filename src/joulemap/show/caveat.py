@@ -38,10 +38,15 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "weights never ran: {idle:few}]"
     ),
     "changed": Template("{chips}: {number}"),
+    "elsewhere": Template("left out, because only sellers of another kind offer it (`--seller` chooses): {chips}"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
+    "members": Template(
+        "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
+        "be on it]"
+    ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
@@ -53,6 +58,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
+    "unpriced": Template("left out, because {reason}: {chips}[ (the first is the best of them: {value})]"),
 }
 """Kind of caveat -> its sentence, in the line on trust and among the notes."""
 

@@ -248,6 +248,9 @@ class SweepAnswer(RunAnswer):
     def _cells(self) -> Mapping[SweepDivision, Mapping[str, Cell]]:
         """Division -> field -> function that formats its cells."""
 
+        def find_run(row: SweepSeries) -> int | None:
+            return dict(self._find_best(row)).get(MARKED[0])
+
         def name_metric(row: SweepWinner | SweepCrossing) -> str:
             return METRIC[row.metric].label
 
@@ -257,7 +260,7 @@ class SweepAnswer(RunAnswer):
                 "budget_throughput_per_s": lambda row: text.IN_BUDGET(row) or text.NOT_REACHED,
                 "throughput_per_s": text.THROUGHPUT,
                 "throughput_limit": lambda row: show_limit(row) or _name_bound(self._find_point(row)),
-                "energy_per_inference_j": FieldCell("", text.ENERGY),
+                "energy_per_inference_j": FieldCell("energy_per_inference_j", text.ENERGY, find_run),
                 "zone_low_batch": lambda row: _show_range(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: _show_range(row.zone_low_power_w, row.zone_high_power_w, "W"),
                 "largest_batch_scaling_ratio": lambda row: show_share(row.largest_batch_scaling_ratio),

@@ -30,8 +30,9 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
     "hardware": Template(
         f"{{varying}}*hardware | *{ENERGY_HEADING} energy_per_inference_j | *{THROUGHPUT_HEADING} throughput_per_s | "
         f"*{RATIO_HEADING} ratio | "
-        "[*throughput within {budget} budget_throughput_per_s | ]energy range energy_range | lowest latency least_latency_s | "
-        "latency at highest throughput throughput_latency_s | throughput limit throughput_limit? | "
+        "[*throughput within {budget} budget_throughput_per_s | ]energy range energy_range | "
+        "lowest latency least_latency_s | latency at highest throughput throughput_latency_s | "
+        "throughput limit throughput_limit? | "
         "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
         "largest batch run largest_batch | share of linear scaling largest_batch_scaling_ratio"
     ),
