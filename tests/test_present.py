@@ -260,7 +260,7 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
         for line in text.splitlines():
             assert (
                 len(line) <= width
-                or line.startswith(("  joulemap ", "Next   "))
+                or line.removeprefix("Next").lstrip().startswith("joulemap ")
                 or max(map(len, line.split())) > width - 4
             )
             assert line == line.rstrip()
@@ -268,6 +268,16 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
         said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all\)", "", text)
         assert {word.strip(",") for word in said.split() if set(word) != {"-"}} <= words
     assert joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": "60"}).stdout == piped
+
+
+def test_a_pipe_gets_80_columns_of_an_answer_and_whole_rows(joulemap_process: Run, own_database: Path) -> None:
+    unset = {"COLUMNS": ""}
+    text = joulemap_process("compare", "resnet18", "--db", own_database, variables=unset).stdout
+    assert max(len(line) for line in text.splitlines() if "joulemap" not in line) <= 80
+    rows = joulemap_process(
+        "sql", "SELECT repeat('x', 200) AS long, 1 AS one", "--db", own_database, variables=unset
+    ).stdout
+    assert len(rows.splitlines()[0]) > 200
 
 
 @pytest.mark.slow
