@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
 
 
@@ -27,7 +26,7 @@ Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
 
 @frozen(kw_only=True)
 class Run:
-    """Configuration that facts refer to by its run id."""
+    """Configuration that facts refer to by its run id, or by its row where an answer's rows are not stored runs."""
 
     hardware: str
     """Id with its power mode, as in the database."""
@@ -53,7 +52,8 @@ class Choice:
     """Best run by a metric. `runs` holds the winner, the runner-up if there is one, then the others by rank."""
 
     runs: tuple[int, ...]
-    metric: MetricName
+    metric: str
+    """Metric of the core or of a wing."""
     value: Quantity
     ratio: float | None = None
     """Factor by which the winner is better than the runner-up."""
@@ -70,7 +70,7 @@ class Cause:
     """Category in which two runs differ most: the winner, then the other run."""
 
     runs: tuple[int, int]
-    metric: MetricName
+    metric: str
     name: str
     difference: Quantity
     """Excess of the other run; negative if it spends less."""

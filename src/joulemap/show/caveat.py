@@ -10,6 +10,7 @@ from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, R
 from joulemap.present.cell import show_interval
 from joulemap.present.template import Template
 from joulemap.show.name import join_names, name_all
+from joulemap.show.word import read_words
 
 MOST_CAVEATS: Final = 2
 """Maximum caveats in the line on trust."""
@@ -55,7 +56,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
 }
-"""Kind of caveat -> its sentence, in the line on trust and among the notes."""
+"""Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
 
 
 def format_value(value: Any) -> Any:
@@ -72,7 +73,8 @@ def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int
     """Return the sentence on a caveat; `among` restricts it to these runs."""
     given = {name: format_value(value) for name, value in caveat.values.items()}
     ids = [one for one in caveat.runs if not among or one in among]
-    return CAVEAT[caveat.kind](chips=join_names(name_all(runs, ids)), **given)
+    template = CAVEAT.get(caveat.kind) or read_words().caveats[caveat.kind]
+    return template(chips=join_names(name_all(runs, ids)), **given)
 
 
 def describe_trust(facts: Facts) -> str:

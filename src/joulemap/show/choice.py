@@ -11,6 +11,7 @@ from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
@@ -54,6 +55,11 @@ AND_OF: Final = Template("{share:%} to {other}")
 OUTWEIGHED: Final = Template("{name} saves {saved:J} against {other} in {cause}, and loses part of it elsewhere")
 
 
+def name_metric(metric: str) -> str:
+    """Return the name of a metric of the core, or of a wing, in a sentence."""
+    return NOUN.get(metric) or read_words().nouns[metric]
+
+
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
@@ -71,13 +77,13 @@ def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Run]) -> str:
     name = name_run(runs[first.runs[0]])
     if len(first.tied) > MOST_TIED:
         given = {"value": show_quantity(first.value.value, first.value.unit), "chance": show_chance(first.probability)}
-        return UNDECIDED(name=name, count=len(first.tied), noun=NOUN[first.metric], **given) + "."
+        return UNDECIDED(name=name, count=len(first.tied), noun=name_metric(first.metric), **given) + "."
     if first.equal:
-        head = SAME(names=join_names(name_all(runs, first.equal)), noun=NOUN[first.metric])
+        head = SAME(names=join_names(name_all(runs, first.equal)), noun=name_metric(first.metric))
     elif others and others[0].runs[0] == first.runs[0] and first.tied and set(others[0].tied) == set(first.tied):
         (other,) = others
         head = f"{name} " + TIED_BOTH(
-            noun=NOUN[first.metric], chance=show_chance(first.probability), other=NOUN[other.metric],
+            noun=name_metric(first.metric), chance=show_chance(first.probability), other=name_metric(other.metric),
             other_chance=show_chance(other.probability), tied=join_names(name_all(runs, first.tied)),
         )  # fmt: skip
         others = []
@@ -94,7 +100,7 @@ def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Run]) -> str:
 
 def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None = None) -> str:
     """Return the clause on the winner by one metric, without its subject."""
-    chance, noun = show_chance(choice.probability), NOUN[choice.metric]
+    chance, noun = show_chance(choice.probability), name_metric(choice.metric)
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
     other = name_run(runs[choice.runs[1]])
@@ -103,7 +109,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None =
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    better = BETTER.get(choice.metric, BETTER[""])
+    better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun)
     return SURE(clause=clause, chance=chance)
 
