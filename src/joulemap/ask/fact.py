@@ -100,7 +100,33 @@ class Caveat:
     """Natural logarithm of the factor by which it could move the values of its runs."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat
+@frozen(kw_only=True)
+class Share:
+    """Part of one run that limits it, such as memory in a decode step."""
+
+    runs: tuple[int, ...]
+    metric: str
+    """Quantity that is divided."""
+    name: str
+    """Name of the part."""
+    share: float
+
+
+@frozen(kw_only=True)
+class Limit:
+    """Limit on a metric, and the value that the best or nearest run has."""
+
+    runs: tuple[int, ...]
+    """The run; empty if no run has a result."""
+    metric: str
+    bound: Quantity
+    value: Quantity | None = None
+    """Value of the run; None if unknown."""
+    miss: float | None = None
+    """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Share | Limit
 
 
 @frozen(kw_only=True)

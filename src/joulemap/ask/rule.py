@@ -12,7 +12,7 @@ are at the port `words`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -119,27 +119,38 @@ def find_caveats(
     metric: str,
     own: Iterable[Finding | Refusal] = (),
     stands_for: Mapping[int, Sequence[int]] = NOTHING,
+    but: Collection[str] = (),
 ) -> list[Caveat | Refusal]:
     """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency.
 
     `own` are findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
-    where these differ.
+    where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
+    found = list_findings(asked, metric=metric, but=but)
+    return rank_caveats([*represent(found, stands_for), *own], choices)
+
+
+def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
+    """Return the findings of all rules about stored runs, as `find_caveats` does before it weighs them."""
     found: list[Finding | Refusal] = []
     extra = list_wing_rules()
     needs = {**NEEDS, **{kind: applies for rules in extra for kind, applies in rules.needs.items()}}
-    for one in list_sql_rules():
+    for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
         applies = needs.get(one.kind, bool)
         if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
             found += _ask(asked, one, ids, metric)
     for find in (*RULES, *(find for rules in extra for find in rules.functions)):
         found += find(asked)
-    found = [*_represent(found, stands_for), *own]
+    return found
+
+
+def rank_caveats(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
+    """Return findings as caveats, heaviest first, then the refusals."""
     caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
     return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
 
 
-def _represent(
+def represent(
     found: Iterable[Finding | Refusal], stands_for: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding | Refusal]:
     """Yield findings about stored runs as findings about the runs that these represent."""

@@ -88,17 +88,21 @@ def describe_trust(facts: Facts) -> str:
 
 
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
-    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it."""
+    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it.
+
+    Without a decision, they are those that could move the values most.
+    """
     choice = next(iter(facts.of(Choice)), None)
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
     found: dict[str, Caveat] = {}
     least = max(LEAST_WEIGHT, LEAST_MOVE * margin)
     for one in facts.of(Caveat):
         known = found.get(one.kind)
-        if one.weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
+        weight = one.weight if choice is not None else one.move
+        if weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
             found[one.kind] = one
     is_close = choice is not None and bool(choice.tied)
-    ranked = sorted(found.values(), key=lambda one: -one.weight)
+    ranked = sorted(found.values(), key=lambda one: -(one.weight if choice is not None else one.move))
     return [(one, one.weight >= margin > 0.0 and not is_close) for one in ranked]
 
 
