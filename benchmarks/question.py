@@ -6,7 +6,8 @@ The database of docs/sql.md is written by `joulemap compare resnet18`, as on the
 each answer, as `joulemap sql` prints them.
 
 The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. The comment
-above a command selects paragraphs of its output by their beginnings; `+2` adds the next two.
+above a command selects paragraphs of its output by their beginnings; `+2` adds the next two. A block of Python that
+begins with `# NAME.py` is a file in the folder of the commands.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ def answer_questions(page: str) -> str:
         return QUESTION.sub(put, page)
 
 
+OWN_FILE: Final = re.compile(r"```python\n# (?P<name>\w+\.py)\n(?P<code>.*?)```", re.DOTALL)
+"""Python file of the reader, which the page shows and its commands name."""
+
+
 def answer_commands(page: str) -> str:
     """Return the page with the current output below each command; AssertionError for a command that fails."""
 
@@ -85,6 +90,8 @@ def answer_commands(page: str) -> str:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         own = {"COLUMNS": WIDTH, "JOULEMAP_DB": "joulemap.duckdb", "JOULEMAP_CALIBRATION": folder}
+        for one in OWN_FILE.finditer(page):
+            Path(one["name"]).write_text(one["code"], encoding="utf-8")
         with patch.dict(os.environ, own):
             return COMMAND.sub(put, page)
 

@@ -23,6 +23,9 @@ Done = subprocess.CompletedProcess[str]
 CACHING = ("joulemap.plan.catalogue", "joulemap.store.library")
 """Modules with functions that cache folders and environment variables of a command."""
 
+WIDE = "10000"
+"""Columns on which no table folds a column."""
+
 
 def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
     """Run a command in this process as if in a new one, with its own folder, variables, streams and caches."""
@@ -59,9 +62,9 @@ def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, st
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in ("JOULEMAP_DB", "COLUMNS")} | dict(
-        variables
-    )
+    """Return the variables of this process for a command, which by default writes to a wide page."""
+    kept = {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"}
+    return kept | {"COLUMNS": WIDE} | dict(variables)
 
 
 def _stream() -> io.TextIOWrapper:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from compare import assert_close
 from joulemap.answer.computed import described, make_table, take
 from joulemap.answer.layout import lay
 from joulemap.cli.value import read_as
@@ -59,6 +60,27 @@ def test_a_value_is_shown_with_its_interval() -> None:
     drawn = lay(ROWS, "label | cost cost:half_width | step step_s:half_width")
     assert [row[2] for row in drawn.rows] == ["2 ms (1.8\N{EN DASH}2.2)", ""]
     assert drawn.rows[1][1] == "12.34 USD"
+
+
+def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
+    """exp(0.1) is 1.105."""
+    drawn = lay(ROWS, "label | step step_s | span -step_s:half_width | +cost", pictures="span | cost | gone")
+    assert [row[2] for row in drawn.rows] == ["1.8\N{EN DASH}2.2 ms", ""]
+    interval, difference = drawn.pictures
+    assert (interval.kind, interval.after, interval.unit, interval.rows[1]) == ("interval", "span", "s", ())
+    low, value, high = interval.rows[0]
+    assert_close(value, 0.002, rel=1e-15)
+    assert_close(high / value, value / low, rel=1e-12)
+    assert_close(high / value, 1.1051709, rel=1e-6)
+    assert (difference.kind, difference.rows) == ("difference", ((1234.5,), (12.34,)))
+    assert len(lay(ROWS, "label | step_s:half_width", limit=1, pictures="step_s").pictures[0].rows) == 1
+
+
+def test_values_that_all_rows_share_are_a_text_of_the_subject() -> None:
+    drawn = lay(ROWS, "label | samples batch= | cost= | way=")
+    assert (drawn.headings, drawn.common) == (("label", "cost"), ("samples 1",))
+    one = lay(ROWS.with_rows(ROWS.rows[:1]), "label | samples batch=")
+    assert (one.headings, one.common) == (("label", "samples"), ())
 
 
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:

@@ -28,8 +28,10 @@ from joulemap.present.cell import (
     show_within,
 )
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text, draw_columns
+from joulemap.present.draw.arrange import arrange
+from joulemap.present.draw.picture import GREEN, draw_picture
 from joulemap.present.format import write
-from joulemap.present.writer.table import _arrange
+from joulemap.present.picture import Picture, PictureKind
 from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
@@ -76,7 +78,7 @@ def draw(grid: Grid, width: int | None) -> str:
 def folded(grid: Grid, width: int | None) -> list[str]:
     """The columns that a table does not show, which it counts, and names as far as a line has room."""
     note = re.search(r"\((\d+) columns? folded: (.*); --wide shows all\)", " ".join(draw(grid, width).split()))
-    arranged = _arrange(grid, width)
+    arranged = arrange(grid, width)
     hidden = [] if arranged is None else [one for place, one in enumerate(grid.headings) if place not in arranged[0]]
     assert len(hidden) == (int(note[1]) if note else 0)
     assert note is None or all(name in hidden for name in note[2].removesuffix(", …").split(", "))
@@ -258,7 +260,7 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
         for line in text.splitlines():
             assert (
                 len(line) <= width
-                or line.startswith(("  joulemap ", "Next   "))
+                or line.removeprefix("Next").lstrip().startswith("joulemap ")
                 or max(map(len, line.split())) > width - 4
             )
             assert line == line.rstrip()
@@ -266,6 +268,16 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
         said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all\)", "", text)
         assert {word.strip(",") for word in said.split() if set(word) != {"-"}} <= words
     assert joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": "60"}).stdout == piped
+
+
+def test_a_pipe_gets_80_columns_of_an_answer_and_whole_rows(joulemap_process: Run, own_database: Path) -> None:
+    unset = {"COLUMNS": ""}
+    text = joulemap_process("compare", "resnet18", "--db", own_database, variables=unset).stdout
+    assert max(len(line) for line in text.splitlines() if "joulemap" not in line) <= 80
+    rows = joulemap_process(
+        "sql", "SELECT repeat('x', 200) AS long, 1 AS one", "--db", own_database, variables=unset
+    ).stdout
+    assert len(rows.splitlines()[0]) > 200
 
 
 @pytest.mark.slow
@@ -414,3 +426,86 @@ def test_integers_of_a_column_are_separated_alike() -> None:
     assert separate_alike(["131,072", "7498", "38"]) == ["131,072", "7,498", "38"]
     assert separate_alike(["7498", "38"]) == ["7498", "38"]
     assert separate_alike(["131,072", "7498 mm2", ""]) == ["131,072", "7498 mm2", ""]
+
+
+ENERGIES = Grid(
+    headings=("hardware", "energy", "ratio"),
+    rows=(("l4", "36 mJ", "1x"), ("h100", "80 mJ", "2.2x"), ("cpu", "", "")),
+    ranked=("energy",),
+    best=frozenset({(0, 1)}),
+    pictures=(
+        Picture(kind="interval", after="energy", unit="J", rows=((0.01, 0.1, 1.0), (0.1, 0.1, 0.1), ())),
+        Picture(kind="difference", after="ratio", heading="more", rows=((-1.0,), (3.0,), ())),
+    ),
+)
+
+
+def test_pictures_stand_beside_their_columns_and_fold_before_what_ranks() -> None:
+    wide = draw(ENERGIES, 80).split("\n")
+    assert ["├" in wide[2], "●" in wide[3], "│" in wide[4]] == [True, True, True]
+    assert wide[2].index("best 36 mJ") < wide[2].index("●") < wide[2].index("1x") < wide[2].rindex("█")
+    assert "+" in wide[1] and set(wide[1]) == set("-+ ")
+    narrow = draw(ENERGIES, 38).split("\n")
+    assert "●" in narrow[2] and "█" not in narrow[2] and "1x" not in narrow[2]
+    none = draw(ENERGIES, 28).split("\n")
+    assert "80 mJ" in none[3] and "●" not in none[3] and "1x" in none[2]
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "csv", "json"])
+def test_other_formats_have_no_picture(form: str) -> None:
+    assert not set("├●█") & set(write(make(ENERGIES), form))
+
+
+def test_a_picture_has_a_colour_only_where_the_page_has() -> None:
+    unmarked = attrs.evolve(ENERGIES, best=frozenset())
+    coloured = write(make(unmarked), "table", 80, has_colour=True)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == draw(unmarked, 80) != coloured
+    assert f"\x1b[{GREEN}m●" in write(make(ENERGIES), "table", 80, has_colour=True)
+
+
+@given(grids(2), st.integers(40, 200), st.data())
+def test_a_table_with_pictures_fits(grid: Grid, width: int, data: st.DataObject) -> None:
+    positive = st.lists(st.floats(1e-12, 1e12), min_size=3, max_size=3).map(sorted).map(tuple)
+    spans = data.draw(st.lists(st.one_of(st.just(()), positive), min_size=len(grid.rows), max_size=len(grid.rows)))
+    signed = tuple((row[0] - row[2],) if row else () for row in spans)
+    after = data.draw(st.sampled_from(grid.headings))
+    trends = Picture(kind="trend", after=after, rows=tuple(spans))
+    drawn = attrs.evolve(
+        grid,
+        pictures=(
+            Picture(kind="interval", after=after, unit="J", rows=tuple(spans)),
+            Picture(kind="difference", after=grid.headings[0], heading="more on a long name", rows=signed),
+            trends,
+        ),
+    )
+    text = draw(drawn, width)
+    assert max(map(len, text.split("\n"))) <= width
+    assert all(line == line.rstrip() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "lines"),
+    [
+        # cells 0 to 11 over a logarithmic axis from 1 to 100 with 4 % beyond each end
+        ("interval", ((1.0, 10.0, 100.0), (10.0, 10.0, 10.0)), ["├─────●────┤", "      ●"]),
+        # 11 cells beside the axis: -1 and 3 take 3 and 8 of them, a half takes 11 eighths of one
+        ("difference", ((-1.0,), (3.0,), (0.5,)), ["███│", "   │████████", "   │█▍"]),
+        ("share", ((4.0,), (1.0,), (0.0,)), ["████████████", "███", ""]),
+        ("cumulative", ((0.0, 0.5), (0.5, 0.75)), ["██████", "░░░░░░███"]),
+        ("trend", ((1.0, 10.0, 100.0), (100.0, 1.0, 1.0)), ["▁▅█", "█▁▁"]),
+    ],
+)
+def test_pictures_have_the_lengths_of_their_numbers(
+    kind: PictureKind, rows: tuple[tuple[float, ...], ...], lines: list[str]
+) -> None:
+    drawn = draw_picture(Picture(kind=kind, after="x", rows=rows), 12)
+    assert [line.rstrip() for line in drawn.rows] == lines
+
+
+def test_a_picture_needs_the_numbers_of_its_kind() -> None:
+    with pytest.raises(ValueError, match="needs 3 numbers"):
+        Picture(kind="interval", after="x", rows=((1.0,),))
+    with pytest.raises(ValueError, match="positive"):
+        Picture(kind="interval", after="x", rows=((0.0, 1.0, 2.0),))
+    with pytest.raises(ValueError, match="2 rows"):
+        Grid(headings=("a",), rows=(("b",),), pictures=(Picture(kind="share", after="a", rows=((1.0,), (2.0,))),))

@@ -27,7 +27,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.quantity import BASES
 from joulemap.domain.reference import EnergyReference
-from joulemap.domain.settings import Settings, Usage
+from joulemap.domain.settings import Pay, Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
 from joulemap.domain.workload import NO_KEY
 from joulemap.model.change import change_hardware
@@ -231,7 +231,8 @@ def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("hardware", thin(["l4", "jetson_orin_nano", "h100_sxm5"], 3))
 def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> None:
-    usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de")
+    pay: Pay = "bought" if hardware == "jetson_orin_nano" else "rented"  # nobody rents out a module
+    usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de", pay=pay)
     settings = Settings(hardware=hardware, precision="fp16", batch=4)
     priced = workspace.cost("resnet18", settings, power_mode="default", usage=usage)
     cost = workspace.sensitivity("resnet18", settings, metric="cost", usage=usage)

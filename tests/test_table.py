@@ -20,9 +20,10 @@ from joulemap.answer.layout import lay
 from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.domain.settings import Serving
 from joulemap.present.document import Document, Grid, Section, choose_rows
+from joulemap.present.draw.arrange import arrange
 from joulemap.present.format import Page
 from joulemap.present.writer.json import dump
-from joulemap.present.writer.table import _arrange, _describe_folded, write
+from joulemap.present.writer.table import _describe_folded, write
 from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 from test_schema import check_document
@@ -85,7 +86,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
     for title, grid in grids(document.on_screen(notes=False, details=True)):
         names = [tuple(row[index] for index in named(grid)) for row in grid.rows]
         assert len(set(names)) == len(names), (title, grid.headings, grid.distinguishing)
-        arranged = _arrange(grid, WIDTH)
+        arranged = arrange(grid, WIDTH)
         assert arranged is None or set(grid.fixed) <= set(arranged[0]), (title, grid.headings)
         if grid.cut:
             assert 0 < grid.cut_of - grid.cut <= len(grid.rows), title

@@ -8,8 +8,17 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity, show_signed
-from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, grid
+from joulemap.present.cell import (
+    mark_projected,
+    show_doubt,
+    show_ends,
+    show_interval,
+    show_plain,
+    show_quantity,
+    show_signed,
+)
+from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, choose_rows, grid
+from joulemap.present.picture import Picture, PictureKind, make_intervals
 from joulemap.present.template import Template
 
 Cell = Callable[[Any], str]
@@ -49,32 +58,47 @@ def lay(
     noun: str = "rows",
     stays: Callable[[Any], bool] | None = None,
     projected: frozenset[str] = frozenset(),
+    pictures: str = "",
     **cells: Cell,
 ) -> Grid:
     """Return rows of a table as a grid: the first `limit` rows, and those that `stays` selects.
 
     `columns` is a text that separates columns by `|`. The last word of a column is a field; the words before it are the
     heading, by default the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware
-    with its mark. A `?` after the field drops a column without any value, a `!` drops a column of equal values.
-    `field:half_width` shows a value with its interval; the second field holds the half-width in natural logarithms.
+    with its mark. A `?` after the field drops a column without any value, a `!` drops a column of equal values, and a
+    `=` makes equal values of several rows one text of the grid's `common`.
+    `field:half_width` shows a value with its interval, `-field:half_width` only the ends of the interval; the second
+    field holds the half-width in natural logarithms. `pictures` names the columns beside which a terminal draws their
+    values, separated by `|`, most important first: intervals of `field:half_width`, bars around zero of `+field`, a
+    trend of a field with a list, and bars from zero of any other field.
     `cells` maps columns to functions of a row; each may be a template or a `FieldCell`. Narrow terminals keep the
     columns with a leading `*` longest, unless `keep` names headings separated by `|`, most important first. `ranked`
     names the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
+    named: dict[str, str] = {}
+    common: list[str] = []
     for column in map(str.strip, columns.split("|")):
         if not column:
             continue
         heading, _, name = column.strip("*").rpartition(" ")
-        field, _, half_width = name.strip("?!@±#~+").partition(":")
-        made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
+        field, _, half_width = name.strip("?!=@±#~+-").partition(":")
+        made: Cell | None = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
+        if name[0] == "-":
+            made = FieldCell(half_width, _show_ends(table, field, half_width))
         cell = made if isinstance(made, FieldCell) else FieldCell(field, _mark(made, projected)) if made else None
         if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
+        drawn = heading or field, cell or _show(name[0], field, table, projected)
+        if name[-1] == "=" and len(table) > 1 and _lacks(table, cell or field, "!"):
+            (value,) = grid(table, [drawn], limit=1, projected=projected, is_plain=True).rows[0]
+            common += [f"{heading or field} {value}"] if value else []
+            continue
         kept += [heading or field] if column[0] == "*" else []
-        shown.append((heading or field, cell or _show(name[0], field, table, projected)))
-    return grid(
+        shown.append(drawn)
+        named[heading or field] = name
+    laid = grid(
         table,
         shown,
         limit=limit,
@@ -84,6 +108,24 @@ def lay(
         noun=noun,
         stays=stays,
     )
+    rows = choose_rows(table.rows, limit, stays)
+    drawings = (_draw(table, rows, heading, named[heading]) for heading in _split(pictures) if heading in named)
+    return attrs.evolve(laid, pictures=tuple(drawings), common=tuple(common)) if pictures or common else laid
+
+
+def _draw(table: Table[Any], rows: Sequence[Any], heading: str, name: str) -> Picture:
+    """Return the picture of a column, given as in the text of `lay`."""
+    field, _, half_width = name.strip("?!=@±#~+-").partition(":")
+    values = [getattr(row, field) for row in rows]
+    unit = next(column.unit for column in table.columns if column.name == field)
+    if half_width:
+        widths = [getattr(row, half_width) for row in rows]
+        marks = make_intervals(list(zip(values, widths, strict=True)))
+        return Picture(kind="interval", after=heading, rows=marks, unit=unit)
+    if any(isinstance(one, list | tuple) for one in values):
+        return Picture(kind="trend", after=heading, rows=tuple(tuple(one or ()) for one in values))
+    kind: PictureKind = "difference" if name[0] == "+" else "share"
+    return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))
 
 
 def fill_cells(line: str, row: object = None, /, **values: Any) -> tuple[str, ...]:
@@ -146,6 +188,12 @@ def _show(sign: str, field: str, table: Table[Any], projected: frozenset[str]) -
     if sign == "@":
         return FieldCell(field, lambda row: mark_projected(getattr(row, field), projected))
     return FieldCell(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
+
+
+def _show_ends(table: Table[Any], field: str, half_width: str) -> Cell:
+    """Return a function that formats the ends of a field's interval, in the unit of the field's column."""
+    unit = next(column.unit for column in table.columns if column.name == field)
+    return lambda row: show_ends(getattr(row, field), unit, getattr(row, half_width))
 
 
 def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:

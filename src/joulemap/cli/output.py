@@ -315,11 +315,17 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def width(self) -> int | None:
-        """Width of the terminal in characters; the variable `COLUMNS` overrides it. None for no limit."""
-        if self.wide or self.output is not None:
-            return None
+        """Width of an answer in characters: that of the terminal, or 80 in a pipe; the variable `COLUMNS` overrides it.
+
+        None for no limit.
+        """
+        return None if self.wide or self.output is not None else shutil.get_terminal_size().columns
+
+    @property
+    def row_width(self) -> int | None:
+        """Width of rows of a statement, which a pipe gets whole; otherwise as `width`."""
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
-        return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
+        return self.width if is_terminal or os.environ.get("COLUMNS") else None
 
     @property
     def height(self) -> int | None:

@@ -157,7 +157,7 @@ class StreamOptions(OutputOptions):
             most = self._most()
             if most is None:
                 with _counting(batches, is_reported=self._fills_file()) as counted:
-                    pieces = write_rows(statement.head(), counted, self.written_form, self.width, is_raw=self.raw)
+                    pieces = write_rows(statement.head(), counted, self.written_form, self.row_width, is_raw=self.raw)
                     if self.envelope and self.written_form == "json":
                         pieces = _wrap(pieces)
                     emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output), force=self.force)
@@ -212,7 +212,7 @@ class StreamOptions(OutputOptions):
             shows = "--limit N shows N of them" if total is None else f"--limit {total} shows all"
             rest += f"; {shows}, `-o FILE` or a pipe gets all"
         document = table_document(statement.head(rows[:most]), rest=rest)
-        return write(document, self.written_form, self.width)
+        return write(document, self.written_form, self.row_width)
 
     def _fills_file(self) -> bool:
         """Return True if the rows go to a file, so that the terminal may show progress."""

@@ -84,7 +84,9 @@ voice: Final = Voice()
 """Messages of this process, which runs one command at a time."""
 
 
-LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans("─│┊└┐┘├┤┬┴█▓▒░●◐○★▲→√", "-||+++++++#%=:@o.*^>v")
+LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans(
+    "─│┊└┐┘├┤┬┴█▓▒░●◐○★▲→√…µ▏▎▍▌▋▊▉▁▂▃▄▅▆▇\N{EN DASH}", "-||+++++++#%=:@o.*^>v.u  :+###_.-=+*%-"
+)
 """Drawing character -> similar ASCII character, for encodings that lack it."""
 
 

@@ -239,11 +239,21 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
     if value is None or not half_width:
         return show_quantity(value, unit)
     whole = show_quantity(value, unit)
-    shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
+    shown = _show_both(value, unit, half_width)
     units = {one.lstrip(_DIGITS) for one in (whole, *shown)}
     is_alike = math.isfinite(value) and len(units) == 1 and not min(units).startswith(("e-", "e+"))
     ends = [one.removesuffix(min(units)) if is_alike else one for one in shown]
     return f"{whole} ({show_span(*ends)})"
+
+
+def show_ends(value: float | None, unit: str, half_width: float | None) -> str:
+    """Format the ends of the interval of a number: `22-58 mJ`; empty without an interval."""
+    return "" if value is None or not half_width else show_span(*_show_both(value, unit, half_width))
+
+
+def _show_both(value: float, unit: str, half_width: float) -> list[str]:
+    """Return the low and the high end of an interval."""
+    return [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
 
 
 LEAST_RATE: Final = 1e-3

@@ -25,6 +25,7 @@ from joulemap.present.cell import (
     show_in,
     show_quantity,
 )
+from joulemap.present.picture import Picture
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
@@ -105,6 +106,12 @@ class EnergyCell:
     """Unformatted value of the cell."""
 
 
+def _check_pictures(grid: Grid, _attribute: object, pictures: tuple[Picture, ...]) -> None:
+    for one in pictures:
+        if len(one.rows) != len(grid.rows):
+            raise ValueError(f"the picture after {one.after!r} has {len(one.rows)} rows, its table {len(grid.rows)}")
+
+
 @frozen(kw_only=True)
 class Grid:
     """Table for display: formatted cells under headings."""
@@ -137,6 +144,10 @@ class Grid:
     """Row and column of each cell that is the best of its column."""
     tied: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each cell that is statistically tied with the best of its column."""
+    pictures: tuple[Picture, ...] = attrs.field(default=(), validator=_check_pictures)
+    """Drawings of the rows, most important first; a terminal shows those that have room."""
+    common: tuple[str, ...] = ()
+    """Values that all rows share, as texts for the subject of the answer instead of columns."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
     """(row, column) of a cell -> energy of a run that the cell shows."""
 
@@ -174,7 +185,7 @@ class Grid:
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
         """Return the grid with a new column after an existing one; narrow terminals fold both together.
 
-        The shares of the only energy fold alone, before a column that ranks the rows.
+        The shares of the only energy fold alone, before a column that ranks the rows or is kept.
         """
         after = column + 1
         beside = self.headings[column]
@@ -185,7 +196,7 @@ class Grid:
 
         return attrs.evolve(
             self,
-            keep=(heading, *self.keep) if is_apart and beside not in self.keep else widen(self.keep),
+            keep=(*self.keep, heading) if is_apart and beside not in self.keep else widen(self.keep),
             distinguishing=widen(self.distinguishing),
             ranked=self.ranked if is_apart else widen(self.ranked),
             headings=(*self.headings[:after], heading, *self.headings[after:]),

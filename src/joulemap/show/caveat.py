@@ -32,9 +32,7 @@ LEFT_OUT: Final = Template("left out: {reason}")
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
-    "borrowed": Template(
-        "the range of {chips} is from other work, because this kind was not measured on that class of chip"
-    ),
+    "borrowed": Template("the range of {chips} is from other kinds of work, because this kind was not measured"),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"

@@ -85,10 +85,12 @@ class CompareAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows; csv contains all rows."""
+        figures = self._figures(limit)
         return self._compose_facts(
             self.facts,
-            self._sections(limit),
+            (show_under("", figures, *self.scope.describe_left_out()),),
             self.rows,
+            title=text.SUBJECT(title=self.scope.title, beside=[*self._describe_per(), *figures.common]),
             answer=self.describe_best(),
             reasons=list_reasons(self.facts),
             details=(
@@ -100,10 +102,11 @@ class CompareAnswer(RunAnswer):
             steps=self._steps(repeated),
         )
 
-    def _sections(self, limit: int) -> tuple[Section, ...]:
-        """Return the sections of the document, each with at most `limit` rows and those of the best hardware."""
-        title = text.TITLE(per=text.PER_INFERENCE if self._each else text.PER_BATCH)
-        return (show_under(title, self._figures(limit), *self.scope.describe_left_out()),)
+    def _describe_per(self) -> list[str]:
+        """Return what the figures refer to, unless every batch has one sample."""
+        if self._each:
+            return [text.OTHERS_PER_BATCH]
+        return [text.PER_BATCH] if any(row.batch > 1 for row in self.rows) else []
 
     def figures(self) -> Figures:
         """Return a figure with the energy and latency of each chip and their intervals."""
@@ -144,27 +147,31 @@ class CompareAnswer(RunAnswer):
         energy = "energy_per_inference_j" if self._each else "energy_j"
         label = "energy per inference" if self._each else "energy"
         baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
-        columns = text.COLUMNS(
-            label=label,
-            energy=energy,
-            ratio="energy_ratio" if len(self.answered) > 1 else "",
-            baseline="baseline" if self.varying else self.scope.mark(baseline),
-        )
 
         def stays(row: Comparison) -> bool:
             return row.label in winners
 
+        shown = choose_rows(self.answered, limit, stays)
+        is_shown = any(
+            row.energy_ratio == row.latency_ratio == 1.0 for row in shown
+        )  # the baseline is divided by itself
+        ratio = text.RATIO if is_shown else text.RATIO_TO(baseline=self.scope.mark(baseline))
+        columns = text.COLUMNS(
+            label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "", ratio_heading=ratio
+        )
         drawn = self._lay(
             self.rows.with_rows(self.answered),
             columns,
             ranked=f"{label} | latency",
+            keep=f"{ratio} | energy range | latency range",
+            pictures="energy range | latency range",
             limit=limit,
             noun="configurations" if self.varying else "chips",
             stays=stays,
             average_power_w=lambda row: self.scope.show_power(row.hardware, row.average_power_w),
             units_used_count=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
         )
-        best, tied = self._mark_best(choose_rows(self.answered, limit, stays), drawn.headings, label)
+        best, tied = self._mark_best(shown, drawn.headings, label)
         return attrs.evolve(drawn, best=best, tied=tied)
 
     def _mark_best(

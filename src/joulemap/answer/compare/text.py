@@ -9,21 +9,23 @@ from joulemap.present.template import Template
 
 # One model on several chips
 
-TITLE: Final = Template("Comparison ({per})")
+SUBJECT: Final = Template("{title}[: {beside:list}]")
 PER_BATCH: Final = "per batch"
-PER_INFERENCE: Final = "energy per inference, other figures per batch"
+OTHERS_PER_BATCH: Final = "all but energy per batch"
 
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 COLUMNS: Final = Template(
-    "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
-    "placement placement? | *latency latency_s:latency_half_width | *energy x delay edp_js | "
-    "throughput throughput_per_s | *power average_power_w | utilization compute_utilization_fraction | "
-    "[*energy ratio to {baseline} {ratio} | ]"
-    "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
+    "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
+    "energy range -{energy}:energy_half_width | [*{ratio_heading} {ratio} | ]placement placement? | "
+    "latency latency_s | latency range -latency_s:latency_half_width | *energy x delay edp_js | "
+    "throughput throughput_per_s= | *power average_power_w= | utilization compute_utilization_fraction= | "
+    "overhead overhead_fraction= | memory peak_memory_bytes= | busy units units_used_count="
 )
+RATIO: Final = "ratio"
+RATIO_TO: Final = Template("ratio to {baseline}")
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | confidence of being best probability_best | *value | *advantage advantage_ratio | "
