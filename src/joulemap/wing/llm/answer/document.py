@@ -186,6 +186,7 @@ class LlmAnswer(RunAnswer):
             text.BATCHES,
             keep=text.BATCHES_KEPT,
             ranked=text.BATCHES_RANKED,
+            pictures=text.BATCHES_DRAWN,
             limit=limit,
             noun="configurations",
             stays=self._wins,

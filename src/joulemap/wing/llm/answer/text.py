@@ -29,13 +29,15 @@ POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
 BATCHES: Final = (
-    "hardware @label | batch batch! | tokens/s ~tokens_per_s | J/token output_token_j:output_token_half_width | "
-    "TPOT between_s:between_half_width | TTFT first_token_s | USD/M tokens #output_usd_per_million? | "
+    "hardware @label | batch batch! | tokens/s ~tokens_per_s | J/token output_token_j | "
+    "J/token range -output_token_j:output_token_half_width | TPOT between_s | "
+    "TPOT range -between_s:between_half_width | TTFT first_token_s | USD/M tokens #output_usd_per_million? | "
     "memory memory_fraction | largest batch largest_batch | longest context #largest_context! | "
     "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
     "tokens/s per user ~user_tokens_per_s | tokens/s per device ~device_tokens_per_s"
 )
-BATCHES_KEPT: Final = "batch | TPOT | TTFT | USD/M tokens | memory | largest batch"
+BATCHES_DRAWN: Final = "J/token range"
+BATCHES_KEPT: Final = "batch | TPOT | J/token range | TTFT | USD/M tokens | memory | largest batch"
 BATCHES_RANKED: Final = "tokens/s | J/token"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
