@@ -59,12 +59,14 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
     Cause as Cause,
+    Change as Change,
     Choice as Choice,
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
     Front as Front,
     Refusal as Refusal,
+    Share as Share,
     Subject as Subject,
     Supply as Supply,
     Turn as Turn,
@@ -89,7 +91,7 @@ from joulemap.domain.configuration import (
     Precision as Precision,
     Runtime as Runtime,
 )
-from joulemap.domain.constant import Change as Change, Constant as Constant
+from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,

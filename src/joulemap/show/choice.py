@@ -11,6 +11,7 @@ from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all, name_run
+from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
@@ -122,8 +123,8 @@ def describe_choices(
 
 
 def name_metric(metric: str, per: str = "inference") -> str:
-    """Return the name of a metric in a sentence; `per` is the unit of work."""
-    return NOUN[metric](per=per) if metric in NOUN else metric
+    """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
+    return NOUN[metric](per=per) if metric in NOUN else read_words().nouns.get(metric, metric)
 
 
 def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
@@ -137,7 +138,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    better = BETTER.get(choice.metric, BETTER[""])
+    better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
 

@@ -79,7 +79,7 @@ def describe_recommendation(facts: Facts) -> str:
         "name": name_run(run),
         "hardware": run.hardware,
         "limits": limits,
-        "noun": name_metric(first),
+        "noun": name_metric(first.metric, first.per),
         "value": show_quantity(first.value.value, first.value.unit),
     }
     if not run.is_available and (lacks := _find_lack(facts)) is not None:
@@ -120,7 +120,7 @@ def _describe_miss(facts: Facts) -> str:
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    metric = METRIC[limit.metric]
+    metric = METRIC[cast("MetricName", limit.metric)]
     given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
