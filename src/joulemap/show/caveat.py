@@ -36,7 +36,7 @@ MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}:
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
-    "borrowed": Template("the range of {chips} is from other kinds of work, because this kind was not measured"),
+    "borrowed": Template("the range of {chips} is from other kinds of work"),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
@@ -66,7 +66,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, so calibration may make part of the gap"),
+    "uncalibrated": Template("no calibration for {chips}, unlike the others"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
