@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import joulemap
-from joulemap.ask import rule
 from joulemap.ask.rule import WEIGHED, list_sql_rules
 from joulemap.show.caveat import CAVEAT
 from joulemap.store.library import find_query
@@ -53,10 +52,13 @@ def test_every_rule_has_its_words(name: str) -> None:
 
 def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     kinds = {
-        word.value.value
-        for one in walk(Path(rule.__file__))
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "Finding"
+        part.value
+        for path in ASK
+        for one in walk(path)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in ("Finding", "Caveat")
         for word in one.keywords
-        if word.arg == "kind" and isinstance(word.value, ast.Constant)
+        if word.arg == "kind"
+        for part in ast.walk(word.value)
+        if isinstance(part, ast.Constant)
     }
     assert kinds | set(list_sql_rules()) == CAVEAT.keys()

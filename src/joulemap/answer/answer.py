@@ -320,13 +320,15 @@ class RunAnswer(Answer):
         title: str = "",
         answer: str,
         reasons: Sequence[str] = (),
+        trust: str = "",
         details: Sequence[Section] = (),
         notes: Sequence[str] = (),
         steps: Iterable[Sequence[str]],
     ) -> Document:
         """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
-        `title` defaults to the title of the scope; `notes` precede those of caveats and settings.
+        `trust` begins the line on trust in place of what ranges mean. `title` defaults to the title of the scope;
+        `notes` precede those of caveats and settings.
         """
         from joulemap.show.caveat import describe_trust, list_notes
         from joulemap.show.plain import list_facts
@@ -348,7 +350,7 @@ class RunAnswer(Answer):
             answer=answer,
             insights=reasons,
             is_decision=True,
-            sure=describe_trust(facts),
+            sure=describe_trust(facts, trust),
             details=details,
             notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
             steps=written,

@@ -125,7 +125,11 @@ class Turn:
     runs: tuple[int, ...]
     """Run that wins after the change, then the run that wins before it."""
     axis: str
-    """What changes: the metric of a limit, `host`, `pay`, or the address of a constant."""
+    """What changes: the metric of a limit, `host`, `pay`, `batch`, `ratio`, or the address of a constant."""
+    name: str = ""
+    """Name of a constant for people."""
+    of: tuple[int, ...] = ()
+    """Runs whose constant changes."""
     before: Value = None
     after: Value = None
     """Place on the axis from which the other run wins."""
@@ -133,6 +137,8 @@ class Turn:
     """Value of the other run after the change, by the metric that decides."""
     ratio: float | None = None
     """Factor by which the other run then wins."""
+    probability: float | None = None
+    """Probability of a change this large."""
 
 
 @frozen(kw_only=True)
@@ -147,7 +153,38 @@ class Supply:
     life: Quantity
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply
+@frozen(kw_only=True)
+class Effect:
+    """Range of a metric of a run over the range of one constant."""
+
+    runs: tuple[int, ...]
+    axis: str
+    """Address of the constant."""
+    name: str
+    basis: str
+    ends: tuple[Quantity, ...]
+    """Ends of the constant's range that are possible, lower one first."""
+    values: tuple[Quantity, ...]
+    """Values of the metric at the ends and in between, lowest first."""
+    share: float | None = None
+    """Width of the range over the value of the run."""
+
+
+@frozen(kw_only=True)
+class Share:
+    """Part of a whole that a constant of some runs makes, or all their constants together."""
+
+    runs: tuple[int, ...]
+    of: str
+    """The whole, such as `uncertainty`."""
+    share: float
+    axis: str = ""
+    """Address of the constant; empty for all constants."""
+    name: str = ""
+    basis: str = ""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Effect | Share
 
 
 @frozen(kw_only=True)
