@@ -63,7 +63,9 @@ from joulemap.ask.fact import (
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
+    Front as Front,
     Refusal as Refusal,
+    Subject as Subject,
     Supply as Supply,
     Turn as Turn,
     Value as Value,
@@ -163,6 +165,7 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.present.picture import Marks as Marks, Picture as Picture, PictureKind as PictureKind
 from joulemap.present.sketch import (
     Axis as Axis,
     Bar as Bar,

@@ -8,13 +8,13 @@ import re
 import pytest
 
 from compare import assert_close
-from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Run, Share, Turn
+from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Share, Subject, Turn
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.show.turn import describe_change, describe_nearest, describe_odds, describe_turn, list_reasons
 from joulemap.workspace import Workspace
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
-RUNS = {1: Run(hardware="chip_a"), 2: Run(hardware="chip_b")}
+RUNS = {1: Subject(hardware="chip_a"), 2: Subject(hardware="chip_b")}
 LONG = "unattributed energy per clock of a unit in GEMMs"
 
 

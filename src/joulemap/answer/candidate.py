@@ -399,10 +399,14 @@ class CandidateAnswer(RunAnswer):
 
     def _describe(self) -> list[str]:
         """Return the notes on batch sizes, precision, unsupported hardware and scope."""
+        return [*self._describe_terms(), *self.scope.describe_unsupported(), *self.scope.describe()]
+
+    def _describe_terms(self) -> list[str]:
+        """Return the notes on batch sizes and precision."""
         names = shorten([*map(self.scope.mark, self.scope.single)], SHOWN_NAMES)
         single = [SINGLE_NOTE(names=", ".join(names))] if names else []
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
-        return [*single, *precision, *self.scope.describe_unsupported(), *self.scope.describe()]
+        return [*single, *precision]
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""

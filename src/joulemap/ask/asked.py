@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from joulemap.ask.fact import Run
+from joulemap.ask.fact import Subject
 from joulemap.plan.hold import StoredRuns
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline, find_outlines, find_projected_hardware
@@ -42,11 +42,11 @@ class Asked:
         """Hardware that can be neither bought nor rented."""
         return find_projected_hardware(self.connection)
 
-    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Run]:
+    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
         is_named = bool(self.plan.settings.hardware)
         return {
-            run_id: Run(
+            run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,

@@ -26,7 +26,7 @@ Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
 
 
 @frozen(kw_only=True)
-class Run:
+class Subject:
     """Configuration that facts refer to by its run id."""
 
     hardware: str
@@ -65,6 +65,8 @@ class Choice:
     """Runs with exactly the winner's value."""
     per: str = "inference"
     """Unit of work of a metric per inference, such as `frame`."""
+    model: str = ""
+    """Model that the choice is about; empty if the answer is about one model."""
 
 
 @frozen(kw_only=True)
@@ -107,15 +109,15 @@ class Limit:
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
-    """The run; empty if no run has a result."""
+    """The best run or the nearest miss first; empty if no run has a result."""
     metric: MetricName
     bound: Quantity
     value: Quantity | None = None
-    """Value of the run; None if unknown."""
+    """Value of the first run; None if unknown."""
     miss: float | None = None
-    """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
+    """Natural logarithm of the factor by which that run misses the limit: 0 if it meets it, None if unknown."""
     missed_count: int = 0
-    """Number of other chips with a configuration that misses the limit."""
+    """Number of other chips or configurations that miss the limit."""
 
 
 @frozen(kw_only=True)
@@ -123,22 +125,32 @@ class Turn:
     """Change of one condition after which another run wins."""
 
     runs: tuple[int, ...]
-    """Run that wins after the change, then the run that wins before it."""
+    """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
     axis: str
-    """What changes: the metric of a limit, `host`, `pay`, `batch`, `ratio`, or the address of a constant."""
+    """What changes: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
     name: str = ""
     """Name of a constant for people."""
     of: tuple[int, ...] = ()
     """Runs whose constant changes."""
     before: Value = None
     after: Value = None
-    """Place on the axis from which the other run wins."""
+    """Place on the axis from which the run wins."""
+    metric: MetricName | None = None
+    """Metric by which it wins, if the answer has several."""
     value: Quantity | None = None
-    """Value of the other run after the change, by the metric that decides."""
+    """Value of the winning run after the change, by the metric that decides."""
     ratio: float | None = None
-    """Factor by which the other run then wins."""
+    """Factor by which it then wins."""
     probability: float | None = None
     """Probability of a change this large."""
+    settings: tuple[str, ...] = ()
+    """Model and settings to which the turn applies, if the answer has several."""
+    is_tied: bool = False
+    """True if both runs are statistically tied after the change."""
+    is_forced: bool = False
+    """True if the run that wins before the change cannot run after it."""
+    values: Mapping[str, Value] = {}
+    """Further values of the change, such as the time to reach it."""
 
 
 @frozen(kw_only=True)
@@ -159,7 +171,7 @@ class Effect:
 
     runs: tuple[int, ...]
     axis: str
-    """Address of the constant."""
+    """Name of the constant, as in `--set`."""
     name: str
     basis: str
     ends: tuple[Quantity, ...]
@@ -179,12 +191,38 @@ class Share:
     """The whole, such as `uncertainty`."""
     share: float
     axis: str = ""
-    """Address of the constant; empty for all constants."""
+    """Name of the constant, as in `--set`; empty for all constants."""
     name: str = ""
     basis: str = ""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Effect | Share
+@frozen(kw_only=True)
+class Change:
+    """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
+
+    runs: tuple[int, int]
+    metric: MetricName
+    before: Quantity
+    after: Quantity
+    cause: str = ""
+    """Kind of the cause; empty if unknown."""
+    values: Mapping[str, Value] = {}
+    """Values of the cause and of both runs, such as their batch sizes."""
+
+
+@frozen(kw_only=True)
+class Front:
+    """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
+
+    runs: tuple[int, ...]
+    metrics: tuple[MetricName, MetricName]
+    count: int
+    """Number of configurations that were compared."""
+    is_available: bool = True
+    """False for configurations of unavailable hardware that would be on the front."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Effect | Share
 
 
 @frozen(kw_only=True)
@@ -193,7 +231,7 @@ class Facts:
 
     asked: tuple[str, ...]
     """Quantities that the answer is about, the deciding one first."""
-    runs: Mapping[int, Run]
+    runs: Mapping[int, Subject]
     facts: tuple[Fact, ...]
 
     def of(self, kind: type[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Caveat, Choice, Effect, Entry, Facts, Quantity, Refusal, Run, Share, Turn
+from joulemap.ask.fact import Caveat, Choice, Effect, Entry, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, MetricName
@@ -39,7 +39,7 @@ def choose(asked: Asked, metric: MetricName, values: Sequence[float], probabilit
 
 
 def find_reversals(
-    runs: Mapping[int, Run],
+    runs: Mapping[int, Subject],
     choice: Choice,
     caveats: Sequence[Caveat | Refusal],
     rows: Sequence[Any],

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Run
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.present.cell import show_interval, show_plain, show_quantity, show_span
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all
@@ -31,6 +31,7 @@ COULD_REVERSE: Final = " (could reverse it)"
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
 LEFT_OUT: Final = Template("left out: {reason}")
+MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}: --format json")
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
@@ -53,6 +54,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
     ),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
+    "members": Template(
+        "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
+        "be on it]"
+    ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
@@ -84,7 +89,7 @@ def show_range(value: Quantity) -> str:
     return show_interval(value.value, value.unit, value.half_width)
 
 
-def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int] = ()) -> str:
+def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
     """Return the sentence on a caveat; `among` restricts it to these runs."""
     given = {name: format_value(value) for name, value in caveat.values.items()}
     ids = [one for one in caveat.runs if one in among] or caveat.runs
@@ -122,7 +127,11 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
 
 def list_notes(facts: Facts) -> list[str]:
     """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
-    notes, counts = [LEFT_OUT(reason=one.reason) for one in facts.of(Refusal)], dict[str, int]()
+    notes, counts = [], dict[str, int]()
+    refusals = facts.of(Refusal)
+    notes += [LEFT_OUT(reason=one.reason) for one in refusals[:MOST_OF_KIND]]
+    if len(refusals) > MOST_OF_KIND:
+        notes.append(MORE_LEFT_OUT(count=len(refusals) - MOST_OF_KIND))
     for one in facts.of(Caveat):
         counts[one.kind] = counts.get(one.kind, 0) + 1
         if counts[one.kind] <= MOST_OF_KIND:

@@ -6,7 +6,20 @@ import math
 from collections.abc import Mapping
 from typing import Final, cast
 
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Run, Supply, Turn, Value
+from joulemap.ask.fact import (
+    Cause,
+    Caveat,
+    Choice,
+    Entry,
+    Facts,
+    Limit,
+    Quantity,
+    Refusal,
+    Subject,
+    Supply,
+    Turn,
+    Value,
+)
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
@@ -101,7 +114,7 @@ def _describe_miss(facts: Facts) -> str:
     missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
     if not missed:
         metric = Choice(runs=(), metric=cast("MetricName", facts.asked[0]), value=Quantity(0.0))
-        return UNKNOWN(noun=name_metric(metric), limits=name_limits(facts))
+        return UNKNOWN(noun=name_metric(metric.metric, metric.per), limits=name_limits(facts))
     first = missed[0]
     run = facts.runs[first.runs[0]]
     return NOTHING(name=name_run(run), limits=name_limits(facts), miss=_describe_limit(first))
@@ -141,7 +154,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return lines
 
 
-def _describe_turn(turn: Turn, runs: Mapping[int, Run]) -> str:
+def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
     """Return the sentence on what would make another configuration the best."""
     name, value = name_run(runs[turn.runs[0]]), format_value(turn.value)
     if turn.axis == "pay":

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
-from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Run, Share, Turn
-from joulemap.domain.metric import MetricName
+from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Share, Subject, Turn
 from joulemap.domain.value import show_constant
 from joulemap.present.cell import show_odds, show_quantity, show_span
 from joulemap.present.template import Template
@@ -78,7 +77,7 @@ def describe_nearest(facts: Facts) -> str:
     return describe_change(turns[0], facts.runs) if turns else NO_TURN_AT_ALL
 
 
-def describe_change(turn: Turn, runs: Mapping[int, Run], *, has_before: bool = True) -> str:
+def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True) -> str:
     """Return the constant of a reversal, the value that it would need, and how likely that is."""
     before, after = (show_value(one) for one in (turn.before, turn.after) if isinstance(one, Quantity))
     if before == after:
@@ -103,7 +102,7 @@ def show_value(value: Quantity) -> str:
     return f"{shown}x" if value.unit == TIMES else shown
 
 
-def name_owner(ids: Sequence[int], runs: Mapping[int, Run]) -> str:
+def name_owner(ids: Sequence[int], runs: Mapping[int, Subject]) -> str:
     """Return the chip of a constant, or that it is one of both chips."""
     return BOTH if len(ids) > 1 else join_names(name_all(runs, ids))
 
@@ -123,7 +122,7 @@ def _describe_effect(facts: Facts) -> str:
 
 def _name_asked(facts: Facts) -> str:
     """Return the name of the metric that the answer is about."""
-    return name_metric(Choice(runs=(), metric=cast("MetricName", facts.asked[0]), value=Quantity(0.0)))
+    return name_metric(facts.asked[0])
 
 
 def _list_firsts(facts: Facts) -> list[Effect]:
@@ -134,7 +133,7 @@ def _list_firsts(facts: Facts) -> list[Effect]:
     return list(found.values())
 
 
-def _fill(template: Template, effect: Effect, runs: Mapping[int, Run], **more: str) -> str:
+def _fill(template: Template, effect: Effect, runs: Mapping[int, Subject], **more: str) -> str:
     ends = [show_value(one) for one in effect.ends]
     values = [show_quantity(one.value, one.unit) for one in effect.values]
     return template(
@@ -163,7 +162,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*lines, *([SHARES(parts=sides)] if sides else [])]
 
 
-def measure_next(share: Share, runs: Mapping[int, Run]) -> str:
+def measure_next(share: Share, runs: Mapping[int, Subject]) -> str:
     """Return the constant whose measurement would remove the most uncertainty."""
     return MEASURE(name=share.name, owner=name_owner(share.runs, runs), basis=share.basis, share=share.share)
 
@@ -175,7 +174,7 @@ def describe_odds(facts: Facts) -> str:
     return "; ".join([*odds, *_list_ranges(facts.of(Entry)[:MOST_NAMED], facts.runs)])
 
 
-def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Run]) -> list[str]:
+def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[str]:
     return [
         RANGE(chip=name_run(runs[one.runs[0]]), range=show_range(value))
         for one in entries
