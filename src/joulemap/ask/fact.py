@@ -106,14 +106,18 @@ class Caveat:
 
 @frozen(kw_only=True)
 class Share:
-    """Part of one run that limits it, such as memory in a decode step."""
+    """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
 
     runs: tuple[int, ...]
     metric: str
-    """Quantity that is divided."""
-    name: str
-    """Name of the part."""
+    """Quantity that is divided, such as `energy` or `uncertainty`."""
+    name: str = ""
+    """Name of the part; empty for all of these runs."""
     share: float
+    axis: str = ""
+    """Name of a constant, as in `--set`."""
+    basis: str = ""
+    """Basis of that constant."""
 
 
 @frozen(kw_only=True)
@@ -139,7 +143,11 @@ class Turn:
     runs: tuple[int, ...]
     """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
     axis: str
-    """What changes: `batch`, `inferences`, the metric of a limit, `host`, `pay`, or the address of a constant."""
+    """What changes: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
+    name: str = ""
+    """Name of a constant for people."""
+    of: tuple[int, ...] = ()
+    """Runs whose constant changes."""
     before: Value = None
     after: Value = None
     """Place on the axis from which the run wins."""
@@ -149,6 +157,8 @@ class Turn:
     """Value of the winning run after the change, by the metric that decides."""
     ratio: float | None = None
     """Factor by which it then wins."""
+    probability: float | None = None
+    """Probability of a change this large."""
     settings: tuple[str, ...] = ()
     """Model and settings to which the turn applies, if the answer has several."""
     is_tied: bool = False
@@ -169,6 +179,23 @@ class Supply:
     power: Quantity
     """Average power of the run with its host."""
     life: Quantity
+
+
+@frozen(kw_only=True)
+class Effect:
+    """Range of a metric of a run over the range of one constant."""
+
+    runs: tuple[int, ...]
+    axis: str
+    """Name of the constant, as in `--set`."""
+    name: str
+    basis: str
+    ends: tuple[Quantity, ...]
+    """Ends of the constant's range that are possible, lower one first."""
+    values: tuple[Quantity, ...]
+    """Values of the metric at the ends and in between, lowest first."""
+    share: float | None = None
+    """Width of the range over the value of the run."""
 
 
 @frozen(kw_only=True)
@@ -197,7 +224,7 @@ class Front:
     """False for configurations of unavailable hardware that would be on the front."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Share | Limit | Turn | Supply | Change | Front
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Effect | Share
 
 
 @frozen(kw_only=True)

@@ -98,10 +98,11 @@ def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence
     return template(chips=join_names(name_all(runs, ids)), **given)
 
 
-def describe_trust(facts: Facts) -> str:
-    """Return one line: what ranges mean, and the caveats that could move this decision most."""
+def describe_trust(facts: Facts, head: str = "") -> str:
+    """Return one line: `head` or what ranges mean, and the caveats that could move this decision most."""
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
-    parts = [RANGES] if any(one is not None and one.half_width for one in asked) else []
+    has_ranges = any(one is not None and one.half_width for one in asked)
+    parts = [head] if head else [RANGES] if has_ranges else []
     decided = next((one.runs[:2] for kind in (Choice, Limit) for one in facts.of(kind)), ())
     runs = drop_settings(facts.runs, decided or facts.runs)
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:

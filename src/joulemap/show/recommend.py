@@ -42,7 +42,8 @@ WHOLE_DAYS: Final = 10.0
 KEPT: Final = Template("{head} within {limits}")
 ONE_LIMIT, ALL_LIMITS = "the limit", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}]: {noun} {value}")
-SINGLE: Final = Template("{name} is the only configuration: {noun} {value}")
+SINGLE: Final = Template("{name} is the only[ {available}] configuration: {noun} {value}")
+AVAILABLE: Final = "available"
 PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration: {noun} {value}")
 BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}]: {noun} {value}")
 NONE_KEEPS: Final = Template(
@@ -79,6 +80,7 @@ def describe_recommendation(facts: Facts) -> str:
         "name": name_run(run),
         "hardware": run.hardware,
         "limits": limits,
+        "available": "" if all(one.is_available for one in facts.runs.values()) else AVAILABLE,
         "noun": name_metric(first.metric, first.per),
         "value": show_quantity(first.value.value, first.value.unit),
     }
