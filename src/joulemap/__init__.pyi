@@ -60,6 +60,7 @@ from joulemap.ask.fact import (
     Front as Front,
     Refusal as Refusal,
     Run as Run,
+    Supply as Supply,
     Turn as Turn,
     Value as Value,
 )

@@ -50,15 +50,12 @@ CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 PAID: Final = Template("{way}[ ({sellers})]")
 WAYS_TOLD: Final = {"rented": "rented", "bought": "bought", "both": "rented or bought", "": ""}
-SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
 """Way of paying -> phrase for the best chip if only this way of paying is compared."""
-AVAILABLE: Final = "available chips"
 LOWER, HIGHER = "lower", "higher"
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
-KEPT: Final = Template("{metric.label} of {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 WITH_HOST: Final = " with host"
 AT_MOST: Final = "at most"
@@ -73,9 +70,7 @@ RUNTIME: Final = "runtime | "
 PROJECTION: Final = Template(
     "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
 )
-LEFT_OUT: Final = Template(
-    "{count:n chip} left out, because {reason}: {names}[. The best of them otherwise is {best}: {value}]"
-)
+LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}: {names}")
 OTHER_SELLER: Final = "of another kind of seller"
 """First words of the reason for configurations that are not ranked because another kind of seller offers them."""
 PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
@@ -390,13 +385,8 @@ class CandidateAnswer(RunAnswer):
         values = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
         return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
-    def _describe_left_out(
-        self, rows: Iterable[Candidate], best: Candidate | None = None, value: str = ""
-    ) -> list[str]:
-        """Return a note on available hardware of these rows, which lack a price; empty if there is none.
-
-        `best` is the best of them, with its `value`, if their other results can be compared.
-        """
+    def _describe_left_out(self, rows: Iterable[Candidate]) -> list[str]:
+        """Return a note on available hardware of these rows, which lack a price; empty if there is none."""
         chips = first_of_each(row for row in rows if row.is_available)
         reason = chips[0].reason if chips else ""
         names = shorten([self.scope.mark(find_chip(row)) for row in chips], SHOWN_LEFT_OUT)
@@ -404,8 +394,6 @@ class CandidateAnswer(RunAnswer):
             "count": len(chips),
             "reason": PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason,
             "names": ", ".join(names),
-            "best": None if best is None else self.name(best),
-            "value": value,
         }
         return [LEFT_OUT(**given)] if chips else []
 

@@ -57,10 +57,10 @@ class Asked:
 
 
 def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:
-    """Return run id -> the settings in which the rows differ."""
+    """Return run id -> the settings in which the rows differ; the first row of a run counts."""
     listed = list(rows)
     varying = [name for name in names if len({getattr(row, name) for row in listed}) > 1]
     return {
-        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) for one in varying)
-        for row in listed
+        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) or "" for one in varying)
+        for row in reversed(listed)
     }

@@ -63,6 +63,8 @@ class Choice:
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
     """Runs with exactly the winner's value."""
+    per: str = "inference"
+    """Unit of work of a metric per inference, such as `frame`."""
     model: str = ""
     """Model that the choice is about; empty if the answer is about one model."""
 
@@ -107,13 +109,15 @@ class Limit:
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
-    """The run, or all runs that miss the limit, nearest first; empty if no run has a result."""
+    """The run, or all runs beyond the limit, nearest first; empty if no run has a result."""
     metric: MetricName
     bound: Quantity
     value: Quantity | None = None
     """Value of the first run; None if unknown."""
+    miss: float | None = None
+    """Natural logarithm of the factor by which it misses the limit: 0 if it meets it, None if unknown."""
     missed_count: int = 0
-    """Number of configurations that miss the limit."""
+    """Number of other chips with a configuration that misses the limit."""
 
 
 @frozen(kw_only=True)
@@ -123,9 +127,14 @@ class Turn:
     runs: tuple[int, ...]
     """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
     axis: str
-    """What changes, such as `batch` or `inferences`."""
+    """What changes: the metric of a limit, `host`, `pay`, `batch`, `inferences`, or the address of a constant."""
+    before: Value = None
     after: Value = None
-    """Place on the axis from which the run wins."""
+    """Place on the axis from which the other run wins."""
+    value: Quantity | None = None
+    """Value of the other run after the change, by the metric that decides."""
+    ratio: float | None = None
+    """Factor by which the other run then wins."""
     metric: MetricName | None = None
     """Metric by which it wins, if the answer has several."""
     settings: tuple[str, ...] = ()
@@ -136,6 +145,18 @@ class Turn:
     """True if the run that wins before the change cannot run after it."""
     values: Mapping[str, Value] = {}
     """Further values of the change, such as the time to reach it."""
+
+
+@frozen(kw_only=True)
+class Supply:
+    """Battery of a use case, and the time for which a run can draw from it."""
+
+    runs: tuple[int, ...]
+    name: str
+    """Battery, from its source."""
+    power: Quantity
+    """Average power of the run with its host."""
+    life: Quantity
 
 
 @frozen(kw_only=True)
@@ -164,7 +185,7 @@ class Front:
     """False for configurations of unavailable hardware that would be on the front."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Change | Front
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front
 
 
 @frozen(kw_only=True)

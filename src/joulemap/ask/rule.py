@@ -9,7 +9,7 @@ selected is a function with the decorator `rule`. The words of a kind are one te
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.domain.configuration import ENGINE
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
@@ -70,21 +71,34 @@ def list_sql_rules() -> tuple[str, ...]:
 
 
 def find_caveats(
-    asked: Asked, choices: Sequence[Choice], *, metric: str, more: Iterable[Finding] = ()
+    asked: Asked,
+    choices: Sequence[Choice],
+    *,
+    metric: MetricName,
+    but: Collection[str] = (),
+    more: Iterable[Finding] = (),
 ) -> list[Caveat | Refusal]:
-    """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency.
+    """Return the findings of all rules, heaviest first; weights refer to the first choice, by `metric`.
 
-    `more` has findings of the question itself.
+    SQL rules named in `but` are not run; `more` has findings of the question itself.
     """
     found: list[Finding | Refusal] = [*more]
     for name in list_sql_rules():
+        if name in but:
+            continue
         applies = NEEDS.get(name, bool)
         if ids := [one for one in asked.evaluated if applies(asked.outlines[one])]:
-            found += _ask(asked, name, ids, metric)
+            found += _ask(asked, name, ids, name_weighed(metric))
     for find in RULES:
         found += find(asked)
     caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
     return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
+
+
+def name_weighed(metric: MetricName) -> str:
+    """Return the quantity whose errors move a metric: `energy`, `latency`, or neither for memory and prices."""
+    powers = METRIC[metric]
+    return "energy" if powers.energy_power else "latency" if powers.latency_power else ""
 
 
 def _ask(asked: Asked, name: str, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+import attrs
 
 from joulemap.ask.fact import Run
 from joulemap.domain.name import PROJECTED
@@ -16,6 +19,12 @@ def name_run(run: Run) -> str:
     """Return the name of a run, with the mark of hardware that can be neither bought nor rented."""
     name = " ".join((run.hardware, *run.settings))
     return name if run.is_available else f"{PROJECTED}{name}"
+
+
+def drop_settings(runs: Mapping[int, Run], ids: Iterable[int]) -> dict[int, Run]:
+    """Return the runs, each without its settings if no other of `ids` is on the same hardware."""
+    count = Counter(runs[one].hardware for one in dict.fromkeys(ids) if one in runs)
+    return {one: run if count[run.hardware] > 1 else attrs.evolve(run, settings=()) for one, run in runs.items()}
 
 
 def join_names(names: Sequence[str], word: str = "and") -> str:

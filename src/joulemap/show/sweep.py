@@ -12,7 +12,7 @@ from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Run, Turn
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import format_value
-from joulemap.show.choice import NOUN, describe_choice, describe_choices
+from joulemap.show.choice import describe_choice, describe_choices, name_noun
 from joulemap.show.name import join_names, name_all, name_run
 
 ALONE: Final = Template(
@@ -112,7 +112,7 @@ def list_turns(facts: Facts, *, names: Sequence[str] = ()) -> list[str]:
             turns.setdefault((one.settings, one.metric or ""), []).append(one)
     nouns: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (settings, metric), course in turns.items():
-        nouns.setdefault((settings, describe_course(course, facts.runs)), []).append(NOUN[metric])
+        nouns.setdefault((settings, describe_course(course, facts.runs)), []).append(name_noun(metric))
     return [COURSE(settings=settings, nouns=alike, course=course) for (settings, course), alike in nouns.items()]
 
 
