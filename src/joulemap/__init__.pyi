@@ -65,8 +65,10 @@ from joulemap.ask.fact import (
     Facts as Facts,
     Front as Front,
     Refusal as Refusal,
+    Share as Share,
     Subject as Subject,
     Supply as Supply,
+    Swing as Swing,
     Turn as Turn,
     Value as Value,
 )

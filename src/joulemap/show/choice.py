@@ -7,8 +7,9 @@ from typing import Final
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.metric import METRIC
 from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied, show_chance, show_quantity
+from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all, name_run
 
@@ -95,7 +96,8 @@ def describe_choices(
     first, *others = choices[:2]
     name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
-        given = {"value": show_quantity(first.value.value, first.value.unit), "chance": show_chance(first.probability)}
+        value = show(first.value.value, METRIC[first.metric].column, first.value.unit)
+        given = {"value": value, "chance": show_chance(first.probability)}
         given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
         return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
     if first.equal:
