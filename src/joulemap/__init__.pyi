@@ -59,7 +59,9 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
     Cause as Cause,
+    Change as Change,
     Choice as Choice,
+    Effect as Effect,
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
@@ -91,7 +93,7 @@ from joulemap.domain.configuration import (
     Precision as Precision,
     Runtime as Runtime,
 )
-from joulemap.domain.constant import Change as Change, Constant as Constant
+from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,
@@ -238,7 +240,6 @@ from joulemap.row.edp import (
 from joulemap.row.explain import (
     CategoryDifference as CategoryDifference,
     EdpTerm as EdpTerm,
-    Effect as Effect,
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,

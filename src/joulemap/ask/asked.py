@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from joulemap.ask.fact import Subject
 from joulemap.plan.hold import StoredRuns
+from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.selection import Selection
+from joulemap.store.connection import Connection
 from joulemap.store.run import Outline, find_outlines, find_projected_hardware
 
 VARYING: Final = ("precision", "batch", "runtime")
@@ -21,6 +23,13 @@ class Asked:
     def __init__(self, held: StoredRuns, ids: Iterable[int] | None = None) -> None:
         self.plan, self.connection = held.plan, held.connection
         self.ids = held.ids if ids is None else tuple(ids)
+
+    @classmethod
+    def of(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Asked:
+        """Return the subject of a question about these stored runs, which may be those of several plans."""
+        kept = tuple(dict.fromkeys(ids))
+        tally = RunTally(stored_count=len(kept), evaluated_count=0, refused_count=0)
+        return cls(StoredRuns(plan=plan, ids=kept, connection=connection, tally=tally))
 
     @property
     def selection(self) -> Selection:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
 
 
@@ -27,7 +26,7 @@ Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
 
 @frozen(kw_only=True)
 class Subject:
-    """Configuration that facts refer to by its run id."""
+    """Configuration that facts refer to by its run id, or by its row where an answer's rows are not stored runs."""
 
     hardware: str
     """Id with its power mode, as in the database."""
@@ -53,7 +52,8 @@ class Choice:
     """Best run by a metric. `runs` holds the winner, the runner-up if there is one, then the others by rank."""
 
     runs: tuple[int, ...]
-    metric: MetricName
+    metric: str
+    """Metric of the core or of a wing."""
     value: Quantity
     ratio: float | None = None
     """Factor by which the winner is better than the runner-up."""
@@ -74,7 +74,7 @@ class Cause:
     """Category in which two runs differ most: the winner, then the other run."""
 
     runs: tuple[int, int]
-    metric: MetricName
+    metric: str
     name: str
     difference: Quantity
     """Excess of the other run; negative if it spends less."""
@@ -105,12 +105,28 @@ class Caveat:
 
 
 @frozen(kw_only=True)
+class Share:
+    """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
+
+    runs: tuple[int, ...]
+    metric: str
+    """Quantity that is divided, such as `energy` or `uncertainty`."""
+    name: str = ""
+    """Name of the part; empty for all of these runs."""
+    share: float
+    axis: str = ""
+    """Name of a constant, as in `--set`."""
+    basis: str = ""
+    """Basis of that constant."""
+
+
+@frozen(kw_only=True)
 class Limit:
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
     """The best run or the nearest miss first; empty if no run has a result."""
-    metric: MetricName
+    metric: str
     bound: Quantity
     value: Quantity | None = None
     """Value of the first run; None if unknown."""
@@ -135,7 +151,7 @@ class Turn:
     before: Value = None
     after: Value = None
     """Place on the axis from which the run wins."""
-    metric: MetricName | None = None
+    metric: str | None = None
     """Metric by which it wins, if the answer has several."""
     value: Quantity | None = None
     """Value of the winning run after the change, by the metric that decides."""
@@ -183,25 +199,11 @@ class Swing:
 
 
 @frozen(kw_only=True)
-class Share:
-    """Part of a whole that a constant of some runs makes, or all their constants together."""
-
-    runs: tuple[int, ...]
-    of: str
-    """The whole, such as `uncertainty`."""
-    share: float
-    axis: str = ""
-    """Name of the constant, as in `--set`; empty for all constants."""
-    name: str = ""
-    basis: str = ""
-
-
-@frozen(kw_only=True)
 class Change:
     """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
 
     runs: tuple[int, int]
-    metric: MetricName
+    metric: str
     before: Quantity
     after: Quantity
     cause: str = ""
@@ -215,7 +217,7 @@ class Front:
     """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
 
     runs: tuple[int, ...]
-    metrics: tuple[MetricName, MetricName]
+    metrics: tuple[str, str]
     count: int
     """Number of configurations that were compared."""
     is_available: bool = True

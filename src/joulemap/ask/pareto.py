@@ -51,7 +51,7 @@ def find_facts(held: StoredRuns, rows: Sequence[ParetoPoint], x: MetricName, y: 
             *(_enter(row, x, y) for row in (*front, *others)),
             *_find_members(front, rows),
             *_find_unplaced(rows),
-            *find_caveats(weighed, choices, metric="energy" if METRIC[y].energy_power else "latency"),
+            *find_caveats(weighed, choices, metric=y),
         ),
     )
 

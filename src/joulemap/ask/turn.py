@@ -90,7 +90,7 @@ def _share_out(rows: Sequence[Any], sides: Mapping[str, tuple[int, ...]]) -> Ite
         first = max(moving, key=lambda row: row.variance_fraction)
         yield Share(
             runs=sides[first.side],
-            of=UNCERTAINTY,
+            metric=UNCERTAINTY,
             axis=first.constant,
             name=first.word,
             basis=first.basis,
@@ -99,7 +99,7 @@ def _share_out(rows: Sequence[Any], sides: Mapping[str, tuple[int, ...]]) -> Ite
     for side, runs in sides.items():
         share = math.fsum(row.variance_fraction for row in moving if row.side == side)
         if share:
-            yield Share(runs=runs, of=UNCERTAINTY, share=share)
+            yield Share(runs=runs, metric=UNCERTAINTY, share=share)
 
 
 def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all, name_run
+from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
@@ -96,8 +97,7 @@ def describe_choices(
     first, *others = choices[:2]
     name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
-        value = show(first.value.value, METRIC[first.metric].column, first.value.unit)
-        given = {"value": value, "chance": show_chance(first.probability)}
+        given = {"value": show_value(first), "chance": show_chance(first.probability)}
         given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
         return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
     if first.equal:
@@ -123,9 +123,15 @@ def describe_choices(
     return head + ("" if runs[first.runs[0]].is_available else NOT_SOLD) + "."
 
 
+def show_value(choice: Choice) -> str:
+    """Return the value of the winner, a share in percent."""
+    known = METRIC.get(cast("MetricName", choice.metric))
+    return show(choice.value.value, known.column if known else "", choice.value.unit)
+
+
 def name_metric(metric: str, per: str = "inference") -> str:
-    """Return the name of a metric in a sentence; `per` is the unit of work."""
-    return NOUN[metric](per=per) if metric in NOUN else metric
+    """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
+    return NOUN[metric](per=per) if metric in NOUN else read_words().nouns.get(metric, metric)
 
 
 def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
@@ -139,7 +145,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    better = BETTER.get(choice.metric, BETTER[""])
+    better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
 

@@ -21,7 +21,7 @@ from joulemap.ask.fact import (
     Value,
 )
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.present.cell import show, show_bound, show_quantity
+from joulemap.present.cell import show_bound, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
 from joulemap.show.choice import (
@@ -30,6 +30,7 @@ from joulemap.show.choice import (
     describe_choice,
     describe_choices,
     name_metric,
+    show_value,
 )
 from joulemap.show.name import drop_settings, name_run
 
@@ -80,8 +81,8 @@ def describe_recommendation(facts: Facts) -> str:
         "hardware": run.hardware,
         "limits": limits,
         "available": "" if all(one.is_available for one in facts.runs.values()) else AVAILABLE,
-        "noun": name_metric(first),
-        "value": show(first.value.value, METRIC[first.metric].column, first.value.unit),
+        "noun": name_metric(first.metric, first.per),
+        "value": show_value(first),
     }
     if not run.is_available and (lacks := _find_lack(facts)) is not None:
         return lacks(**given) + "."
@@ -121,7 +122,7 @@ def _describe_miss(facts: Facts) -> str:
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    metric = METRIC[limit.metric]
+    metric = METRIC[cast("MetricName", limit.metric)]
     given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)

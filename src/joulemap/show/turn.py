@@ -39,7 +39,7 @@ SHARES: Final = Template("uncertainty: {parts:list}")
 PART: Final = Template("{share:%} from {owner}")
 ODDS: Final = Template("chance of the other order: {odds:odds}[; of half the lead or less: {half:odds}]")
 
-MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[, predicted {value}]")
+MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[ (predicted {value})]")
 MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends}, ]{basis}): {values}")
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")

@@ -88,7 +88,7 @@ class CompareAnswer(RunAnswer):
         figures = self._figures(limit)
         return self._compose_facts(
             self.facts,
-            (show_under("", figures, *self.scope.describe_left_out()), *self._list_further(limit)),
+            (show_under("", figures, *self.scope.count_left_out()), *self._list_further(limit)),
             self.rows,
             title=text.SUBJECT(title=self.scope.title, beside=[*self._describe_per(), *figures.common]),
             answer=self.describe_best(),
