@@ -15,7 +15,7 @@ from joulemap.answer.price import find_prices, name_unpriced
 from joulemap.answer.scope import find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
-from joulemap.ask.turn import find_effects
+from joulemap.ask.turn import find_swings
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -321,7 +321,7 @@ def sensitivity(
         if all(one.metric(metric) is None for one in variations):
             raise name_unpriced(variations[0].name, metric, prices.paid)
         rows = [row for one in variations for row in _rank(one, metric)]
-        facts = find_effects(Asked(runs), rows, metric)
+        facts = find_swings(Asked(runs), rows, metric)
     return SensitivityAnswer(
         scope=scope,
         metric=metric,

@@ -182,7 +182,7 @@ class Supply:
 
 
 @frozen(kw_only=True)
-class Effect:
+class Swing:
     """Range of a metric of a run over the range of one constant."""
 
     runs: tuple[int, ...]
@@ -224,7 +224,7 @@ class Front:
     """False for configurations of unavailable hardware that would be on the front."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Effect | Share
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share
 
 
 @frozen(kw_only=True)
