@@ -44,6 +44,12 @@ from joulemap.answer.part.edp import EdpAnswer as EdpAnswer
 from joulemap.answer.part.part import PartsAnswer as PartsAnswer
 from joulemap.answer.product import Meaning as Meaning
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
+from joulemap.answer.record import (
+    EnergyBreakdown as EnergyBreakdown,
+    Run as Run,
+    RunOperator as RunOperator,
+    RunSubgraph as RunSubgraph,
+)
 from joulemap.answer.report.answer import ReportAnswer as ReportAnswer
 from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
@@ -53,13 +59,16 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
     Cause as Cause,
+    Change as Change,
     Choice as Choice,
+    Effect as Effect,
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
     Front as Front,
     Refusal as Refusal,
-    Run as Run,
+    Share as Share,
+    Subject as Subject,
     Supply as Supply,
     Turn as Turn,
     Value as Value,
@@ -83,7 +92,7 @@ from joulemap.domain.configuration import (
     Precision as Precision,
     Runtime as Runtime,
 )
-from joulemap.domain.constant import Change as Change, Constant as Constant
+from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,
@@ -230,7 +239,6 @@ from joulemap.row.edp import (
 from joulemap.row.explain import (
     CategoryDifference as CategoryDifference,
     EdpTerm as EdpTerm,
-    Effect as Effect,
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,
@@ -274,7 +282,9 @@ from joulemap.row.report import (
     PredictionStanding as PredictionStanding,
 )
 from joulemap.row.run import (
+    Allocation as Allocation,
     Fallback as Fallback,
+    LedgerLine as LedgerLine,
     Omitted as Omitted,
     PluggedHardware as PluggedHardware,
     Setting as Setting,

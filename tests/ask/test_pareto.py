@@ -9,7 +9,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.pareto import ParetoAnswer
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Run
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Subject
 from joulemap.domain.metric import MetricName
 from joulemap.show.pareto import describe_answer, list_reasons
 from joulemap.workspace import Workspace
@@ -73,13 +73,13 @@ def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> Non
 
 
 def test_words_of_a_front_without_members() -> None:
-    facts = Facts(asked=("latency", "cost"), runs={1: Run(hardware="a")}, facts=())
+    facts = Facts(asked=("latency", "cost"), runs={1: Subject(hardware="a")}, facts=())
     assert describe_answer(facts) == (
         "No configuration has a known latency of a batch and a known cost of a million inferences."
     )
     values = {"latency": Quantity(1e-3, "s"), "cost": Quantity(0.01, "USD")}
     own = Front(runs=(1,), metrics=("latency", "cost"), count=3)
     told = describe_answer(
-        Facts(asked=("latency", "cost"), runs={1: Run(hardware="a")}, facts=(own, Entry(runs=(1,), values=values)))
+        Facts(asked=("latency", "cost"), runs={1: Subject(hardware="a")}, facts=(own, Entry(runs=(1,), values=values)))
     )
     assert told == "a beats every other configuration, with 1 ms and 0.01 USD."

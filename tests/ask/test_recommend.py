@@ -10,7 +10,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.recommend import RecommendAnswer
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Run, Supply, Turn
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
 from joulemap.ask.recommend import find_chip
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
@@ -176,7 +176,7 @@ def test_entries_include_hosts_and_their_values_without(workspace: Workspace) ->
 
 
 def make_facts(*facts: Choice | Limit | Caveat, count: int = 7) -> Facts:
-    runs = {one: Run(hardware=f"chip_{one}", settings=("int8", f"batch {one}")) for one in range(1, count)}
+    runs = {one: Subject(hardware=f"chip_{one}", settings=("int8", f"batch {one}")) for one in range(1, count)}
     return Facts(asked=("energy_per_inference",), runs=runs, facts=facts)
 
 
@@ -226,8 +226,8 @@ def test_one_chip_alone_within_a_limit_is_told_with_its_best_configuration() -> 
 
 
 def test_settings_leave_names_that_hardware_tells_apart() -> None:
-    runs = {1: Run(hardware="a", settings=("batch 1",)), 2: Run(hardware="b", settings=("batch 8",))}
+    runs = {1: Subject(hardware="a", settings=("batch 1",)), 2: Subject(hardware="b", settings=("batch 8",))}
     choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=2.0)
     assert describe_choices([choice], runs) == "a batch 1 uses 2x less energy than b."
-    same = {**runs, 2: Run(hardware="a", settings=("batch 8",))}
+    same = {**runs, 2: Subject(hardware="a", settings=("batch 8",))}
     assert describe_choices([choice], same) == "a batch 1 uses 2x less energy than a batch 8."

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import joulemap
-from joulemap.ask.rule import WEIGHED, list_sql_rules
-from joulemap.show.caveat import CAVEAT
+from compare import assert_close
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Caveat
+from joulemap.ask.rule import WEIGHED, Finding, Rules, SqlRule, list_sql_rules, list_wing_rules
+from joulemap.present.template import Template
+from joulemap.show.caveat import CAVEAT, describe_caveat
+from joulemap.show.word import Words, read_words
 from joulemap.store.library import find_query
+from joulemap.system.wing import BUILT_IN, Wing, list_wings
+from joulemap.workspace import Workspace
 
 SOURCE = Path(joulemap.__file__).parent
-ASK = sorted((SOURCE / "ask").rglob("*.py"))
-SHOW = sorted((SOURCE / "show").rglob("*.py"))
+WINGS = [SOURCE / "wing" / name for name in BUILT_IN]
+
+
+def list_rooms(name: str) -> list[Path]:
+    """Return the modules of a room of the core, and those of the wings with its name and promises."""
+    folders = [SOURCE / name, *(wing / name for wing in WINGS)]
+    found = [path for folder in folders for path in folder.rglob("*.py")]
+    return sorted([*found, *(path for wing in WINGS if (path := wing / f"{name}.py").is_file())])
+
+
+ASK = list_rooms("ask")
+SHOW = list_rooms("show")
+
 
 PARSING = {
     "find", "rfind", "index", "rindex", "partition", "rpartition", "split", "rsplit", "startswith", "endswith", "sub",
@@ -23,11 +43,15 @@ PARSING = {
 """Methods that search or cut text."""
 
 
+def name_module(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+
+
 def walk(path: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("path", [*ASK, *SHOW], ids=lambda path: f"{path.parent.name}.{path.stem}")
+@pytest.mark.parametrize("path", [*ASK, *SHOW], ids=name_module)
 def test_nothing_searches_text(path: Path) -> None:
     calls = [one for one in walk(path) if isinstance(one, ast.Call)]
     assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
@@ -35,7 +59,7 @@ def test_nothing_searches_text(path: Path) -> None:
     assert "re" not in imported
 
 
-@pytest.mark.parametrize("path", ASK, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ASK, ids=name_module)
 def test_questions_hold_no_sentence(path: Path) -> None:
     nodes = walk(path)
     documented = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
@@ -44,16 +68,35 @@ def test_questions_hold_no_sentence(path: Path) -> None:
     assert not [text for one, text in texts if id(one) not in documented | raised and text.count(" ") > 2]
 
 
-@pytest.mark.parametrize("name", list_sql_rules())
-def test_every_rule_has_its_words(name: str) -> None:
-    columns = {one.name for one in find_query(f"rule.{name}").columns}
-    assert {place for place, _ in CAVEAT[name].places} <= columns - set(WEIGHED) | {"chips"}
+BANNED = {"ask": ("show", "present"), "show": ("store", "plan", "model", "catalog", "row")}
+"""Room -> rooms of the core, and modules of a wing, that it imports nowhere."""
 
 
-def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
-    kinds = {
-        part.value
-        for path in ASK
+def find_room(module: str) -> str:
+    """Return the room of a module of the core, or the module of a wing with its room's name."""
+    parts = module.split(".")
+    return "".join(parts[3:4] if parts[1:2] == ["wing"] else parts[1:2])
+
+
+@pytest.mark.parametrize("path", [*ASK, *SHOW], ids=name_module)
+def test_questions_know_no_words_and_words_no_store(path: Path) -> None:
+    room = "ask" if path in ASK else "show"
+    imported = {one.module or "" for one in walk(path) if isinstance(one, ast.ImportFrom)}
+    assert not {find_room(one) for one in imported} & {*BANNED[room]}
+
+
+@pytest.mark.parametrize("one", list_sql_rules(), ids=lambda one: one.query)
+def test_every_rule_has_its_words(one: SqlRule) -> None:
+    columns = {column.name for column in find_query(one.query, one.folder).columns}
+    words = {**CAVEAT, **read_words().caveats}
+    assert {place for place, _ in words[one.kind].places} <= columns - set(WEIGHED) | {"chips"}
+
+
+def list_kinds(paths: list[Path]) -> set[str]:
+    """Return the kinds of the findings that functions of these modules make."""
+    return {
+        str(part.value)
+        for path in paths
         for one in walk(path)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in ("Finding", "Caveat")
         for word in one.keywords
@@ -61,4 +104,66 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
         for part in ast.walk(word.value)
         if isinstance(part, ast.Constant)
     }
-    assert kinds | set(list_sql_rules()) == CAVEAT.keys()
+
+
+def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
+    mine = {one.kind for one in list_sql_rules() if one.query.startswith("rule.")}
+    own = [path for path in ASK if "wing" not in path.relative_to(SOURCE).parts]
+    assert list_kinds(own) | mine == CAVEAT.keys()
+    others = {one.kind for one in list_sql_rules()} - mine
+    wings = [path for path in ASK if "wing" in path.relative_to(SOURCE).parts]
+    assert list_kinds(wings) | others == read_words().caveats.keys()
+    assert not CAVEAT.keys() & read_words().caveats.keys()
+
+
+TOY_RULE = """/*
+summary = "Runs, with their place as a bias"
+grain = "one row per run"
+order = ["run_id"]
+[columns]
+run_id = { type = "INTEGER", meaning = "the run" }
+watts = { type = "DOUBLE", unit = "W", meaning = "its power" }
+bias = { type = "DOUBLE", meaning = "a logarithm" }
+*/
+SELECT run_id, average_power_w AS watts, ln(average_power_w) AS bias
+FROM runs
+WHERE list_contains($run_ids, run_id)
+ORDER BY run_id
+"""
+
+
+def find_toys(asked: Asked) -> Iterator[Finding]:
+    """Find a caveat of the toy wing below."""
+    yield Finding(kind="toy", values={"count": len(asked.ids)})
+
+
+TOY_RULES = Rules(functions=(find_toys,))
+TOY_WORDS = Words(caveats={"toy": Template("{count:n toy}"), "heavy": Template("{chips} draws {watts}")})
+
+
+def test_a_wing_brings_its_rules_and_their_words(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy_rule").mkdir()
+    text = TOY_RULE.replace("[columns]", '[parameters]\nrun_ids = { type = "INTEGER[]", meaning = "runs" }\n[columns]')
+    (tmp_path / "toy_rule" / "heavy.v1.sql").write_text(text)
+    here = find_toys.__module__
+    parts = {"rules": f"{here}:TOY_RULES", "words": f"{here}:TOY_WORDS"}
+    wings = (*list_wings(), Wing(name="toy", queries_folder=tmp_path, parts=parts))
+    made = (list_sql_rules, list_wing_rules, read_words)
+    with monkeypatch.context() as patch:
+        for place in ("joulemap.system.wing", "joulemap.ask.rule"):
+            patch.setattr(f"{place}.list_wings", lambda: wings)
+        for one in made:
+            one.cache_clear()
+        answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
+        found = [one for one in answer.facts.of(Caveat) if one.kind in ("toy", "heavy")]
+        told = {describe_caveat(one, answer.facts.runs) for one in found}
+    for one in made:
+        one.cache_clear()
+    watts = {row.run_id: row.average_power_w or 0.0 for row in answer.rows}
+    heavy = {one.runs[0]: one for one in found if one.kind == "heavy"}
+    assert heavy.keys() == watts.keys()
+    for one in heavy.values():  # the biases of the two runs differ by the logarithm of the ratio of their powers
+        assert_close(one.weight, abs(math.log(watts[answer.rows[0].run_id] / watts[answer.rows[1].run_id])), rel=1e-9)
+    assert "2 toys" in told and len(told) == 3

@@ -13,6 +13,7 @@ from pass_surface import StraightPass
 
 from compare import assert_close
 from conftest import Run
+from joulemap.ask.fact import Choice, Limit
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.load import Limits, Load
@@ -20,7 +21,8 @@ from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import describe_later
-from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer, choose_row
+from joulemap.wing.llm.answer.users import MET, UsersAnswer
+from joulemap.wing.llm.ask.users import LIKELY, choose_row, find_next, find_simpler
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
@@ -92,9 +94,9 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
 def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
     first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
     pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)
-    answer = attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=(pools, unsure, third)))
-    assert answer.find_simpler(pools) == third
-    assert answer.find_simpler(unsure) is None and "without separate pools" in str(answer.document().insights)
+    rows = (pools, unsure, third)
+    assert find_simpler(rows, pools) == third
+    assert find_simpler(rows, unsure) is None
 
 
 def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> None:
@@ -125,7 +127,9 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
     assert_close(more.usd_per_million / few.usd_per_million, 2.0 * more.request_s / few.request_s, rel=1e-9)
     assert answer.chosen == more
     assert MET(chance=few.met_probability) != MET(chance=more.met_probability)
-    shown = attrs.evolve(answer, forms="compared").document().insights
+    best, cheaper = answer.facts.of(Choice)[:2]
+    assert (best.runs[0], cheaper.metric, cheaper.runs) == (2, "cheaper", (1, 2))
+    shown = attrs.evolve(answer, forms="compared").document().notes
     assert "compared" not in shown  # it compares the first row, which is not the recommended one
 
 
@@ -161,6 +165,8 @@ def test_a_target_that_nobody_keeps_has_a_nearest(tmp_path: Path) -> None:
     assert ratios == sorted(ratios) and ratios[0] > 1.0
     assert_close(ratios[0], answer.rows[0].between_s / 0.002, rel=1e-12)
     assert f"{ratios[0]:.3g}x" in str(answer.document().answer)
+    (miss,) = (one.miss for one in answer.facts.of(Limit) if one.runs == (1,))
+    assert_close(miss or 0.0, math.log(ratios[0]), rel=1e-12)
 
 
 def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> None:
@@ -196,18 +202,17 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
     row = kept.rows[0]
     told = ((1.0, "risky", 0.6), (1.1, "doubtful", 0.7), (1.2, "best", 0.9), (1.3, "next", 0.95))
 
-    def choose(*names: str) -> UsersAnswer:
-        rows = [
+    def choose(*names: str) -> list[UserRow]:
+        return [
             attrs.evolve(row, label=name, hardware=name, usd_per_million=usd, is_met=True, met_probability=chance)
             for usd, name, chance in told
             if name in names
         ]
-        return attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=tuple(rows)))
 
-    every = choose("risky", "doubtful", "best", "next")
-    assert every.chosen.label == "best"
-    assert "on another chip is next in" in str(every.document().insights)
-    assert "on another chip is doubtful in" in str(choose("risky", "doubtful").document().insights)
+    every, few = choose("risky", "doubtful", "best", "next"), choose("risky", "doubtful")
+    assert choose_row(every).label == "best"
+    following = [find_next(rows, choose_row(rows)) for rows in (every, few)]
+    assert [one.label for one in following if one is not None] == ["next", "doubtful"]
 
 
 @pytest.mark.parametrize(

@@ -320,13 +320,17 @@ class RunAnswer(Answer):
         title: str = "",
         answer: str,
         reasons: Sequence[str] = (),
+        trust: str = "",
         details: Sequence[Section] = (),
         notes: Sequence[str] = (),
         steps: Iterable[Sequence[str]],
+        told: Sequence[str] | None = None,
     ) -> Document:
         """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
-        `title` defaults to the title of the scope; `notes` precede those of caveats and settings.
+        `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines
+        below the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges
+        mean.
         """
         from joulemap.show.caveat import describe_trust, list_notes
         from joulemap.show.plain import list_facts
@@ -338,7 +342,8 @@ class RunAnswer(Answer):
         title = title or self.scope.title
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        told = (*describe_unread(self.scope.models), *([instead] if instead else []))
+        if told is None:
+            told = (*describe_unread(self.scope.models), *([instead] if instead else []))
         shown = (*sections, *(Section("", Text(line)) for line in told))
         notes = [*notes, *list_notes(facts), *self.scope.describe_settings()]
         return self._lay_out(
@@ -348,7 +353,7 @@ class RunAnswer(Answer):
             answer=answer,
             insights=reasons,
             is_decision=True,
-            sure=describe_trust(facts),
+            sure=describe_trust(facts, trust),
             details=details,
             notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
             steps=written,

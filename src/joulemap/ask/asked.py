@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from joulemap.ask.fact import Run
+from joulemap.ask.fact import Subject
 from joulemap.plan.hold import StoredRuns
+from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.selection import Selection
+from joulemap.store.connection import Connection
 from joulemap.store.run import Outline, find_outlines, find_projected_hardware
 
 VARYING: Final = ("precision", "batch", "runtime")
@@ -21,6 +23,13 @@ class Asked:
     def __init__(self, held: StoredRuns, ids: Iterable[int] | None = None) -> None:
         self.plan, self.connection = held.plan, held.connection
         self.ids = held.ids if ids is None else tuple(ids)
+
+    @classmethod
+    def of(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Asked:
+        """Return the subject of a question about these stored runs, which may be those of several plans."""
+        kept = tuple(dict.fromkeys(ids))
+        tally = RunTally(stored_count=len(kept), evaluated_count=0, refused_count=0)
+        return cls(StoredRuns(plan=plan, ids=kept, connection=connection, tally=tally))
 
     @property
     def selection(self) -> Selection:
@@ -42,11 +51,11 @@ class Asked:
         """Hardware that can be neither bought nor rented."""
         return find_projected_hardware(self.connection)
 
-    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Run]:
+    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
         is_named = bool(self.plan.settings.hardware)
         return {
-            run_id: Run(
+            run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,

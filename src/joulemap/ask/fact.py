@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
 
 
@@ -26,8 +25,8 @@ Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
 
 
 @frozen(kw_only=True)
-class Run:
-    """Configuration that facts refer to by its run id."""
+class Subject:
+    """Configuration that facts refer to by its run id, or by its row where an answer's rows are not stored runs."""
 
     hardware: str
     """Id with its power mode, as in the database."""
@@ -53,7 +52,8 @@ class Choice:
     """Best run by a metric. `runs` holds the winner, the runner-up if there is one, then the others by rank."""
 
     runs: tuple[int, ...]
-    metric: MetricName
+    metric: str
+    """Metric of the core or of a wing."""
     value: Quantity
     ratio: float | None = None
     """Factor by which the winner is better than the runner-up."""
@@ -74,7 +74,7 @@ class Cause:
     """Category in which two runs differ most: the winner, then the other run."""
 
     runs: tuple[int, int]
-    metric: MetricName
+    metric: str
     name: str
     difference: Quantity
     """Excess of the other run; negative if it spends less."""
@@ -105,19 +105,35 @@ class Caveat:
 
 
 @frozen(kw_only=True)
+class Share:
+    """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
+
+    runs: tuple[int, ...]
+    metric: str
+    """Quantity that is divided, such as `energy` or `uncertainty`."""
+    name: str = ""
+    """Name of the part; empty for all of these runs."""
+    share: float
+    axis: str = ""
+    """Name of a constant, as in `--set`."""
+    basis: str = ""
+    """Basis of that constant."""
+
+
+@frozen(kw_only=True)
 class Limit:
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
-    """The run, or all runs beyond the limit, nearest first; empty if no run has a result."""
-    metric: MetricName
+    """The best run or the nearest miss first; empty if no run has a result."""
+    metric: str
     bound: Quantity
     value: Quantity | None = None
     """Value of the first run; None if unknown."""
     miss: float | None = None
-    """Natural logarithm of the factor by which it misses the limit: 0 if it meets it, None if unknown."""
+    """Natural logarithm of the factor by which that run misses the limit: 0 if it meets it, None if unknown."""
     missed_count: int = 0
-    """Number of other chips with a configuration that misses the limit."""
+    """Number of other chips or configurations that miss the limit."""
 
 
 @frozen(kw_only=True)
@@ -127,16 +143,22 @@ class Turn:
     runs: tuple[int, ...]
     """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
     axis: str
-    """What changes: the metric of a limit, `host`, `pay`, `batch`, `inferences`, or the address of a constant."""
+    """What changes: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
+    name: str = ""
+    """Name of a constant for people."""
+    of: tuple[int, ...] = ()
+    """Runs whose constant changes."""
     before: Value = None
     after: Value = None
-    """Place on the axis from which the other run wins."""
-    value: Quantity | None = None
-    """Value of the other run after the change, by the metric that decides."""
-    ratio: float | None = None
-    """Factor by which the other run then wins."""
-    metric: MetricName | None = None
+    """Place on the axis from which the run wins."""
+    metric: str | None = None
     """Metric by which it wins, if the answer has several."""
+    value: Quantity | None = None
+    """Value of the winning run after the change, by the metric that decides."""
+    ratio: float | None = None
+    """Factor by which it then wins."""
+    probability: float | None = None
+    """Probability of a change this large."""
     settings: tuple[str, ...] = ()
     """Model and settings to which the turn applies, if the answer has several."""
     is_tied: bool = False
@@ -160,11 +182,28 @@ class Supply:
 
 
 @frozen(kw_only=True)
+class Effect:
+    """Range of a metric of a run over the range of one constant."""
+
+    runs: tuple[int, ...]
+    axis: str
+    """Name of the constant, as in `--set`."""
+    name: str
+    basis: str
+    ends: tuple[Quantity, ...]
+    """Ends of the constant's range that are possible, lower one first."""
+    values: tuple[Quantity, ...]
+    """Values of the metric at the ends and in between, lowest first."""
+    share: float | None = None
+    """Width of the range over the value of the run."""
+
+
+@frozen(kw_only=True)
 class Change:
     """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
 
     runs: tuple[int, int]
-    metric: MetricName
+    metric: str
     before: Quantity
     after: Quantity
     cause: str = ""
@@ -178,14 +217,14 @@ class Front:
     """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
 
     runs: tuple[int, ...]
-    metrics: tuple[MetricName, MetricName]
+    metrics: tuple[str, str]
     count: int
     """Number of configurations that were compared."""
     is_available: bool = True
     """False for configurations of unavailable hardware that would be on the front."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Effect | Share
 
 
 @frozen(kw_only=True)
@@ -194,7 +233,7 @@ class Facts:
 
     asked: tuple[str, ...]
     """Quantities that the answer is about, the deciding one first."""
-    runs: Mapping[int, Run]
+    runs: Mapping[int, Subject]
     facts: tuple[Fact, ...]
 
     def of(self, kind: type[Any]) -> list[Any]:

@@ -168,7 +168,8 @@ def find_facts(
         more=(*_find_hosts(pivotal.values(), asked, wanted), *_find_prices(pivotal.values(), wanted)),
     )
     alike = (one for fact in choices for one in (*fact.tied, *fact.equal))
-    beside = (one for fact in own for one in fact.runs)
+    unranked = (row.run_id for row in rows if row.status == "feasible" and row.rank is None)
+    beside = (*(one for fact in own for one in fact.runs), *itertools.islice(unranked, 1))
     tried = [row for row in rows if row.status in ("feasible", "infeasible")]
     return Facts(
         asked=tuple(dict.fromkeys((wanted.objective, *(name for name, _ in wanted.limits.bounds)))),

@@ -4,6 +4,9 @@ An SQL rule is a file of `queries/rule`. Its name is the kind of the caveat; it 
 `bias` (known direction: equal biases of two runs cancel) or a `doubt` (half-width: doubts of two runs add up as
 independent errors), both natural logarithms; other columns are the values of the caveat. A rule on how hardware was
 selected is a function with the decorator `rule`. The words of a kind are one template in `joulemap.show.caveat`.
+
+A wing brings its own rules: SQL files of the topic `WING_rule`, and a `Rules` record at the port `rules`. Their words
+are at the port `words`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+
+import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
@@ -22,14 +27,19 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
-from joulemap.store.library import find_query
+from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import fetch, run_query
 from joulemap.store.run import Outline
 from joulemap.system.record import frozen
-from joulemap.system.resource import folder
+from joulemap.system.wing import find_parts, list_wings
 
 UNKNOWN: Final = math.log(2.0)
 """Weight of a caveat with an unknown effect: a factor of two."""
+
+TOPIC: Final = "rule"
+"""Topic of the SQL rules of the core; with the name of a wing before it, of those of the wing."""
+
+PORT: Final = "rules"
 
 WEIGHED: Final = ("run_id", "bias", "doubt")
 """Columns of an SQL rule that are not values of the caveat."""
@@ -57,6 +67,27 @@ class Finding:
 Rule = Callable[[Asked], Iterable[Finding | Refusal]]
 RULES: Final[list[Rule]] = []
 
+NOTHING: Final[Mapping[int, Sequence[int]]] = {}
+
+
+@frozen(kw_only=True)
+class Rules:
+    """Rules of a wing that are functions, and conditions on its SQL rules, like `NEEDS`."""
+
+    functions: tuple[Rule, ...] = ()
+    needs: Mapping[str, Callable[[Outline], object]] = {}
+
+
+@frozen(kw_only=True)
+class SqlRule:
+    """Query that finds one kind of caveat."""
+
+    kind: str
+    query: str
+    """Name of the query, with its topic."""
+    folder: Path | None = None
+    """Folder of query files of a wing of another distribution; None for `queries`."""
+
 
 def rule(find: Rule) -> Rule:
     """Register a rule on how the runs were selected or traced."""
@@ -65,52 +96,92 @@ def rule(find: Rule) -> Rule:
 
 
 @cache
-def list_sql_rules() -> tuple[str, ...]:
-    """Return the names of the SQL rules."""
-    return tuple(sorted({Path(path.stem).stem for path in (folder("queries") / "rule").glob("*.sql")}))
+def list_sql_rules() -> tuple[SqlRule, ...]:
+    """Return the SQL rules of the core, then those of each wing."""
+    topics: list[tuple[str, Path | None]] = [(TOPIC, None)]
+    topics += [(f"{wing.name}_{TOPIC}", wing.queries_folder) for wing in list_wings()]
+    return tuple(
+        SqlRule(kind=kind, query=f"{topic}.{kind}", folder=place)
+        for topic, place in topics
+        for kind in list_topic(topic, place)
+    )
+
+
+@cache
+def list_wing_rules() -> tuple[Rules, ...]:
+    """Return the rules that wings registered."""
+    return tuple(find_parts(PORT))
 
 
 def find_caveats(
     asked: Asked,
     choices: Sequence[Choice],
     *,
-    metric: MetricName,
+    metric: str,
+    more: Iterable[Finding | Refusal] = (),
+    stands_for: Mapping[int, Sequence[int]] = NOTHING,
     but: Collection[str] = (),
-    more: Iterable[Finding] = (),
 ) -> list[Caveat | Refusal]:
     """Return the findings of all rules, heaviest first; weights refer to the first choice, by `metric`.
 
-    SQL rules named in `but` are not run; `more` has findings of the question itself.
+    `more` has findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
+    where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
-    found: list[Finding | Refusal] = [*more]
-    for name in list_sql_rules():
-        if name in but:
-            continue
-        applies = NEEDS.get(name, bool)
-        if ids := [one for one in asked.evaluated if applies(asked.outlines[one])]:
-            found += _ask(asked, name, ids, name_weighed(metric))
-    for find in RULES:
+    found = list_findings(asked, metric=metric, but=but)
+    return rank_caveats([*more, *represent(found, stands_for)], choices)
+
+
+def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
+    """Return the findings of all rules about stored runs, as `find_caveats` does before it weighs them."""
+    found: list[Finding | Refusal] = []
+    extra = list_wing_rules()
+    needs = {**NEEDS, **{kind: applies for rules in extra for kind, applies in rules.needs.items()}}
+    for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
+        applies = needs.get(one.kind, bool)
+        if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
+            found += _ask(asked, one, ids, name_weighed(metric))
+    for find in (*RULES, *(find for rules in extra for find in rules.functions)):
         found += find(asked)
+    return found
+
+
+def rank_caveats(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
+    """Return findings as caveats, heaviest first, then the refusals."""
     caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
     return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
 
 
-def name_weighed(metric: MetricName) -> str:
+def name_weighed(metric: str) -> str:
     """Return the quantity whose errors move a metric: `energy`, `latency`, or neither for memory and prices."""
-    powers = METRIC[metric]
+    powers = METRIC[cast("MetricName", metric)]
     return "energy" if powers.energy_power else "latency" if powers.latency_power else ""
 
 
-def _ask(asked: Asked, name: str, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
+def represent(
+    found: Iterable[Finding | Refusal], stands_for: Mapping[int, Sequence[int]]
+) -> Iterator[Finding | Refusal]:
+    """Yield findings about stored runs as findings about the runs that these represent."""
+    for one in found:
+        if isinstance(one, Refusal):
+            yield attrs.evolve(one, runs=tuple(run for own in one.runs for run in stands_for.get(own, (own,))))
+        elif one.run_id is None or one.run_id not in stands_for:
+            yield one
+        else:
+            yield from (attrs.evolve(one, run_id=run) for run in stands_for[one.run_id])
+
+
+def _ask(asked: Asked, one: SqlRule, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
     """Yield the findings of one SQL rule."""
-    query = find_query(f"rule.{name}")
+    query = find_query(one.query, one.folder)
     given = {"run_ids": list(run_ids), "metric": metric}
-    declared = {one.name for one in query.parameters}
+    declared = {parameter.name for parameter in query.parameters}
     table = run_query(asked.connection, query, {key: value for key, value in given.items() if key in declared})
     for row in table.records():
-        values = {one.name: _read(one, row[one.name]) for one in query.columns if one.name not in WEIGHED}
+        values = {
+            column.name: _read(column, row[column.name]) for column in query.columns if column.name not in WEIGHED
+        }
         yield Finding(
-            kind=name,
+            kind=one.kind,
             run_id=row["run_id"],
             values=values,
             bias=row.get("bias") or 0.0,

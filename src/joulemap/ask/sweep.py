@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -213,8 +213,8 @@ def _find_turns(asked: Asked, points: Sequence[SweepPoint], takes_all: bool) -> 
     chances = fetch(asked.connection, PairChance, run_ids=pairs) if pairs else ()
     close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
     for turn in found:
-        assert turn.metric is not None
-        yield attrs.evolve(turn, is_tied=(TURNING[turn.metric], *turn.runs) in close)
+        is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
+        yield attrs.evolve(turn, is_tied=is_tied)
 
 
 def _follow(rows: Sequence[SweepPoint], metric: MetricName, settings: tuple[str, ...]) -> Iterator[Turn]:

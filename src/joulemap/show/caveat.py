@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Run
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.present.cell import show_interval, show_plain, show_quantity, show_span
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all
+from joulemap.show.word import read_words
 
 MOST_CAVEATS: Final = 2
 """Maximum caveats in the line on trust."""
@@ -35,7 +36,7 @@ MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}:
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
-    "borrowed": Template("the range of {chips} is from other kinds of work, because this kind was not measured"),
+    "borrowed": Template("the range of {chips} is from other kinds of work"),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
@@ -67,7 +68,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, so calibration may make part of the gap"),
+    "uncalibrated": Template("no calibration for {chips}, unlike the others"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
@@ -75,7 +76,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "unoffered": Template("left out, because no {price} is known: {chips}"),
     "unpriced": Template("left out, because {reason}: {chips}[ (the first is the best of them: {value})]"),
 }
-"""Kind of caveat -> its sentence, in the line on trust and among the notes."""
+"""Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
 
 
 def format_value(value: Any) -> Any:
@@ -92,17 +93,19 @@ def show_range(value: Quantity) -> str:
     return show_interval(value.value, value.unit, value.half_width)
 
 
-def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int] = ()) -> str:
+def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
     """Return the sentence on a caveat; `among` restricts it to these runs."""
     given = {name: format_value(value) for name, value in caveat.values.items()}
     ids = [one for one in caveat.runs if one in among] or caveat.runs
-    return CAVEAT[caveat.kind](chips=join_names(name_all(runs, ids)), **given)
+    template = CAVEAT.get(caveat.kind) or read_words().caveats[caveat.kind]
+    return template(chips=join_names(name_all(runs, ids)), **given)
 
 
-def describe_trust(facts: Facts) -> str:
-    """Return one line: what ranges mean, and the caveats that could move this decision most."""
+def describe_trust(facts: Facts, head: str = "") -> str:
+    """Return one line: `head` or what ranges mean, and the caveats that could move this decision most."""
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
-    parts = [RANGES] if any(one is not None and one.half_width for one in asked) else []
+    has_ranges = any(one is not None and one.half_width for one in asked)
+    parts = [head] if head else [RANGES] if has_ranges else []
     decided = next((one.runs[:2] for kind in (Choice, Limit) for one in facts.of(kind)), ())
     runs = drop_settings(facts.runs, decided or facts.runs)
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
@@ -111,7 +114,10 @@ def describe_trust(facts: Facts) -> str:
 
 
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
-    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it."""
+    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it.
+
+    Without a decision, they are those that could move the values most.
+    """
     choice = next(iter(facts.of(Choice)), None)
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
     if choice is None:
@@ -120,10 +126,11 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     least = max(LEAST_WEIGHT, LEAST_MOVE * margin)
     for one in facts.of(Caveat):
         known = found.get(one.kind)
-        if one.weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
+        weight = one.weight if choice is not None else one.move
+        if weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
             found[one.kind] = one
     is_close = choice is not None and bool(choice.tied)
-    ranked = sorted(found.values(), key=lambda one: -one.weight)
+    ranked = sorted(found.values(), key=lambda one: -(one.weight if choice is not None else one.move))
     return [(one, one.weight >= margin > 0.0 and not is_close) for one in ranked]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Cause, Choice, Entry, Facts, Run
+from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all, name_run
+from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
@@ -86,14 +87,14 @@ def describe_answer(facts: Facts) -> str:
 
 
 def describe_choices(
-    choices: Sequence[Choice], runs: Mapping[int, Run], add: Template | None = None, **more: str
+    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: str
 ) -> str:
     """Return a line on the winner by each of the first two metrics, by how much, and how surely.
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
     first, *others = choices[:2]
-    name, noun = name_run(runs[first.runs[0]]), name_metric(first)
+    name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
         given = {"value": show_quantity(first.value.value, first.value.unit), "chance": show_chance(first.probability)}
         given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
@@ -103,7 +104,7 @@ def describe_choices(
     elif others and others[0].runs[0] == first.runs[0] and first.tied and set(others[0].tied) == set(first.tied):
         (other,) = others
         head = f"{name} " + TIED_BOTH(
-            noun=noun, chance=show_chance(first.probability), other=name_metric(other),
+            noun=noun, chance=show_chance(first.probability), other=name_metric(other.metric, other.per),
             other_chance=show_chance(other.probability), tied=join_names(name_all(runs, first.tied)),
         )  # fmt: skip
         others = []
@@ -121,19 +122,14 @@ def describe_choices(
     return head + ("" if runs[first.runs[0]].is_available else NOT_SOLD) + "."
 
 
-def name_metric(choice: Choice) -> str:
-    """Return the name of the metric of a choice in a sentence."""
-    return name_noun(choice.metric, choice.per)
+def name_metric(metric: str, per: str = "inference") -> str:
+    """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
+    return NOUN[metric](per=per) if metric in NOUN else read_words().nouns.get(metric, metric)
 
 
-def name_noun(metric: str, per: str = "inference") -> str:
-    """Return the name of a metric in a sentence, where `per` is the unit of work."""
-    return NOUN[metric](per=per) if metric in NOUN else metric
-
-
-def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None = None) -> str:
+def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
     """Return the clause on the winner by one metric, without its subject."""
-    chance, noun = show_chance(choice.probability), name_metric(choice)
+    chance, noun = show_chance(choice.probability), name_metric(choice.metric, choice.per)
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
     other = name_run(runs[choice.runs[1]])
@@ -142,7 +138,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None =
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    better = BETTER.get(choice.metric, BETTER[""])
+    better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
 
@@ -159,7 +155,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*describe_causes(facts.of(Cause)[:2], facts.runs), *lines][:MOST_WHY]
 
 
-def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Run]) -> list[str]:
+def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> list[str]:
     """Return one line per category: its share of the difference to each compared run."""
     lines: dict[str, list[str]] = {}
     for one in causes:

@@ -6,7 +6,20 @@ import math
 from collections.abc import Mapping
 from typing import Final, cast
 
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Run, Supply, Turn, Value
+from joulemap.ask.fact import (
+    Cause,
+    Caveat,
+    Choice,
+    Entry,
+    Facts,
+    Limit,
+    Quantity,
+    Refusal,
+    Subject,
+    Supply,
+    Turn,
+    Value,
+)
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
@@ -29,7 +42,8 @@ WHOLE_DAYS: Final = 10.0
 KEPT: Final = Template("{head} within {limits}")
 ONE_LIMIT, ALL_LIMITS = "the limit", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}]: {noun} {value}")
-SINGLE: Final = Template("{name} is the only configuration: {noun} {value}")
+SINGLE: Final = Template("{name} is the only[ {available}] configuration: {noun} {value}")
+AVAILABLE: Final = "available"
 PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration: {noun} {value}")
 BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}]: {noun} {value}")
 NONE_KEEPS: Final = Template(
@@ -66,7 +80,8 @@ def describe_recommendation(facts: Facts) -> str:
         "name": name_run(run),
         "hardware": run.hardware,
         "limits": limits,
-        "noun": name_metric(first),
+        "available": "" if all(one.is_available for one in facts.runs.values()) else AVAILABLE,
+        "noun": name_metric(first.metric, first.per),
         "value": show_quantity(first.value.value, first.value.unit),
     }
     if not run.is_available and (lacks := _find_lack(facts)) is not None:
@@ -99,7 +114,7 @@ def _describe_miss(facts: Facts) -> str:
     missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
     if not missed:
         metric = Choice(runs=(), metric=cast("MetricName", facts.asked[0]), value=Quantity(0.0))
-        return UNKNOWN(noun=name_metric(metric), limits=name_limits(facts))
+        return UNKNOWN(noun=name_metric(metric.metric, metric.per), limits=name_limits(facts))
     first = missed[0]
     run = facts.runs[first.runs[0]]
     return NOTHING(name=name_run(run), limits=name_limits(facts), miss=_describe_limit(first))
@@ -107,7 +122,7 @@ def _describe_miss(facts: Facts) -> str:
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    metric = METRIC[limit.metric]
+    metric = METRIC[cast("MetricName", limit.metric)]
     given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
@@ -139,7 +154,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return lines
 
 
-def _describe_turn(turn: Turn, runs: Mapping[int, Run]) -> str:
+def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
     """Return the sentence on what would make another configuration the best."""
     name, value = name_run(runs[turn.runs[0]]), format_value(turn.value)
     if turn.axis == "pay":

@@ -8,11 +8,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Run, Turn
+from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import format_value
-from joulemap.show.choice import describe_choice, describe_choices, name_noun
+from joulemap.show.choice import describe_choice, describe_choices, name_metric
 from joulemap.show.name import join_names, name_all, name_run
 
 ALONE: Final = Template(
@@ -93,7 +93,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*limits, *beyond[:1], *list_turns(facts, names=WHY), *falls]
 
 
-def describe_limit(limit: Limit, runs: Mapping[int, Run]) -> str:
+def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:
     """Return a line on the chips that exceed a limit at every batch."""
     names = name_all(runs, limit.runs)
     value = limit.value.value if limit.value is not None else None
@@ -112,11 +112,11 @@ def list_turns(facts: Facts, *, names: Sequence[str] = ()) -> list[str]:
             turns.setdefault((one.settings, one.metric or ""), []).append(one)
     nouns: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (settings, metric), course in turns.items():
-        nouns.setdefault((settings, describe_course(course, facts.runs)), []).append(name_noun(metric))
+        nouns.setdefault((settings, describe_course(course, facts.runs)), []).append(name_metric(metric))
     return [COURSE(settings=settings, nouns=alike, course=course) for (settings, course), alike in nouns.items()]
 
 
-def describe_course(turns: Sequence[Turn], runs: Mapping[int, Run]) -> str:
+def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:
     """Return the clause on the turns of one metric, which start with the best run of the smallest batch."""
     first, *later = turns
     name = _name_chip(runs[first.runs[0]])
@@ -130,7 +130,7 @@ def describe_course(turns: Sequence[Turn], runs: Mapping[int, Run]) -> str:
     return FIRST(name=name, batch=first.after, turns="".join(moves))
 
 
-def describe_fall(fall: Change, runs: Mapping[int, Run]) -> str:
+def describe_fall(fall: Change, runs: Mapping[int, Subject]) -> str:
     """Return a line on a fall of throughput at large batches, with its cause."""
     given = {name: format_value(one) for name, one in fall.values.items()}
     cause = CAUSE[fall.cause](**given) if fall.cause else ""
@@ -144,7 +144,7 @@ def describe_fall(fall: Change, runs: Mapping[int, Run]) -> str:
     )
 
 
-def _name_chip(run: Run) -> str:
+def _name_chip(run: Subject) -> str:
     """Return the name of a run without its settings, which the line states."""
     return name_run(attrs.evolve(run, settings=()))
 

@@ -70,6 +70,12 @@ def name_queries() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
+def list_topic(topic: str, own: Path | None = None) -> tuple[str, ...]:
+    """Return the sorted names of the queries of a topic, without the topic, including those in the folder `own`."""
+    pairs = (name.partition(".") for name in _files(own))
+    return tuple(sorted(name for found, _, name in pairs if found == topic))
+
+
 def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     """Return every version of every query, sorted by name and version, including those in the user's folder.
 

@@ -82,6 +82,8 @@ class Wing(NamedTuple):
     """Port -> object that the core requests at this extension point; see docs/extend.md."""
     queries: tuple[str, ...] = ()
     """Subfolders of `queries` whose row types are in the wing's module `row`."""
+    queries_folder: Path | None = None
+    """Folder of the query files of a wing of another distribution; its subfolder `NAME_rule` has the wing's rules."""
     uses: tuple[str, ...] = ()
     """Names of wings that this wing requires; without them, this wing is left out."""
 

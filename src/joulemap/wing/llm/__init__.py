@@ -36,6 +36,7 @@ def register() -> Wing:
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.phases:PHASES",
+            "words": "joulemap.wing.llm.show.word:WORDS",
             "report": "joulemap.wing.llm.report:SERVED",
         },
         queries=("llm",),

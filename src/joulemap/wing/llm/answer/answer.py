@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import fetch_tables
-from joulemap.answer.candidate import drop_idle_hours, read_usage
+from joulemap.answer.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage
@@ -19,14 +21,14 @@ from joulemap.plan.hold import holding_plans
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.ask import batch, load
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, list_served, refuse
 from joulemap.wing.llm.capacity.load import LoadRow, serve_load
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
-from joulemap.wing.llm.capacity.slow import SlowHost, describe_slow
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
-from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import Stored
     from joulemap.wing.llm.serving.batch import BatchCost
+
+
+NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
 
 
 def llm(
@@ -57,6 +62,24 @@ def llm(
     Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
     a model that cannot be traced, UnsupportedError if nothing serves the model.
     """
+    return _answer(source, model, settings, serving, usage, prices)
+
+
+def list_rows(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[ServedRow, ...]:
+    """Return the rows of `llm` alone, without the facts, which take as long as the rows of a stored answer."""
+    return _answer(source, model, settings, serving, USAGE, (), has_facts=False).rows.rows
+
+
+def _answer(
+    source: Source,
+    model: str,
+    settings: Settings,
+    serving: Serving,
+    usage: Usage,
+    prices: Sequence[Price],
+    *,
+    has_facts: bool = True,
+) -> LlmAnswer:
     from joulemap.catalog.stack import describe_engine
 
     if serving.reuses_prefixes and not serving.has_load:
@@ -75,11 +98,13 @@ def llm(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
         found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
-    if not any(row.phase == "decode" for row in found["phases"]):
-        raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
-    kept = [case for case in cases if case not in lacking]
-    rows = form_rows(question, kept, costs, found["phases"])
-    pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
+        if not any(row.phase == "decode" for row in found["phases"]):
+            raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
+        kept = [case for case in cases if case not in lacking]
+        rows = form_rows(question, kept, costs, found["phases"])
+        pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
+        asked = Asked.of(attrs.evolve(whole, settings=settings), connection, ids[1])
+        facts = _find_facts(asked, question, served, rows, loads, pools, found) if has_facts else NO_FACTS
     return LlmAnswer(
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),
@@ -87,14 +112,38 @@ def llm(
         engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),
         wide_cache=describe_cache(served),
-        host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
-        unmeasured=describe_unmeasured(question.stack.label, found["phases"]),
+        facts=facts,
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
         not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
         not_loaded=tuple(not_loaded),
         **{**found, "scope": widen(found["scope"], whole.selection)},
+    )
+
+
+def _find_facts(
+    asked: Asked,
+    question: Question,
+    served: Sequence[Case],
+    rows: Sequence[ServedRow],
+    loads: Sequence[LoadRow],
+    pools: Sequence[PoolRow],
+    found: Mapping[str, Any],
+) -> Facts:
+    """Return the facts of the requested load, or of the batches without one."""
+    hosts = {case.hardware: host for case in served if (host := SlowHost.of(case.server)).added_s}
+    shared: dict[str, Any] = {
+        "hosts": hosts,
+        "engine": question.stack.label,
+        "most_context": question.decoder.context_length,
+    }
+    if loads:
+        fit = [row for row in rows if row.status == OK]
+        return load.find_facts(asked, loads, pools, fit, found["phases"].rows, **shared)
+    hours = find_busy_hours(found["assumptions"])
+    return batch.find_facts(
+        asked, rows, found["phases"], found["winners"], hours=hours if hours < HOURS else None, **shared
     )
 
 

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
-from joulemap.answer.candidate import HOURS, describe_pay, describe_use, enclose_seller, find_busy_hours
-from joulemap.answer.scope import describe_intervals
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
+from joulemap.answer.assumed import head_assumed, show_assumed
+from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
+from joulemap.answer.engine import describe_unread
+from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
-from joulemap.present.template import join_texts
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
-from joulemap.wing.llm.capacity.case import OK, TOO_LARGE, UNSUPPORTED
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
+from joulemap.wing.llm.show import batch, load
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
 
 SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
-
-MOST_EXCEPTIONS: Final = 2
-"""Maximum exceptions to the most common limit of a phase that a sentence lists."""
-
-NAMED: Final = 3
-"""Maximum hardware named in a sentence."""
-
-LEAST_IDLE: Final = 0.01
-"""Minimum idle share of the energy that a headline states."""
 
 OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
 
@@ -73,12 +62,10 @@ class LlmAnswer(RunAnswer):
     """One row each for the prefill pool and the decode pool; empty without disaggregated serving."""
     assumptions: Table[AssumedNumber]
     """Assumed numbers that cost and carbon depend on."""
+    facts: Facts
+    """Decision, limits, rows and caveats, from which all sentences are made."""
     not_taken: tuple[str, ...] = ()
     """Reasons why hardware of the default selection cannot run the model."""
-    host_bound: str = ""
-    """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
-    unmeasured: str = ""
-    """Sentence on chips without measurements of the engine; empty if there is none."""
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
@@ -102,13 +89,13 @@ class LlmAnswer(RunAnswer):
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
         serving = self.serving
-        load = serving.rate_per_s or 0.0, serving.in_flight or 0
+        asked = serving.rate_per_s or 0.0, serving.in_flight or 0
         is_plain = not (serving.requests or serving.reuses_prefixes or serving.prefill_on)
-        rows: Sequence[ServedRow | LoadRow] = self.loads.rows if any(load) and is_plain else self.served
+        rows: Sequence[ServedRow | LoadRow] = self.loads.rows if any(asked) and is_plain else self.served
         runs = (
             ServedRun(row.label, row.hardware, row.precision, row.batch, row.device_count)
             if isinstance(row, ServedRow)
-            else ServedRun(row.label, row.hardware, row.precision, 1, row.device_count, *load)
+            else ServedRun(row.label, row.hardware, row.precision, 1, row.device_count, *asked)
             for row in rows
         )
         return check_served(self.model, serving, runs, self.scope.spell)
@@ -136,15 +123,15 @@ class LlmAnswer(RunAnswer):
         """Return the figure of device throughput against latency per token, batch by batch."""
         if not self.served:
             return ()
-        return (self._draw_figure("frontier", self.rows, self.title(), self._describe_winners()),)
+        return (self._draw_figure("frontier", self.rows, self.title(), self._describe_best()),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` configurations; JSON has all tables, CSV all rows."""
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
-        batches = show_under(
-            heading, self._lay_batches(limit), *self.scope.describe_left_out(), *self._list_unsupported()
-        )
+        lines = [] if self.loads.rows else [*filter(None, [batch.describe_shortage(self.facts)])]
+        below = (*map(Text, lines), *self.scope.describe_left_out(), *self._list_unsupported())
+        batches = show_under(heading, self._lay_batches(limit), *below)
         loaded = [Section("", self._lay_pools())] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
         served = self.rows.with_rows(self.served)
@@ -160,171 +147,27 @@ class LlmAnswer(RunAnswer):
             self._lay(served, text.COSTS, limit=limit),
             self._lay(served, text.INTERVALS, limit=limit),
         )
-        return self._compose(
-            self.title(),
+        return self._compose_facts(
+            self.facts,
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=self._find_headline(),
-            insights=self._describe_hits() if loaded else self._list_insights(),
-            sure="; ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
+            title=self.title(),
+            answer=self._describe_best(),
+            reasons=load.list_reasons(self.facts) if loaded else batch.list_reasons(self.facts),
             details=[
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
             ],
-            notes=[*self._list_notes(), *self.not_taken, *self.scope.describe()],
+            notes=[*self._list_notes(), *self.not_taken, *self.scope.describe_own_uncertainty(is_yours=True)],
             steps=self._list_steps(repeated),
+            told=[line for line in describe_unread(self.scope.models) if line not in self.title()],
         )
 
-    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a phrase for the assumed share of the energies that a headline states; under a load, of its total
-        energy.
-        """
-        if not self.loads.rows:
-            return super()._describe_assumed(headline, chosen or self._find_named())
-        load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
-        if not self.pools.rows:
-            return describe_assumed(headline, {} if load.assumed is None else {load.label: [load.assumed]})
-        if load.assumed is None or not (share := show_assumed(load.assumed)):
-            return ""
-        return text.ASSUMED(share=share, basis=name_assumed(load.assumed))
-
-    def _find_named(self) -> set[int] | None:
-        """Return the ids of the decode runs whose energy per output token the headline states or compares."""
-        # for a single hardware, the headline states the first and the last batch
-        rows = [self.served[0], self.served[-1]]
-        if len({row.label for row in self.served}) > 1:
-            least = sorted(self.served, key=lambda row: row.output_token_j or 0.0)
-            rows = list({row.label: row for row in reversed(least)}.values())
-        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
-
-    def _find_row(self, winner: ServedWinner) -> ServedRow:
-        return next(row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
-
-    def _find_headline(self) -> str:
+    def _describe_best(self) -> str:
+        """Return the decision in one sentence."""
         if self.pools.rows:
-            return self._describe_pools()
-        return self._describe_loads() if self.loads.rows else self._describe_winners()
-
-    def _describe_winners(self) -> str:
-        """Return the winners in energy per token and in speed; if the table has one hardware, its results."""
-        if len({row.label for row in self.served}) == 1:
-            first, last = self.served[0], self.served[-1]
-            name = self.scope.mark(first.label)
-            return join_texts("; ", [text.ONE(first, label=name), *([text.LARGEST(last)] if last is not first else [])])
-        goals = {row.goal: row for row in self.winners}
-        energy, between = goals["energy"], goals["between_tokens"]
-        latency = text.LATENCY_TOO if between.label == energy.label else text.LATENCY
-        values = (self._find_row(energy).output_token_half_width, self._find_row(between).between_half_width)
-        parts = []
-        for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True):
-            best = text_of(
-                winner,
-                label=self.scope.mark(winner.label),
-                value=(winner.value, half_width),
-                among=self._name_compared(winner),
-                at=winner.batch if len({row.batch for row in self.served}) > 1 else None,
-            )
-            parts.append(join_texts("", (best, self._lead(winner))))
-        return join_texts("; ", parts)
-
-    def _name_compared(self, winner: ServedWinner) -> str:
-        """Return a phrase for the hardware that a winner is chosen from; empty if this is all hardware in the table."""
-        return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
-
-    def _lead(self, winner: ServedWinner) -> str:
-        """Return a phrase for a winner's lead over the next hardware, with its confidence."""
-        if winner.runner_up is None or winner.advantage_ratio is None:
-            return ""
-        other = self.scope.mark(winner.runner_up)
-        if winner.advantage_ratio < TIE_RATIO:
-            return text.EQUAL(other=other)
-        if tied := self._find_tied(winner):
-            return f", {tied}"
-        batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
-        count = winner.hardware_count if winner.hardware_count > 2 else None
-        chance = winner.probability_best  # confidence that the winner beats all others, not only the runner-up
-        return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
-
-    def _find_tied(self, winner: ServedWinner) -> str:
-        """Return a phrase for the hardware that is statistically tied with a winner; empty if there is none."""
-        # hardware that together has over 20 % probability of being better
-        rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])
-        if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
-            return ""
-        return text.TIED(rivals=tuple(map(self.scope.mark, rivals)))
-
-    def _describe_loads(self) -> str:
-        """Return the deployments with the lowest p99 TTFT and the least energy, or the overload if none keeps up."""
-        first, least = choose_loads(self.loads)
-        if first.is_growing:
-            return (text.OVERLOADED if len(self.loads) > 1 else text.OVERLOADED_ONE)(first)
-        others = [row for row in self.loads if not row.is_growing and row is not first]
-        second = min(others, key=lambda row: row.first_token_p99_s, default=None)
-        ratio = None if second is None else second.first_token_p99_s / first.first_token_p99_s
-        tied = self._find_tied_loads(first, others, "first_token_p99_s", "first_token_half_width")
-        is_ahead = ratio is not None and ratio >= TIE_RATIO and not tied
-        other = second.label if second is not None and is_ahead else None
-        behind = [row.label for row in self.loads if row.is_growing]
-        template = text.LOAD if others else text.LOAD_ALONE if behind else text.LOAD_OF_ONE
-        parts = [template(first, ratio=ratio, other=other, tied=tied)]
-        idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
-        among = text.KEEPING_UP if behind else None
-        uses = (text.LEAST if least is not first else text.LEAST_TOO)(least, among=among) if others else text.USES
-        rest = [row for row in self.loads if not row.is_growing and row is not least]
-        tied = self._find_tied_loads(least, rest, "output_token_j", "output_token_half_width")
-        parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle, tied=tied))
-        parts += [text.BEHIND(labels=behind)] if behind and others else []
-        parts += [text.REFUSED(row, where=row.label if others else None) for row in self.loads if row.refused_count]
-        return "; ".join(parts)
-
-    def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
-        """Return a phrase for the deployments that are statistically tied with the best one under a load; empty without
-        ties.
-
-        The half-widths are those of the smallest batch of each deployment. Errors of two deployments count as
-        independent.
-        """
-        from joulemap.uncertainty.probability import probability_better
-
-        widths = {
-            (row.hardware, row.precision, row.device_count): getattr(row, width_field) for row in reversed(self.served)
-        }
-
-        def width_of(row: LoadRow) -> float:
-            return widths.get((row.hardware, row.precision, row.device_count)) or 0.0
-
-        rivals = [
-            row.label
-            for row in sorted(others, key=lambda row: float(getattr(row, field)))
-            if (width := math.hypot(width_of(best), width_of(row)))
-            and probability_better(getattr(row, field) / getattr(best, field), width) < TOLD_APART
-        ]
-        return text.TIED(rivals=rivals) if rivals else ""
-
-    def _describe_hits(self) -> list[str]:
-        """Return a sentence on the prefix-cache hits of the best deployment and the energy saved; empty without a
-        cache.
-        """
-        row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
-        if row.prefix_hit_fraction is None:
-            return []
-        name = text.HITS_OF(row) if len(self.loads) > 1 else ""
-        return [name + text.HITS(row, below=row.tier_hit_fraction or None)]
-
-    def _describe_pools(self) -> str:
-        """Return the servers of both pools, the pool that saturates first, and the resulting latencies."""
-        prompts, answers = self.pools.rows
-        first = max(self.pools, key=lambda row: row.use_fraction or 0.0)
-        used = prompts.use_fraction
-        servers = text.POOLS(
-            prompts=text.SERVERS(prompts),
-            answers=text.SERVERS(answers),
-            prompts_used=used,
-            answers_used=answers.use_fraction,
-            rate_per_s=None if used is None else used * prompts.server_count * prompts.each_per_s,
-            first=text.POOL[first.pool],
-        )
-        return f"{servers}; {text.POOL_LOAD(self.loads[0])}"
+            return load.describe_pools(self.facts, [(row.server_count, row.label) for row in self.pools])
+        return load.describe_answer(self.facts) if self.loads.rows else batch.describe_answer(self.facts)
 
     def _lay_pools(self) -> Grid:
         """Return the table of both pools."""
@@ -343,6 +186,7 @@ class LlmAnswer(RunAnswer):
             text.BATCHES,
             keep=text.BATCHES_KEPT,
             ranked=text.BATCHES_RANKED,
+            pictures=text.BATCHES_DRAWN,
             limit=limit,
             noun="configurations",
             stays=self._wins,
@@ -405,69 +249,6 @@ class LlmAnswer(RunAnswer):
         """Return whether a configuration wins a metric; the headline names it, so its row is always shown."""
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
-
-    def _list_insights(self) -> list[str]:
-        """Return sentences on the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
-        found = [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
-        return [*found, self.host_bound] if self.host_bound else found
-
-    def _describe_shortage(self) -> list[str]:
-        found: dict[str, ServedRow] = {}
-        for row in self.rows:
-            if row.status == TOO_LARGE:
-                found.setdefault(row.label, row)
-        shown = [text.SHORTAGE(row, label=self.scope.mark(row.label)) for row in [*found.values()][:NAMED]]
-        more = len(found) - NAMED if len(found) > NAMED else None
-        return [text.TOO_LARGE(shortages="; ".join(shown), more=more)] if shown else []
-
-    def _describe_limits(self) -> str:
-        """Return a sentence on the limit of each phase on most configurations, and on the exceptions."""
-        usual, exceptions = {}, list[str]()
-        for phase in ("prefill", "decode"):
-            every = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
-            bounds = {row: bound for row, bound in every.items() if bound}
-            if not bounds:
-                continue
-            ((usual[phase], _),) = Counter(bounds.values()).most_common(1)
-            alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-            for label, bound, batches in _group_exceptions(bounds, usual[phase]):
-                alike.setdefault((_spell_bound(bound), tuple(batches)), []).append(self.scope.mark(label))
-            exceptions += [
-                text.EXCEPTION(phase=phase, labels=labels, bound=bound, batches=batches)
-                for (bound, batches), labels in alike.items()
-            ]
-        words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
-        is_alike = len(usual) > 1 and len(set(words.values())) == 1
-        has_few = len(exceptions) <= MOST_EXCEPTIONS
-        rest = {"mostly": None, "others": None} if has_few else {"mostly": text.MOSTLY, "others": text.OTHERS}
-        template = text.LIMITED_ALIKE if is_alike else text.LIMITS if "prefill" in usual else text.LIMITED_DECODE
-        return template(**words, **rest, exceptions=exceptions if has_few else None)
-
-    def _describe_cost(self) -> list[str]:
-        winner = next((row for row in self.winners if row.goal == "cost"), None)
-        if winner is None:
-            return []
-        row, label = self._find_row(winner), self.scope.mark(winner.label)
-        each = text.EACH_DEVICE if row.device_count > 1 else ""
-        hours = find_busy_hours(self.assumptions)
-        values: dict[str, Any] = {"usd": winner.value, "prompt_usd": row.prompt_usd_per_million, "each": each}
-        values |= {"price": enclose_seller(row.price_told), "busy_hours": hours if hours < HOURS else None}
-        cost = text.COST(row, **values)
-        if winner.hardware_count < 2:
-            return [cost if len({one.label for one in self.served}) == 1 else text.ONLY_PRICED(label=label, cost=cost)]
-        chance = winner.probability_best
-        sure = self._find_tied(winner) or (None if chance is None else text.CONFIDENCE(chance=chance))
-        return [text.CHEAPEST(label=label, sure=sure, cost=cost)]
-
-    def _describe_widths(self) -> list[str]:
-        """Return the narrowest and the widest interval of each quantity; empty if unknown."""
-        has_gaps = not self.loads.rows or any(row.between_s is not None for row in self.loads)
-        spread = describe_intervals({
-            quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
-            for quantity, name in text.DOUBTED.items()
-            if has_gaps or name != "between_half_width"
-        })  # fmt: skip
-        return [one for one in (spread, self.unmeasured) if one]
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""
@@ -563,20 +344,5 @@ def repeat_reuse(serving: Serving) -> list[str]:
     return words
 
 
-def _spell_bound(bound: str) -> str:
-    """Return the limit of a phase as a sentence names it."""
-    return text.BOUNDS.get(bound, bound)
-
-
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
     return (row.model, row.batch, row.precision) == (other.model, other.batch, other.precision)
-
-
-def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (chip, limit, batch sizes) where the limit differs from `usual`; empty sizes mean all of the chip's."""
-    for label in dict.fromkeys(label for label, _ in bounds):
-        mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
-        for bound in dict.fromkeys(mine.values()):
-            batches = [str(batch) for batch, one in mine.items() if one == bound]
-            if bound != usual:
-                yield label, bound, batches if len(batches) < len(mine) else []

@@ -24,96 +24,26 @@ LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
-# headline of batches
-ENERGY: Final = Template("{label} uses the least decode energy[ {among}]: {value:interval J} per token[ at batch {at}]")
-LATENCY: Final = Template("{label} has the lowest TPOT[ {among}]: {value:interval s}[ at batch {at}]")
-LATENCY_TOO: Final = Template("it also has the lowest TPOT[ {among}]: {value:interval s}[ at batch {at}]")
-AVAILABLE: Final = "of the available chips"
-LEADS: Final[Mapping[str, Template]] = {
-    "energy": Template(
-        ", {advantage_ratio:x} less than {other}[ at batch {other_batch}] "
-        "({chance:chance} confidence[ of being the best of {count}])"
-    ),
-    "between_tokens": Template(
-        ", {advantage_ratio:x} lower than {other}[ at batch {other_batch}] "
-        "({chance:chance} confidence[ of being the best of {count}])"
-    ),
-}
-"""Goal -> phrase for a winner's lead over the next hardware."""
-EQUAL: Final = Template(", the same as {other}")
-TIED: Final = Template("statistically tied with {rivals:few}")
-ONE: Final = Template(
-    "{label} at batch {batch} has a TTFT of {first_token_s:s}, a TPOT of {between_s:s} and a decode energy of "
-    "{output_token_j:J} per token"
-)
-LARGEST: Final = Template(
-    "at batch {batch}, its TPOT is {between_s:s}, its throughput {tokens_per_s:~} tokens/s and its decode energy "
-    "{output_token_j:J} per token"
-)
-
-# headline of a request load, and of two pools
-LOAD: Final = Template(
-    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {tied}][, {ratio:x} lower than {other}]"
-    "[; its p99 TPOT is {between_p99_s:s}]"
-)
-LOAD_ALONE: Final = Template(
-    "Only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s}"
-    "[ and its p99 TPOT {between_p99_s:s}]"
-)
-LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s}[ and a p99 TPOT of {between_p99_s:s}]")
-LOAD_ENERGY: Final = Template(
-    "{uses} {output_token_j:J} per output token (prompts included[; {idle:%} is idle energy])[, {tied}]"
-)
-LEAST: Final = Template("{label} uses the least energy[ {among}]:")
-LEAST_TOO: Final = Template("it also uses the least energy[ {among}]:")
-KEEPING_UP: Final = "of those that keep up"
-USES: Final = "it uses"
-HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request "
-    "takes {request_j:J}[ ({uncached_request_j:J} without reuse)], and its median TTFT is {first_token_s:s}"
-    "[ ({uncached_first_token_s:s} without reuse)]"
-)
-HITS_OF: Final = Template("on {label}, ")
-REFUSED: Final = Template(
-    "percentiles exclude {refused_count:n request}[ on {where}] too long for the context or the memory"
-)
-BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
-OVERLOADED: Final = Template(
-    "No deployment keeps up with arrivals at {arrivals_per_s:1/s}: the best, {label}, serves {served_per_s:plain} "
-    "requests/s, and its queue grows without limit"
-)
-OVERLOADED_ONE: Final = Template(
-    "{label} cannot keep up with arrivals at {arrivals_per_s:1/s}: it serves {served_per_s:plain} requests/s, and its "
-    "queue grows without limit"
-)
-POOLS: Final = Template(
-    "{prompts} for prefill and {answers} for decode"
-    "[ serve arrivals at {rate_per_s:1/s} with {prompts_used:%} and {answers_used:%} utilization; {first} saturates "
-    "first]"
-)
 POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
-SERVERS: Final = Template("{server_count:n server} of {label}")
-POOL_LOAD: Final = Template(
-    "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s})[ and the median TPOT {between_s:s}]; an output "
-    "token takes {output_token_j:J}[, and a million of them cost {output_usd_per_million:plain} USD]"
-)
 
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
 BATCHES: Final = (
-    "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | "
-    "decode J/token output_token_j | decode USD/M tokens #output_usd_per_million? | memory memory_fraction | "
-    "largest batch largest_batch | decode limit decode_bound | prefill limit prefill_bound | "
-    "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | "
-    "tokens/s per device ~device_tokens_per_s"
+    "hardware @label | batch batch! | tokens/s ~tokens_per_s | J/token output_token_j | "
+    "J/token range -output_token_j:output_token_half_width | TPOT between_s | "
+    "TPOT range -between_s:between_half_width | TTFT first_token_s | USD/M tokens #output_usd_per_million? | "
+    "memory memory_fraction | largest batch largest_batch | longest context #largest_context! | "
+    "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
+    "tokens/s per user ~user_tokens_per_s | tokens/s per device ~device_tokens_per_s"
 )
-BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M tokens | memory | largest batch"
-BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M tokens"
+BATCHES_DRAWN: Final = "J/token range"
+BATCHES_KEPT: Final = "batch | TPOT | J/token range | TTFT | USD/M tokens | memory | largest batch"
+BATCHES_RANKED: Final = "tokens/s | J/token"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
     "between_tokens": ("TPOT", "between_s"),
-    "energy": ("decode J/token", "output_token_j"),
-    "cost": ("decode USD/M tokens", "output_usd_per_million"),
+    "energy": ("J/token", "output_token_j"),
+    "cost": ("USD/M tokens", "output_usd_per_million"),
 }
 """Goal -> heading and field of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
@@ -158,47 +88,7 @@ INTERVALS: Final = (
 )
 DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million tokens", "80 % intervals")
 
-# insights
-TOO_LARGE: Final = Template("not enough memory: {shortages}[; and {more} more]")
-SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template(
-    "prefill is[ {mostly}] limited by {prefill} and decode by {decode}[, except {exceptions:and}][ ({others})]"
-)
-LIMITED_ALIKE: Final = Template(
-    "prefill and decode are[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]"
-)
-LIMITED_DECODE: Final = Template("decode is[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]")
-"""Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
-MOSTLY: Final = "mostly"
-OTHERS: Final = "exceptions: --details"
-BOUNDS: Final[Mapping[str, str]] = {
-    "memory": "memory bandwidth",
-    "operands": "on-chip data movement",
-    "launch": "kernel launch overhead",
-    "communication": "communication between devices",
-    "engine": "engine overhead",
-}
-"""Limit of a phase -> its name in a sentence, if that differs."""
-EXCEPTION: Final = Template("{phase} on {labels:and}[ at batch {batches:and}] ({bound})")
-CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
-ONLY_PRICED: Final = Template("only {label} has a comparable price: {cost}")
-CONFIDENCE: Final = Template("{chance:chance} confidence")
-COST: Final = Template(
-    "{usd:plain} USD per million output tokens at batch {batch}[ and {prompt_usd:plain} USD per million prompt "
-    "tokens], "
-    "{each}{way} at {price}[, busy {busy_hours:plain} of 24 hours]"
-)
-EACH_DEVICE: Final = "each device "
-
-# uncertainty
-ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
-DOUBTED: Final[Mapping[str, str]] = {
-    "TTFT": "first_token_half_width",
-    "TPOT": "between_half_width",
-    "J/token": "output_token_half_width",
-}
-"""Heading of a quantity -> field with the half-width of its interval."""
-
+# notes
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. On CPUs "
     "outside data centres, llama.cpp is the default for every model, with q4_k_m weights unless --precision or "
@@ -209,7 +99,7 @@ BATCHES_BELOW: Final = Template(
     "explain their columns"
 )
 TOKEN_NOTE: Final = Template(
-    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
+    "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
     "[ and {hosts}]; `explain` and `edp` show one pass on one device, without engine overhead"
 )
 HOSTS: Final = "their share of idle host energy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -12,7 +12,11 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
-from joulemap.answer.scope import describe_intervals, widen
+from joulemap.answer.engine import describe_unread
+from joulemap.answer.scope import widen
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts, Refusal
+from joulemap.ask.rule import Finding, list_findings
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -23,13 +27,14 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.ask.served import OTHER_INTERVALS
+from joulemap.wing.llm.ask.users import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
-from joulemap.wing.llm.capacity.slow import describe_slow
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
-from joulemap.wing.llm.capacity.unmeasured import describe_unmeasured
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     LatencyTarget,
@@ -44,6 +49,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.show.users import describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.row import ServedPhase
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
@@ -59,45 +66,9 @@ TITLE: Final = Template(
     "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
 )
 EACH: Final = "each"
-KEPT: Final = Template(
-    "The cheapest deployment that meets the latency target[ with at least {likely:chance} probability] is {servers} "
-    "in {precision}: {usd_per_million:plain} USD, {million_j:J} and {gco2_per_million:g} of CO2 per million tokens "
-    "(prompt and output). "
-)
-KEPT_ENERGY: Final = Template(
-    "The deployment with the least energy that meets the latency target[ with at least {likely:chance} probability] "
-    "is {servers} in {precision}: {million_j:J} per million tokens (prompt and output). "
-)
 SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count:n decode server} of {server}")
-TIMES: Final = Template(
-    "Its mean TTFT is {first_token_s:s}[ (target {first_most:s})] and its mean TPOT {between_s:s}"
-    "[ (target {between_most:s})]"
-)
-SURE: Final = Template("; it meets both targets with {chance:chance} probability[, {slow}]")
-SURE_OF_ONE: Final = Template("; it meets the target with {chance:chance} probability[, {slow}]")
-SLOW: Final = "including the risk of a slow host"
-NOBODY: Final = Template(
-    "No deployment meets the latency target. The nearest is {servers} in {precision}: {missed:and}"
-)
-MISSED: Final = Template("its {quantity} of {time:s} is {ratio:x} the target of {most:s}")
-REQUEST: Final = Template("one request {parts:and}; all users together get {output_tokens_per_s:~} output tokens/s")
-REQUEST_PARTS: Final = (
-    Template("takes {request_s:s}"),
-    Template("uses {request_j:J}"),
-    Template("[costs {request_usd:USD}]"),
-    Template("[emits {request_gco2:g} of CO2]"),
-)
-PUBLISHED: Final = Template(
-    "with the checkpoint's own weights ({precision}), the cheapest deployment[ with at least {likely:chance} "
-    "probability] is {servers}: [{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
-    "[, with {chance:chance} probability of meeting the target]"
-)
-PUBLISHED_NOT: Final = Template(
-    "with the checkpoint's own weights ({precision}), no deployment meets the latency target; the nearest is "
-    "{servers}: {missed:and}"
-)
 CHEAPER_FORM: Final = Template(
     "on {hardware} in {precision}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as "
     "much per request"
@@ -108,19 +79,6 @@ MET_BY_FORM: Final = Template(
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-QUALITY: Final = Template("published quality loss of {precision}: {quality}[; {published}]")
-RISKY: Final = Template(
-    "{servers} in {precision} [would cost {less:%} less, but ]would meet the target with only "
-    "{met_probability:chance} probability"
-)
-NEXT_RUNNER: Final = Template(
-    "the next best deployment on another chip is {servers} in {precision}[, at {times:x} the cost][, also with at "
-    "least {likely:chance} probability]"
-)
-SIMPLER: Final = Template(
-    "without separate pools, the best deployment is {servers} in {precision}[, at {times:x} the cost][, also with at "
-    "least {likely:chance} probability]"
-)
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
     "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
@@ -130,19 +88,9 @@ COLUMNS: Final = (
     "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
     "*J/request without reuse uncached_request_j?"
 )
-HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]"
-    "[; without reuse, a request takes {uncached_request_j:J}]"
-)
 MET: Final = Template("yes[, {chance:chance}]")
-KEEP: Final = "precision | TTFT | TPOT | met | USD/M tokens | energy/M tokens"
-RANKED: Final = "USD/M tokens"
-
-LIKELY: Final = 0.8
-"""Probability of meeting the target from which a deployment is a safe choice."""
-
-DEAR: Final = 3.0
-"""Cost, as a multiple of the lowest cost, above which the answer does not suggest a safer deployment."""
+KEEP: Final = "precision | TTFT | TPOT"
+RANKED: Final = "met | USD/M tokens | energy/M tokens"
 
 COLLECTED: Final = 5
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
@@ -164,6 +112,9 @@ NOTES: Final = (
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
+
+Subject = tuple[Asked, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
+"""(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
 Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
 """(deployment, True if it uses the published precision, plan, expert-parallel devices -> question)."""
@@ -188,10 +139,8 @@ class UsersAnswer(RunAnswer):
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
     """Assumed numbers that cost and carbon depend on."""
-    host_bound: str = ""
-    """Warning about chips on which slow hosts may lengthen steps; empty if there is none."""
-    unmeasured: str = ""
-    """Sentence on chips without measurements of the engine; empty if there is none."""
+    facts: Facts
+    """Decision, targets, rows and caveats, from which all sentences are made."""
     forms: str = ""
     """Comparison of chunked prefill with separate pools for the deployment of the first row; empty if only one was
     computed.
@@ -253,15 +202,17 @@ class UsersAnswer(RunAnswer):
         """Return the document with at most `limit` deployments."""
         grid = self._lay_rows(limit)
         left = (Text(LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
-        return self._compose(
-            self.title(),
+        forms = [self.forms] if self.forms and self.chosen is self.rows[0] else []
+        return self._compose_facts(
+            self.facts,
             (show_under("", grid, *left),),
             self.rows,
-            answer=self._describe_best(),
-            insights=list(self._list_insights()),
-            sure="; ".join(filter(None, [self._describe_widths(), self.unmeasured])),
-            notes=[*NOTES, *filter(None, [self.wide_cache]), *self._describe_use(), *self.scope.describe()],
+            title=self.title(),
+            answer=describe_answer(self.facts),
+            reasons=list_reasons(self.facts),
+            notes=[*forms, *NOTES, *filter(None, [self.wide_cache]), *self._describe_use()],
             steps=[self._continue(repeated)],
+            told=[line for line in describe_unread(self.scope.models) if line not in self.title()],
         )
 
     def _lay_rows(self, limit: int) -> Grid:
@@ -278,98 +229,6 @@ class UsersAnswer(RunAnswer):
                 else f"no, {row.target_ratio:{'.2f' if row.target_ratio < FAR else ',.0f'}}x"
             ),
         )
-
-    def _describe_best(self) -> str:
-        """Return a sentence on the chosen deployment. If it misses the target, the sentence says by how much."""
-        best = self.chosen
-        if not best.is_met:
-            return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
-        likely = None if best is self.rows[0] else LIKELY
-        template = KEPT_ENERGY if best.usd_per_million is None else KEPT
-        headline = template(best, servers=spell_servers(best), likely=likely)
-        target = self.target.first_token_s, self.target.between_s
-        times = TIMES(best, first_most=target[0], between_most=target[1])
-        sure = SURE_OF_ONE if None in target else SURE
-        slow = SLOW if best.hardware in self.host_bound else None
-        return f"{headline}{times}" + (
-            "" if best.met_probability is None else sure(chance=best.met_probability, slow=slow)
-        )
-
-    def _describe_published(self, rows: Sequence[UserRow]) -> str:
-        """Return a sentence on the deployment to choose at the checkpoint's own precision, or on the nearest one."""
-        row = choose_row(rows)
-        servers = spell_servers(row)
-        if not row.is_met:
-            return PUBLISHED_NOT(row, servers=servers, missed=list(self._list_missed(row)))
-        likely = None if row is rows[0] else LIKELY
-        return PUBLISHED(row, servers=servers, likely=likely, chance=None if likely else row.met_probability)
-
-    def _list_missed(self, row: UserRow) -> Iterator[str]:
-        """Yield a phrase for each mean time of a deployment that exceeds its target."""
-        for quantity, time, most in (
-            ("mean TTFT", row.first_token_s, self.target.first_token_s),
-            ("mean TPOT", row.between_s, self.target.between_s),
-        ):
-            if most is not None and time > most:
-                yield MISSED(quantity=quantity, time=time, ratio=time / most, most=most)
-
-    def _list_insights(self) -> Iterator[str]:
-        """Yield the cost of one request, the alternatives, and the loss of quality of the chosen precision."""
-        best, first = self.chosen, self.rows[0]
-        yield REQUEST(best, parts=list(filter(None, (part(best) for part in REQUEST_PARTS))))
-        if best is not first:
-            times = _compare_costs(first, best)
-            yield RISKY(first, servers=spell_servers(first), less=None if times is None else 1.0 - times)
-        if best.prefix_hit_fraction is not None:
-            yield HITS(best, below=best.tier_hit_fraction or None)
-        if self.forms and best is first:
-            yield self.forms
-        if not best.is_published and best.quality:
-            published = [row for row in self.rows if row.is_published]
-            yield QUALITY(best, published=self._describe_published(published) if published and best.is_met else None)
-        if (simpler := self.find_simpler(best)) is not None:
-            likely = LIKELY if (best.met_probability or 0.0) >= LIKELY else None
-            times = _compare_costs(simpler, best)
-            yield SIMPLER(simpler, servers=spell_servers(simpler), times=times, likely=likely)
-        if (other := self._find_next(best)) is not None and other is not simpler:
-            times, passed = _compare_costs(other, best), self._find_passed(best, other)
-            likely = LIKELY if passed else None
-            yield NEXT_RUNNER(other, servers=spell_servers(other), times=times, likely=likely)
-        if self.host_bound:
-            yield self.host_bound
-
-    def find_simpler(self, best: UserRow) -> UserRow | None:
-        """Return the cheapest deployment without separate pools that meets the target; None if `best` has no pools.
-
-        Its probability of meeting the target is at least that of `best` or `LIKELY`, whichever is lower.
-        """
-        least = min(best.met_probability or 0.0, LIKELY)
-        others = (row for row in self.rows if row.is_met and not row.prefill_server_count)
-        found = next((row for row in others if (row.met_probability or 0.0) >= least), None)
-        return found if best.is_met and best.prefill_server_count else None
-
-    def _find_next(self, best: UserRow) -> UserRow | None:
-        """Return the cheapest deployment of another chip that meets the target; None if `best` misses it.
-
-        If `best` meets the target with `LIKELY` probability, so must the returned deployment.
-        """
-        least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
-        named = (best.hardware, self.rows[0].hardware)
-        others = (row for row in self.rows if row.is_met and row.hardware not in named)
-        return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
-
-    def _find_passed(self, best: UserRow, other: UserRow) -> bool:
-        """Return True if a cheaper deployment on the chip of `other` meets the target, but with less certainty."""
-        before = self.rows.rows[: self.rows.rows.index(other)]
-        return any(row.hardware == other.hardware and row.is_met and row is not best for row in before)
-
-    def _describe_widths(self) -> str:
-        """Return the narrowest and the widest interval of TTFT and of TPOT."""
-        times = {"TTFT": "first_token_half_width", "TPOT": "between_half_width"}
-        return describe_intervals({
-            quantity: [(getattr(row, field), self.scope.mark(row.hardware)) for row in self.rows]
-            for quantity, field in times.items()
-        })  # fmt: skip
 
     def _describe_use(self) -> list[str]:
         """Return the note on cost and carbon; empty without a price."""
@@ -391,28 +250,6 @@ class UsersAnswer(RunAnswer):
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
-
-
-def choose_row(rows: Sequence[UserRow]) -> UserRow:
-    """Return the cheapest of some deployments that meets the target with at least `LIKELY` probability.
-
-    `rows` are sorted, best first. Return the first if none is as likely, or if that one costs more than `DEAR` times
-    the first.
-    """
-    first = rows[0]
-    surer = next((row for row in rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
-    times = _compare_costs(surer, first) if surer else None
-    return surer if surer is not None and (times is None or times <= DEAR) else first
-
-
-def _compare_costs(row: UserRow, other: UserRow) -> float | None:
-    """Return the cost of `row` divided by the cost of `other`; None if either is unknown."""
-    return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
-
-
-def spell_servers(row: UserRow) -> str:
-    """Return a phrase for the servers of a deployment, such as `2 servers of h200_sxm x2`."""
-    return _spell(row.hardware, row.device_count, row.expert_device_count, row.server_count, row.prefill_server_count)
 
 
 def _spell(hardware: str, devices: int, experts: int, servers: int, prefill_servers: int) -> str:
@@ -489,11 +326,13 @@ def serve_users(
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid = _pay(source, question, whole, found, usage, prices)
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, found, usage, prices)
     rows = [_form_row(one, is_published, paid) for one, is_published, *_ in found]
     ranked = rank_rows(rows)
     first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
     ranked = rank_rows([*rows, *_list_likelier(found, rows, target, paid)])
+    hosts = {one.case.hardware: host for one, *_ in found if (host := SlowHost.of(one.case.server)).added_s}
+    facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
         forms=compare_forms(first) if first.prompt_servers or is_asked else "",
@@ -504,7 +343,7 @@ def serve_users(
         engine=describe_engine(serving.engine),
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
         wide_cache=describe_cache(one.case for one, *_ in found),
-        host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
+        facts=facts,
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
@@ -561,8 +400,8 @@ def _pay(
     found: Sequence[Found],
     usage: Usage,
     prices: Sequence[Price],
-) -> tuple[dict[str, Any], dict[str, Paid]]:
-    """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
+) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
+    """Return the tables of stored runs, the cost, carbon and intervals of each chip, and what its rules find.
 
     Cost, carbon and intervals of a chip depend on neither precision, number of devices nor batch. So the best
     deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
@@ -596,8 +435,13 @@ def _pay(
             connection, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
         )
         scope = widen(find_stored_scope(connection, [*ids[0], *ids[1]]), whole.selection)
+        asked = Asked.of(whole, connection, ids[1])
+        is_priced = any(row.usd_per_million is not None for row in tables["phases"])  # cost follows the time paid for
+        findings = list_findings(asked, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)
+        assert asked.unavailable is not None  # read while the connection is open
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
-    unmeasured = describe_unmeasured(question.stack.label, tables["phases"])
-    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay, "unmeasured": unmeasured}, paid
+    steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == "decode"}
+    found_tables = {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}
+    return found_tables, paid, (asked, steps, findings)

@@ -9,10 +9,8 @@ added to the spread of the prediction itself:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import probability_better
 
@@ -21,11 +19,6 @@ if TYPE_CHECKING:
 
 WIDTH: Final = math.log(9.0) * math.sqrt(3.0) / math.pi
 """Half-width of the 80 % interval of a logistic error, in standard deviations."""
-
-SLOW_HOSTS: Final = Template(
-    "{engine} on {labels:and} may be host-bound: in {share:set %} of the measured servers, a slow host adds "
-    "{added_s:s} to each step, whatever the model and batch"
-)
 
 
 @frozen
@@ -58,12 +51,3 @@ class SlowHost:
             return usual
         slow = probability_better(most_s / (step_s + self.added_s), half_width)
         return (1.0 - self.share) * usual + self.share * slow
-
-
-def describe_slow(engine: str, deployments: Iterable[tuple[str, Deployment]]) -> str:
-    """Return a sentence on (label, deployment) pairs that may have slow hosts; empty if there is none."""
-    found = {label: host for label, one in deployments if (host := SlowHost.of(one)).added_s}
-    if not found:
-        return ""
-    host = next(iter(found.values()))
-    return SLOW_HOSTS(engine=engine, labels=list(found), share=host.share, added_s=host.added_s)

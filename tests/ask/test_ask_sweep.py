@@ -8,7 +8,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Run, Turn
+from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Subject, Turn
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.show.sweep import describe_answer, list_reasons, list_turns
 from joulemap.workspace import Workspace
@@ -92,7 +92,7 @@ def test_the_first_line_is_short(
 
 
 def test_words_of_turns_and_falls() -> None:
-    runs = {1: Run(hardware="a"), 2: Run(hardware="b"), 3: Run(hardware="a"), 4: Run(hardware="c")}
+    runs = {1: Subject(hardware="a"), 2: Subject(hardware="b"), 3: Subject(hardware="a"), 4: Subject(hardware="c")}
     facts = Facts(
         asked=("energy_per_inference",),
         runs=runs,

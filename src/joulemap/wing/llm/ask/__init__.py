@@ -1,0 +1,1 @@
+"""Questions about served language models as facts, without any text for people."""

@@ -1,0 +1,149 @@
+"""Facts of batches that arrive together: a row per configuration, the best hardware by each goal, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
+from joulemap.ask.rule import Finding, find_caveats
+from joulemap.wing.llm.ask.served import (
+    COST,
+    ENERGY,
+    FIRST,
+    OTHER_INTERVALS,
+    RATE,
+    TIME,
+    Deployed,
+    find_served,
+    name_runs,
+    represent,
+)
+from joulemap.wing.llm.capacity.case import OK, TOO_LARGE
+from joulemap.wing.llm.capacity.slow import SlowHost
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.capacity.row import ServedRow
+    from joulemap.wing.llm.row import ServedPhase, ServedWinner
+
+GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    "energy": (ENERGY, "output_token_j", "output_token_half_width", "J"),
+    "between_tokens": (TIME, "between_s", "between_half_width", "s"),
+    "first_token": (FIRST, "first_token_s", "first_token_half_width", "s"),
+    "cost": (COST, "output_usd_per_million", "output_usd_half_width", "USD"),
+}
+"""Goal of a winner, most important first -> metric, field of a row, field of its half-width, unit."""
+
+
+def find_facts(
+    asked: Asked,
+    rows: Sequence[ServedRow],
+    phases: Iterable[ServedPhase],
+    winners: Iterable[ServedWinner],
+    *,
+    hosts: Mapping[str, SlowHost],
+    engine: str,
+    most_context: int,
+    hours: float | None,
+) -> Facts:
+    """Return the facts of batches; a run of the facts is a row, because rows may share a stored run.
+
+    `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works.
+    """
+    steps = {(row.label, row.batch): row for row in phases if row.phase == "decode"}
+    deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
+    runs = name_runs(asked, deployed)
+    served = {key: row for key, row in enumerate(rows, 1) if row.status == OK}
+    choices = [*_choose(winners, served)] if len({row.label for row in served.values()}) > 1 else []
+    own = (
+        *find_served((one for one in deployed if one.key in served), engine, most_context=most_context),
+        *_find_refused(rows),
+        *_find_prices(served, hours),
+    )
+    caveats = find_caveats(
+        asked, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+    )
+    entries = [_enter(key, row) for key, row in served.items()]
+    return Facts(asked=(ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))
+
+
+def _deploy(
+    key: int, row: ServedRow, steps: Mapping[tuple[str, int], ServedPhase], hosts: Mapping[str, SlowHost]
+) -> Deployed:
+    step, host = steps.get((row.label, row.batch)), hosts.get(row.hardware)
+    return Deployed(
+        key=key,
+        hardware=row.hardware,
+        device_count=row.device_count,
+        precision=row.precision,
+        run_id=row.decode_run_id,
+        evidence=step.evidence if step is not None else "chip",
+        vendor=step.vendor if step is not None else "",
+        half_width=row.output_token_half_width,
+        weight_bytes=row.weight_bytes * row.device_count,
+        slow_s=host.added_s if host is not None else 0.0,
+        slow_share=host.share if host is not None else 0.0,
+        largest_context=row.largest_context,
+    )
+
+
+def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) -> Iterator[Choice]:
+    """Yield the best hardware by each goal at its best batch, then the other hardware by rank."""
+    known = {row.goal: row for row in winners}
+    keys = {(row.label, row.batch): key for key, row in served.items()}
+    for goal, (metric, field, width, unit) in GOALS.items():
+        if (winner := known.get(goal)) is None:
+            continue
+        best: dict[str, tuple[float, int]] = {}
+        for key, row in served.items():
+            if (value := getattr(row, field)) is not None:
+                best[row.label] = min(best.get(row.label, (value, key)), (value, key))
+        first = keys[winner.label, winner.batch]
+        rival = [best[winner.runner_up][1]] if winner.runner_up in best else []
+        ranked = [key for _, key in sorted(best.values()) if key not in (first, *rival)]
+        yield Choice(
+            runs=(first, *rival, *(ranked if rival else [])),
+            metric=metric,
+            value=Quantity(winner.value, unit, getattr(served[first], width)),
+            ratio=winner.advantage_ratio,
+            probability=winner.probability_best,
+            tied=tuple(best[one][1] for one in winner.rivals if one in best),
+        )
+
+
+def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:
+    """Yield what limits each phase of each configuration."""
+    for phase in ("prefill", "decode"):
+        for key, row in served.items():
+            bound, share = getattr(row, f"{phase}_bound"), getattr(row, f"{phase}_bound_fraction")
+            if bound and share is not None:
+                yield Share(runs=(key,), metric=phase, name=bound, share=share)
+
+
+def _enter(key: int, row: ServedRow) -> Entry:
+    values = {"batch": Quantity(float(row.batch))}
+    if row.tokens_per_s is not None:
+        values[RATE] = Quantity(row.tokens_per_s, "1/s")
+    for metric, field, width, unit in GOALS.values():
+        if (value := getattr(row, field)) is not None:
+            values[metric] = Quantity(value, unit, getattr(row, width))
+    return Entry(runs=(key,), values=values)
+
+
+def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
+    """Yield the smallest batch of each hardware that does not fit in its memory."""
+    found: dict[str, tuple[int, ServedRow]] = {}
+    for key, row in enumerate(rows, 1):
+        if row.status == TOO_LARGE:
+            found.setdefault(row.label, (key, row))
+    for key, row in found.values():
+        yield Finding(kind="memory", run_id=key, values={"reason": row.reason})
+
+
+def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:
+    """Yield the price of a device behind each cost."""
+    for key, row in served.items():
+        if row.way and row.price_told and row.output_usd_per_million is not None:
+            values = {"way": row.way, "price": row.price_told, "hours": hours}
+            yield Finding(kind="price", run_id=key, values=values)

@@ -1,0 +1,1 @@
+"""Words for the facts of served language models."""

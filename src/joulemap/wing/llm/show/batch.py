@@ -1,0 +1,139 @@
+"""Words for batches that arrive together: the decision, its reasons, and what does not fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
+from joulemap.present.cell import show_plain, show_quantity
+from joulemap.present.template import Template
+from joulemap.show.caveat import describe_caveat
+from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
+from joulemap.show.name import name_all, name_run
+
+MOST_NAMED: Final = 2
+"""Maximum hardware without enough memory that the line below the table names."""
+
+MOST_EXCEPTIONS: Final = 1
+"""Maximum exceptions to the most common limit of a phase that a sentence lists."""
+
+BATCH: Final = Template("batch {batch}")
+ONE: Final = Template("{name} serves {rate} tokens/s at {energy} per token[ with batch {batch}]")
+ONE_OF_MORE: Final = Template("{one}[, and {rate} tokens/s with batch {batch}]")
+SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
+LIMITS: Final = Template(
+    "prefill is limited by {prefill}, decode by {decode}[ (mostly; not {exceptions:and})][{others}]"
+)
+LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[ (mostly; not {exceptions:and})][{others}]")
+LIMITED_DECODE: Final = Template("decode is limited by {decode}[ (mostly; not {exceptions:and})][{others}]")
+"""Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
+OTHERS: Final = " on most (--details)"
+EXCEPTION: Final = Template("{phase} on {names:few}: {bound}")
+BOUNDS: Final[Mapping[str, str]] = {
+    "memory": "memory bandwidth",
+    "operands": "on-chip data movement",
+    "launch": "kernel launch overhead",
+    "communication": "communication between devices",
+    "engine": "engine overhead",
+}
+"""Limit of a phase -> its name in a sentence, if that differs."""
+COST: Final = Template("{name} {clause}: {usd} USD per million output tokens[, {way}]")
+COST_OF_ONE: Final = Template("{usd} USD per million output tokens[ at batch {batch}][, {way}]")
+
+
+def name_batches(facts: Facts) -> dict[int, Subject]:
+    """Return the runs of batches; the names have the batch where batches differ."""
+    batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
+    if len(set(batches.values())) < 2:
+        return dict(facts.runs)
+    return {
+        key: attrs.evolve(run, settings=(*run.settings, BATCH(batch=batches[key]))) if key in batches else run
+        for key, run in facts.runs.items()
+    }
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
+    if choices := facts.of(Choice):
+        return describe_choices(choices[:2], name_batches(facts))
+    first, *others = facts.of(Entry)
+    last = others[-1] if others else first
+    values = show_values(last)
+    named = {"batch": round(last.values["batch"].value) if others else None}
+    told = ONE(name=name_run(facts.runs[last.runs[0]]), **values, **named)
+    rate = show_values(first)["rate"] if others else None
+    return ONE_OF_MORE(one=told, rate=rate, batch=round(first.values["batch"].value)) + "."
+
+
+def show_values(entry: Entry) -> dict[str, str]:
+    """Return the tokens per second and the energy per token of a configuration."""
+    rate, energy = entry.values["tokens_per_s"], entry.values["energy_per_token"]
+    return {"rate": show_quantity(rate.value, "").strip(), "energy": show_quantity(energy.value, energy.unit)}
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on the limit of each phase, and on the lowest cost."""
+    return [*_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
+
+
+def describe_shortage(facts: Facts) -> str:
+    """Return a line on hardware whose memory holds no batch, or only smaller ones; empty if all fit."""
+    found = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind == "memory"]
+    more = len(found) - MOST_NAMED
+    named = found[:MOST_NAMED] if more > 1 else found
+    return SHORT(shortages="; ".join(named), more=more if more > 1 else None) if found else ""
+
+
+def _describe_limits(facts: Facts) -> Iterator[str]:
+    """Yield a sentence on the limit of each phase on most configurations, and on the exceptions."""
+    runs = name_batches(facts)
+    usual, exceptions = dict[str, str](), list[str]()
+    for phase in ("prefill", "decode"):
+        shares = [one for one in facts.of(Share) if one.metric == phase]
+        if not shares:
+            continue
+        ((usual[phase], _),) = Counter(one.name for one in shares).most_common(1)
+        for bound in dict.fromkeys(one.name for one in shares if one.name != usual[phase]):
+            own = name_all(facts.runs, (one.runs[0] for one in shares if one.name == bound))
+            rest = name_all(facts.runs, (one.runs[0] for one in shares if one.name != bound))
+            is_whole = not set(own) & set(rest)
+            names = own if is_whole else name_all(runs, (one.runs[0] for one in shares if one.name == bound))
+            exceptions.append(EXCEPTION(phase=phase, names=names, bound=_spell_bound(bound)))
+    words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
+    if not words:
+        return
+    is_alike = len(usual) > 1 and len(set(words.values())) == 1
+    has_few = len(exceptions) <= MOST_EXCEPTIONS
+    template = LIMITED_ALIKE if is_alike else LIMITS if "prefill" in usual else LIMITED_DECODE
+    yield template(**words, exceptions=exceptions if has_few else None, others="" if has_few else OTHERS)
+
+
+def _describe_cost(facts: Facts) -> Iterator[str]:
+    """Yield the lowest cost per million tokens, among several chips or of the only one."""
+    runs = name_batches(facts)
+    ways = {key: one.values["way"] for one in facts.of(Caveat) if one.kind == "price" for key in one.runs}
+    choice = next((one for one in facts.of(Choice) if one.metric == "usd_per_million"), None)
+    if choice is not None:
+        usd = _show_usd(choice.value)
+        way = ways.get(choice.runs[0])
+        yield COST(name=name_run(runs[choice.runs[0]]), clause=describe_choice(choice, runs), usd=usd, way=way)
+        return
+    priced = [one for one in facts.of(Entry) if "usd_per_million" in one.values]
+    if priced:
+        best = min(priced, key=lambda one: one.values["usd_per_million"].value)
+        batch = round(best.values["batch"].value) if len(facts.of(Entry)) > 1 else None
+        usd = _show_usd(best.values["usd_per_million"])
+        yield COST_OF_ONE(usd=usd, batch=batch, way=ways.get(best.runs[0]))
+
+
+def _show_usd(value: Quantity) -> str:
+    return show_plain(value.value)
+
+
+def _spell_bound(bound: str) -> str:
+    """Return the limit of a phase as a sentence names it."""
+    return BOUNDS.get(bound, bound)

@@ -1,0 +1,118 @@
+"""Words for deployments under a request load, and for two pools: the decision and its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Share
+from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
+from joulemap.show.caveat import show_range
+from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.name import join_names, name_all, name_run
+
+ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")
+OF_ONE: Final = Template("{name} has a p99 TTFT of {tail} and uses {energy} per output token.")
+OVERLOADED: Final = Template("No deployment keeps up with {bound}: the best, {name}, serves {value} requests.")
+OVERLOADED_ONE: Final = Template("{name} cannot keep up with {bound}: it serves {value} requests.")
+ARRIVALS: Final = Template("{rate} arrivals")
+POOLS: Final = Template(
+    "{prompts} for prefill and {answers} for decode have a p99 TTFT of {tail}, at {energy} per output token."
+)
+SERVERS: Final = Template("{count:n server} of {label}")
+USED: Final = Template(
+    "prefill servers are at {prompts:%} utilization, decode servers at {answers:%}; {first} saturates first"
+)
+BEHIND: Final = Template("{name} cannot keep up with {bound}; it serves {value}")
+BEHIND_ALL: Final = Template("{names} cannot keep up with {bound}; the best of them, {name}, serves {value}")
+IDLED: Final = Template("idle time takes {share:%} of the energy[ of {name}]")
+HITS: Final = Template(
+    "[{name}: ]{hits:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request takes "
+    "{energy}[, {uncached} without reuse]"
+)
+POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the decision among deployments that keep up, or what the only one reaches."""
+    if choices := facts.of(Choice):
+        return describe_choices(choices[:2], facts.runs)
+    limits = facts.of(Limit)
+    behind = {one.runs[0] for one in limits}
+    kept = [one for one in facts.of(Entry) if one.runs[0] not in behind]
+    if not kept:
+        first = limits[0]
+        template = OVERLOADED if len(behind) > 1 else OVERLOADED_ONE
+        return template(name=name_run(facts.runs[first.runs[0]]), **_show_limit(first))
+    template = ALONE if behind else OF_ONE
+    return template(name=name_run(facts.runs[kept[0].runs[0]]), **_show_values(kept[0]))
+
+
+def describe_pools(facts: Facts, servers: Sequence[tuple[int, str]]) -> str:
+    """Return the servers of both pools with what they reach; `servers` holds (count, server) for prefill and decode."""
+    named = [SERVERS(count=count, label=label) for count, label in servers]
+    return POOLS(prompts=named[0], answers=named[1], **_show_values(facts.of(Entry)[0]))
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on both pools, the prefix cache, deployments that fall behind, and idle energy."""
+    return [*_describe_use(facts), *_describe_hits(facts), *_describe_behind(facts), *_describe_idle(facts)][:MOST_WHY]
+
+
+def _show_values(entry: Entry) -> dict[str, str]:
+    tail, energy = entry.values["first_token_p99"], entry.values["energy_per_token"]
+    return {"tail": show_quantity(tail.value, tail.unit), "energy": show_quantity(energy.value, energy.unit)}
+
+
+def _show_limit(limit: Limit) -> dict[str, str]:
+    value = "" if limit.value is None else show_range(limit.value)
+    return {"bound": ARRIVALS(rate=show_range(limit.bound)), "value": value}
+
+
+def _find_best(facts: Facts) -> int:
+    """Return the deployment that a line on one deployment is about: the one with the least energy."""
+    chosen: list[int] = [one.runs[0] for one in facts.of(Choice) if one.metric == "energy_per_token"]
+    behind = {one.runs[0] for one in facts.of(Limit)}
+    kept: list[int] = [one.runs[0] for one in facts.of(Entry) if one.runs[0] not in behind]
+    every: list[int] = [*chosen, *kept, *(one.runs[0] for one in facts.of(Entry))]
+    return every[0]
+
+
+def _describe_use(facts: Facts) -> Iterator[str]:
+    shares = {one.name: one.share for one in facts.of(Share) if one.metric == "utilization"}
+    if shares:
+        first = max(shares, key=lambda name: shares[name])
+        yield USED(**shares, first=POOL[first])
+
+
+def _describe_hits(facts: Facts) -> Iterator[str]:
+    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
+    values = entries[_find_best(facts)]
+    if "prefix_hits" not in values:
+        return
+    name = name_run(facts.runs[_find_best(facts)]) if len(entries) > 1 else None
+    below = values["hits_below"].value if "hits_below" in values else 0.0
+    uncached = values.get("energy_without_reuse")
+    yield HITS(
+        name=name,
+        hits=values["prefix_hits"].value,
+        below=below or None,
+        energy=show_range(values["energy_per_request"]),
+        uncached=None if uncached is None else show_range(uncached),
+    )
+
+
+def _describe_behind(facts: Facts) -> Iterator[str]:
+    limits = facts.of(Limit)
+    if limits and len(limits) < len(facts.of(Entry)):
+        names = name_all(facts.runs, (one.runs[0] for one in limits))
+        template = BEHIND if len(names) == 1 else BEHIND_ALL
+        yield template(names=join_names(names), name=name_run(facts.runs[limits[0].runs[0]]), **_show_limit(limits[0]))
+
+
+def _describe_idle(facts: Facts) -> Iterator[str]:
+    best = _find_best(facts)
+    for one in facts.of(Share):
+        if one.name == "idle" and one.runs[0] == best:
+            yield IDLED(share=one.share, name=name_run(facts.runs[best]) if len(facts.of(Entry)) > 1 else None)

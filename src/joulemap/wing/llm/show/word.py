@@ -1,0 +1,43 @@
+"""Words of the facts of served language models, for the core: caveats, and metrics in sentences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.present.template import Template
+from joulemap.show.word import Words
+
+WORDS: Final = Words(
+    caveats={
+        "context": Template(
+            "{chips} holds at most {tokens:#} tokens per sequence at this batch; the model's context is {most:#}"
+        ),
+        "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
+        "memory": Template("{chips} {reason}"),
+        "precision": Template("precisions differ: {chips} runs in {precision}"),
+        "price": Template("the cost of {chips} is for devices {way} at {price}[, busy {hours:plain} of 24 hours]"),
+        "quality": Template("published quality loss of {precision} on {chips}: {quality}"),
+        "slow_host": Template(
+            "{chips} may be host-bound: in {share:set %} of the servers measured with {engine}, a slow host adds "
+            "{added_s} to each step"
+        ),
+        "unmeasured": Template(
+            "{engine} was not measured on {chips}[ or another chip of {vendor}], which widens the range"
+        ),
+    },
+    nouns={
+        "energy_per_token": "energy per token",
+        "time_per_token": "TPOT",
+        "first_token": "TTFT",
+        "first_token_p99": "p99 TTFT",
+        "usd_per_million": "cost",
+        "energy_per_million": "energy",
+    },
+    better={
+        "energy_per_token": Template("uses {ratio:x} less energy per token[ than {rival}]"),
+        "time_per_token": Template("has {ratio:x} lower TPOT[ than {rival}]"),
+        "first_token": Template("has {ratio:x} lower TTFT[ than {rival}]"),
+        "first_token_p99": Template("has {ratio:x} lower p99 TTFT[ than {rival}]"),
+        "usd_per_million": Template("costs {ratio:x} less[ than {rival}]"),
+    },
+)
