@@ -148,18 +148,6 @@ def test_a_missed_limit_is_stated_as_a_multiple_of_it(workspace: Workspace) -> N
         agree(ratios(first_sentence(answer.document().answer)), [max(ratio, 1.0 / ratio)])
 
 
-def test_a_cost_states_the_ratio_to_the_next_chip_and_to_the_other_way_of_paying(workspace: Workspace) -> None:
-    answer = workspace.cost("conv_block", hardware=["l4", "t4", "a10"], batch=(8,), precision=("fp16",))
-    ranked = sorted(row.usd_per_million or 0.0 for row in answer.rows if row.rank is not None)
-    told = first_sentence(answer.document().answer)
-    agree(ratios(told), [ranked[1] / ranked[0]])
-    agree([number(one) for one in re.findall(rf"{NUMBER} USD", told)], ranked[:1], rel=0.02)
-    other, best = answer.other_way, answer.best
-    if other is not None and best is not None:
-        ratio = (other.usd_per_million or 0.0) / (best.usd_per_million or 1.0)
-        agree(ratios(answer.document().insights[0]), [max(ratio, 1.0 / ratio)])
-
-
 def test_a_difference_of_versions_states_the_range_of_its_rows(workspace: Workspace) -> None:
     answer = workspace.diff("mlperf_tiny_ic", "mlperf_tiny_kws", hardware=CHIPS)
     told = first_sentence(answer.document().answer)
