@@ -322,11 +322,13 @@ class RunAnswer(Answer):
         reasons: Sequence[str] = (),
         details: Sequence[Section] = (),
         notes: Sequence[str] = (),
+        ranges: str = "",
         steps: Iterable[Sequence[str]],
     ) -> Document:
         """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
-        `title` defaults to the title of the scope; `notes` precede those of caveats and settings.
+        `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `ranges` states the
+        ranges if no table does.
         """
         from joulemap.show.caveat import describe_trust, list_notes
         from joulemap.show.plain import list_facts
@@ -348,7 +350,7 @@ class RunAnswer(Answer):
             answer=answer,
             insights=reasons,
             is_decision=True,
-            sure=describe_trust(facts),
+            sure=describe_trust(facts, ranges),
             details=details,
             notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
             steps=written,

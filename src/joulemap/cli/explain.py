@@ -28,7 +28,7 @@ def explain(
         metavar="NAME",
         shown="the whole model",
     ),
-    limit: Limit = 12,
+    limit: Limit = 6,
     check: Check = False,
     run: PassRunOptions,
     output: OutputOptions,

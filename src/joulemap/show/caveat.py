@@ -73,10 +73,13 @@ def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int
     return CAVEAT[caveat.kind](chips=join_names(name_all(runs, ids)), **given)
 
 
-def describe_trust(facts: Facts) -> str:
-    """Return one line: what ranges mean, and the caveats that could move this decision most."""
+def describe_trust(facts: Facts, ranges: str = "") -> str:
+    """Return one line: what ranges mean, and the caveats that could move this decision most.
+
+    `ranges` states the ranges if the table does not.
+    """
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
-    parts = [RANGES] if any(one is not None and one.half_width for one in asked) else []
+    parts = [ranges or RANGES] if any(one is not None and one.half_width for one in asked) else []
     decided = next((one.runs[:2] for one in facts.of(Choice)), ())
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, facts.runs, decided) + (COULD_REVERSE if could_reverse else ""))
