@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,10 +77,10 @@ def test_the_first_line_is_short_and_there_are_three_reasons_at_most(
 
 def make_term(**more: object) -> Term:
     amounts = (Quantity(1.0, "J"), Quantity(4.0, "J"))
-    given = {"name": "static", "role": "static", "share": 0.9, "exact": 3, **more}
+    given: dict[str, Any] = {"name": "static", "role": "static", "share": 0.9, "exact": 3, **more}
     return Term(
         runs=(1, 2), level="category", quantity="energy", amounts=amounts, difference=Quantity(3.0, "J"), **given
-    )  # type: ignore[arg-type]
+    )
 
 
 RUNS = {1: Run(hardware="a"), 2: Run(hardware="b")}
