@@ -96,7 +96,9 @@ class ExplainAnswer(PairAnswer):
         """Return a waterfall figure from A through the causes to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
-        return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
+        first, *reasons = self.sentences()
+        told = f"{first} {'; '.join(reasons)}." if reasons else first
+        return (draw_waterfall(self, self.scope.bounded(self.title()), told),)
 
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()

@@ -71,7 +71,7 @@ def find_facts(
         if row.run_id is not None:
             stored.setdefault(row.run_id, []).append(key)
     weighed = "latency" if choices else "energy"
-    caveats = find_caveats(asked, choices, metric=weighed, own=_find_own(known), stands_for=stored)
+    caveats = find_caveats(asked, choices, metric=weighed, more=_find_own(known), stands_for=stored)
     first = keys[id(ranked[0])]
     entries = [_enter(keys[id(row)], row, training) for row in ranked]
     return Facts(
