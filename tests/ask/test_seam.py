@@ -112,7 +112,7 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     assert list_kinds(own) | mine == CAVEAT.keys()
     others = {one.kind for one in list_sql_rules()} - mine
     wings = [path for path in ASK if "wing" in path.relative_to(SOURCE).parts]
-    assert list_kinds(wings) | others == read_words().caveats.keys()
+    assert (list_kinds(wings) - CAVEAT.keys()) | others == read_words().caveats.keys()
     assert not CAVEAT.keys() & read_words().caveats.keys()
 
 
