@@ -63,7 +63,6 @@ DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in
 FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
-WITHOUT_PLACE: Final = "not placed"
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two metrics of the front."""
@@ -180,10 +179,6 @@ class ParetoAnswer(CandidateAnswer):
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
         steps = self._analyze_each(ends, repeated)
         return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
-
-    def _list_common(self, drawn: Grid) -> list[str]:
-        """Return what all shown configurations share; the subject states a batch size that all have."""
-        return [one for one in drawn.common if len(self.scope.batches) > 1 or one != f"batch {self.scope.batches[0]}"]
 
     def _notes(self) -> list[str]:
         projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]

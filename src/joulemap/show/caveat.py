@@ -48,6 +48,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),
@@ -64,6 +65,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
+    "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
     "uncalibrated": Template("no calibration for {chips}, unlike the others"),
@@ -71,6 +73,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
+    "unoffered": Template("left out, because no {price} is known: {chips}"),
     "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
 }
 """Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
