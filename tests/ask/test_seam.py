@@ -118,7 +118,10 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     assert list_kinds(own) | mine == CAVEAT.keys()
     others = {one.kind for one in list_sql_rules()} - mine
     wings = [path for path in ASK if "wing" in path.relative_to(SOURCE).parts]
-    assert list_kinds(wings) | others == read_words().caveats.keys()
+    found = list_kinds(wings) | others
+    assert (
+        found - CAVEAT.keys() == read_words().caveats.keys()
+    )  # a wing may find a kind of which the core has the words
     assert not CAVEAT.keys() & read_words().caveats.keys()
 
 
