@@ -119,9 +119,7 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     others = {one.kind for one in list_sql_rules()} - mine
     wings = [path for path in ASK if "wing" in path.relative_to(SOURCE).parts]
     found = list_kinds(wings) | others
-    assert (
-        found - CAVEAT.keys() == read_words().caveats.keys()
-    )  # a wing may find a kind of which the core has the words
+    assert found - CAVEAT.keys() == read_words().caveats.keys()  # the core has the words of its kinds
     assert not CAVEAT.keys() & read_words().caveats.keys()
 
 
