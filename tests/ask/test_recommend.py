@@ -218,7 +218,7 @@ def test_one_chip_alone_within_a_limit_is_told_with_its_best_configuration() -> 
     limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
     alone = attrs.evolve(limit, missed_count=2)
     assert describe_recommendation(make_facts(choice, alone)) == (
-        "Only chip_1 meets the limit, best at int8, batch 1: energy 2 J."
+        "Only chip_1 meets the limit, best at int8, batch 1 (energy 2 J)."
     )
     assert describe_recommendation(make_facts(choice, limit)).startswith(
         "chip_1 int8 batch 1 is the best configuration "
