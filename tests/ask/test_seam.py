@@ -96,7 +96,7 @@ def test_every_rule_has_its_words(one: SqlRule) -> None:
 def list_kinds(paths: list[Path]) -> set[str]:
     """Return the kinds of the findings that functions of these modules make."""
     return {
-        word.value.value
+        str(word.value.value)
         for path in paths
         for one in walk(path)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "Finding"
@@ -110,7 +110,7 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     assert list_kinds([Path(rule.__file__)]) | mine == CAVEAT.keys()
     others = {one.kind for one in list_sql_rules()} - mine
     wings = [path for path in ASK if "wing" in path.relative_to(SOURCE).parts]
-    assert list_kinds(wings) | others == read_words().caveats.keys()
+    assert (list_kinds(wings) | others) - CAVEAT.keys() == read_words().caveats.keys()
     assert not CAVEAT.keys() & read_words().caveats.keys()
 
 

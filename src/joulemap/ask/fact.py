@@ -126,7 +126,19 @@ class Limit:
     """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Share | Limit
+@frozen(kw_only=True)
+class Score:
+    """Measured value of a run beside its prediction."""
+
+    runs: tuple[int, ...]
+    metric: str
+    predicted: Quantity
+    measured: Quantity
+    is_inside: bool | None = None
+    """True if the measured value is inside the 80 % interval of the prediction; None without an interval."""
+
+
+Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Share | Limit | Score
 
 
 @frozen(kw_only=True)

@@ -126,7 +126,7 @@ def _choose(
 
 def _choose_alone(kept: Mapping[int, FleetRow], winner: FleetWinner, unit: str) -> Choice:
     """Return the best fleet of one kind, and the next hardware."""
-    keys = {row.label: key for key, row in reversed(kept.items())}
+    keys = {row.label: key for key, row in reversed([*kept.items()])}
     ratio, chance = winner.regret_ratio, winner.probability_best
     rival = keys.get(winner.runner_up)
     is_tied = rival is not None and (ratio or 1.0) > TIE_RATIO and chance is not None and chance < TOLD_APART
@@ -145,7 +145,7 @@ def _choose_others(
 ) -> Iterator[Choice]:
     """Yield the fleet with the least energy and the best one in the checkpoint's precision, if they are others."""
     first, best = next(iter(kept.items()))
-    keys = {row.label: key for key, row in reversed(kept.items())}
+    keys = {row.label: key for key, row in reversed([*kept.items()])}
     energy = next((row for row in winners if row.objective == "energy"), None)
     if energy is not None and energy.label in keys and (best.kwh_per_month or math.inf) >= TIE_RATIO * energy.value:
         ratio = (best.kwh_per_month or 0.0) / energy.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Run
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Run, Value
 from joulemap.ask.rule import Finding, rank_caveats
 from joulemap.domain.box import BUDGET
 from joulemap.domain.doubt import TOLD_APART
@@ -81,7 +81,7 @@ def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
 
 
 def _enter(key: int, row: PlacementRow) -> Entry:
-    values = {
+    values: dict[str, Quantity] = {
         goal: Quantity(value, unit, getattr(row, width))
         for goal, (field, unit, width) in VALUES.items()
         if (value := getattr(row, field)) is not None
@@ -101,7 +101,7 @@ def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, floa
         if assumed is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY * assumed.fraction else ""
             doubt = row.energy_half_width or 0.0 if goal == "energy" else 0.0
-            values = {"share_fraction": assumed.fraction, "mostly": mostly}
+            values: dict[str, Value] = {"share_fraction": assumed.fraction, "mostly": mostly}
             yield Finding(kind="assumed", run_id=key, values=values, doubt=doubt)
     first = next(iter(kept))
     if kept[first].limit == BUDGET:

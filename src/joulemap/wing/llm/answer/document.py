@@ -167,7 +167,7 @@ class LlmAnswer(RunAnswer):
         """Return the decision in one sentence."""
         if self.pools.rows:
             return load.describe_pools(self.facts, [(row.server_count, row.label) for row in self.pools])
-        return (load if self.loads.rows else batch).describe_answer(self.facts)
+        return load.describe_answer(self.facts) if self.loads.rows else batch.describe_answer(self.facts)
 
     def _lay_pools(self) -> Grid:
         """Return the table of both pools."""

@@ -72,7 +72,7 @@ def _show_limit(limit: Limit) -> dict[str, str]:
 
 def _find_best(facts: Facts) -> int:
     """Return the deployment that a line on one deployment is about: the one with the least energy."""
-    chosen = [one.runs[0] for one in facts.of(Choice) if one.metric == "energy_per_token"]
+    chosen: list[int] = [one.runs[0] for one in facts.of(Choice) if one.metric == "energy_per_token"]
     behind = {one.runs[0] for one in facts.of(Limit)}
     kept = [one.runs[0] for one in facts.of(Entry) if one.runs[0] not in behind]
     return [*chosen, *kept, *(one.runs[0] for one in facts.of(Entry))][0]
