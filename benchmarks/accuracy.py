@@ -1,4 +1,4 @@
-"""Score every prediction that has a measurement, and write docs/accuracy.md from the scores (`make accuracy`).
+"""Score every prediction that has a measurement, and write the second part of docs/accuracy.md (`make accuracy`).
 
 python benchmarks/accuracy.py [--database PATH] [--print]
 
@@ -23,11 +23,11 @@ from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.calibration import CalibrationError
 from joulemap.domain.settings import ScoreDivision
 from joulemap.workspace import Workspace
+from scoreboard_page import FITTED_MARK, PAGE, split_page
 
 Row = Mapping[str, Any]
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "accuracy.md"
 TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
 """Quantities of the table of splits -> displayed name."""
 
@@ -51,18 +51,11 @@ calibrate h200_sxm --dry-run` prints the errors by precision, batch and family. 
 with knowledge of these measurements, so new families may have somewhat larger errors.
 """
 
-HEAD: Final = """\
-# Accuracy: predictions against measurements
-
-    joulemap validate                                   errors and number of measurements, by hardware and runtime
-    joulemap validate --hardware H200 --by family       errors by family; also split, scope, precision, batch, kind
-    joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
-    joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
-    joulemap measurements import mine.csv               your own rows (its help describes the columns)
-    joulemap measurements import public:aic_gemm        published measurements of single operators
-
-`make accuracy` writes this page. Most rows here were used to choose coefficients. The [scoreboard](scoreboard.md) has
-the held-out measurements and the errors of other predictors.
+HEAD: Final = f"""\
+{FITTED_MARK}
+## Rows that were used for fitting
+The rest of this page scores every measured row of `joulemap measurements list`, most of which were used to choose
+coefficients.
 
 `validate` scores the newest prediction of each measured configuration. An error is the absolute value of the relative
 error, in per cent. The bias is the mean signed error, positive if predictions are too high. The view
@@ -84,7 +77,7 @@ has several results, their median is scored. Multi-thread rates of a DPU and str
 """
 
 SPLIT_TEXT: Final = """\
-## Which rows were used for fitting?
+### Which rows?
 Rows are split by their use in fitting:
 
 | split | rows used to choose coefficients |
@@ -524,7 +517,7 @@ def main() -> None:
     if options.prints:
         sys.stdout.write(page)
     else:
-        PAGE.write_text(page, encoding="utf-8")
+        PAGE.write_text(split_page()[0] + page, encoding="utf-8")
 
 
 def _tell(message: str) -> None:

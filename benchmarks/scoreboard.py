@@ -37,7 +37,7 @@ from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals, read_training
 from joulemap.workspace import Workspace
-from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, write_lines
+from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
 from sureness import leave_out
 
 T = TypeVar("T", Residual, ServingResidual)
@@ -424,7 +424,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--rows", type=Path, help="every scored row, as csv")
-    parser.add_argument("--write", action="store_true", help="docs/scoreboard.csv, .md and .svg")
+    parser.add_argument("--write", action="store_true", help="docs/scoreboard.csv, .svg and docs/accuracy.md")
     asked = parser.parse_args()
     os.chdir(ROOT)  # names of model files are relative to this folder
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
@@ -445,7 +445,7 @@ def main() -> None:
     if asked.write:
         write_lines(CSV, lines)
         lines = read_lines(CSV)  # the page shows the rounded numbers of the file
-        PAGE.write_text(render(lines), encoding="utf-8")
+        PAGE.write_text(render(lines) + split_page()[1], encoding="utf-8")
         FIGURE.write_text(draw(lines), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Write docs/scoreboard.md and its figure from docs/scoreboard.csv."""
+"""Write the first part of docs/accuracy.md, on held-out measurements, and its figure from docs/scoreboard.csv."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.public import load_public_tables
 from joulemap.figure.convert import FAINT, PALETTE, SYMBOLS, to_svg
 from joulemap.system.record import frozen
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
-CSV, PAGE, FIGURE = (DOCS / f"scoreboard.{end}" for end in ("csv", "md", "svg"))
+PAGE: Final = DOCS / "accuracy.md"
+CSV, FIGURE = (DOCS / f"scoreboard.{end}" for end in ("csv", "svg"))
 SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
+
+FITTED_MARK: Final = "<!-- rows used for fitting -->\n"
+"""Beginning of the second part of the page, which `benchmarks/accuracy.py` writes."""
 
 TABLES: Final = (
     "serving",
@@ -70,23 +73,33 @@ TOLD: Final = {
 """Quantity -> its displayed name."""
 
 HEAD: Final = """\
-# Scoreboard: held-out measurements
+# Can I trust it for my chip?
 
-    make scoreboard                                     score again, print the changes, write this page (minutes)
-    python benchmarks/scoreboard.py --rows rows.csv     every row with each prediction; writes no page
+The answer depends on the class of your chip, on the quantity, and on how near your work is to what was measured. This
+table has **held-out measurements** alone: no coefficient, calibration or interval was chosen with a row of it. About
+80 % of the rows should be inside their 80 % interval.
+"""
+
+AFTER: Final = """\
+For one chip, ask the tool. `validate` scores predictions against every measurement that ships, and `--notes` of any
+answer says what its intervals rest on:
+
+    joulemap validate --hardware t4                     errors and number of measurements of a chip, by runtime
+    joulemap validate --hardware H200 --by family       also split, scope, precision, batch, kind and operator
+    joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
+    joulemap measurements import mine.csv               your own rows (its help describes the columns)
+    joulemap measurements import public:aic_gemm        published measurements of single operators
 
 ![Mean error of joulemap on held-out measurements, and of others on the rows that they predict](scoreboard.svg)
 
-Errors are |predicted / measured - 1| in per cent, on rows that others measured, except those of an H100; `bias` is
-the signed mean, positive if predictions are too high. **No coefficient, calibration or interval was chosen with a row
-of this page.** The exceptions are [single operators](#operators-with-each-board-held-out), the intervals of the H100
-itself, and fp8 on L40S, which corrected the formula of the quantization kernel but not its numbers. The extra
-half-width of 0.2 for engines on CPUs was chosen with rows of CPUs. The static power of the A100 PCIe 80 GB was
-compared with rows of joulebench.
-
-The 80 % intervals are scored with groups held out: the board for whole models, the source for served models.
-`docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
-[Accuracy](accuracy.md) reports the errors of [rows used for fitting](#which-rows-are-not-here).
+Errors on this page are |predicted / measured - 1| in per cent; `bias` is the signed mean, positive if predictions are
+too high. The rows were measured by others, except those of an H100. They are held out with three exceptions: [single
+operators](#operators-with-each-board-held-out), the intervals of the H100 itself, and fp8 on L40S, which corrected
+the formula of the quantization kernel but not its numbers. Rows of CPUs chose the extra half-width of 0.2 for engines
+on CPUs. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB. Intervals are scored with
+groups held out: the board for whole models, the source for served models. `docs/scoreboard.csv` has all these
+numbers, and the errors by year of the board. `make scoreboard` scores again and writes this part of the page; `make
+accuracy` writes [the part on rows used for fitting](#rows-that-were-used-for-fitting).
 """
 
 BESIDE: Final = """\
@@ -99,8 +112,8 @@ BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both 
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. [Accuracy](accuracy.md)
-describes the two rooflines. Errors are mean / median.
+drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The two rooflines are
+described [below](#held-out-shapes-and-boards). Errors are mean / median.
 """
 
 
@@ -186,22 +199,59 @@ def sources() -> dict[str, Any]:
 
 
 def render(lines: Sequence[Line]) -> str:
-    """Return the page."""
+    """Return the part of the page on held-out measurements."""
     parts: dict[str, list[Line]] = defaultdict(list)
     for one in lines:
         parts[one.part].append(one)
     worse = [one for one in parts["peer"] if one.is_worse]
     better = [one for one in parts["peer"] if not one.is_worse]
-    out = [HEAD, "## Where are other predictors closer?", BESIDE, *_beside(worse)]
+    out = [HEAD, *_trust(parts["class"], parts["energy"], parts["evidence"]), AFTER]
+    out += ["## Where are other predictors closer?", BESIDE, *_beside(worse)]
     out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
     many = [one for one in parts["source"] if one.row_count >= FEW]
     out += ["## By source", *_table(("source", "quantity"), many)]
     out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
-    out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
     out += [*_energy(parts["energy"], parts["evidence"])]
     out += ["## Operators with each board held out", BOARDS, *_boards(parts["board"])]
     out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
-    return "\n".join(out).rstrip() + "\n"
+    return "\n".join(out).rstrip() + "\n\n"
+
+
+CLASSES: Final = {
+    "gpu": "GPU", "cpu": "CPU", "npu": "NPU", "tpu": "TPU",
+    "dpu": "DPU (FPGA)", "dsp": "DSP", "cgra": "CGRA", "kpu": "KPU",
+}  # fmt: skip
+"""Class -> its displayed name, in the order of the table."""
+
+
+def _trust(scored: Sequence[Line], energies: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
+    """Yield the table of held-out errors by class, of times and of energies; the last line tells of fitted energies."""
+    found = {(one.name, one.quantity): one for one in scored}
+    largest: dict[str, Line] = {}
+    for one in sorted(energies, key=lambda one: one.row_count):
+        largest[one.quantity.split()[0]] = one
+    fitted = Counter[str]()
+    for one in evidence:
+        fitted[one.name] += one.row_count - one.nearer_count
+
+    def cells(line: Line | None, otherwise: str, covered: Line | None) -> tuple[object, object, object]:
+        shown = covered if line is not None and covered is not None and not line.interval_count else line
+        return (f"{line.row_count:,}", per_cent(line.median), _cover(shown or line)) if line else (otherwise, "-", "-")
+
+    header = ("class", "times", "median error", "% inside", "energies", "median error", "% inside")
+    rows: list[tuple[object, ...]] = []
+    for key, name in CLASSES.items():
+        own = largest.get(key)
+        none = f"none ({fitted[key]} fitted)" if fitted[key] else "none"
+        energy = found.get((key, "energy and power"), own)
+        rows.append((name, *cells(found.get((key, "time")), "none", None), *cells(energy, none, own)))
+    yield from _rows(header, rows)
+
+
+def split_page() -> tuple[str, str]:
+    """Return the two parts of the page: held-out measurements, and from the mark on the rows used for fitting."""
+    first, mark, second = PAGE.read_text(encoding="utf-8").partition(FITTED_MARK)
+    return first, mark + second
 
 
 def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
@@ -409,9 +459,6 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
             text = f"**{name}**: {one['title']}. {_upper(one['measured_by'])}. {_upper(one['conditions'])}."
             text += f" {_upper(one['peers'])}." if "peers" in one else ""
             command = one["command"]
-        elif cited := _cite(name):
-            text = f"**{name}**: {cited.removeprefix(f'{name}, ')}"
-            command = ""
         else:
             continue
         yield textwrap.fill(
@@ -424,17 +471,6 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _cite(name: str) -> str:
-    """Return the description of the public table with the rows of a source; empty if there is none."""
-    for table in (load_public_tables()[one] for one in TABLES):
-        if table.is_served and name in table.condition:
-            commits = sorted({row.commit for row in table.read_served() if row.source == name})
-            return f"{'; '.join(commits)}. {_upper(table.condition[name])}."
-        if table.source.startswith(name):
-            return f"{table.source}. {_upper(table.conditions)}."
-    return ""
 
 
 def _stated() -> Iterator[str]:

@@ -12,6 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.flip.pair import Flip
+from joulemap.ask.fact import Share, Turn
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import LOGISTIC
 from joulemap.domain.metric import METRIC, VariedMetricName
@@ -113,7 +114,9 @@ def test_shares_of_the_variance_add_up_and_name_what_to_measure(workspace: Works
     assert_close(answer.share("A") + answer.share("B") + answer.share("both"), 1.0, rel=1e-12)
     assert answer.largest is not None
     assert answer.largest.variance_fraction == max(row.variance_fraction for row in answer.rows)
-    assert answer.largest.word in answer.measure_next()[0]
+    (first, *sides) = answer.facts.of(Share)
+    assert (first.axis, first.share) == (answer.largest.constant, answer.largest.variance_fraction)
+    assert_close(math.fsum(one.share for one in sides), 1.0, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -210,7 +213,8 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
         values = {one.hardware: one.edp_js or 0.0 for one in rows}
         assert row.winner == ("A" if values["l4"] < values["h100_sxm5"] else "B")
     assert {row.batch for row in answer.batches} >= {1, 2, 128}
-    assert "batch" in answer.describe_winner()
+    found = {one.after for one in answer.facts.of(Turn) if one.axis == "batch"}
+    assert found == {row.batch for row in answer.batches if row.winner not in (None, answer.winner)}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from conftest import Run
 from joulemap.domain.table import Column, Table
 from joulemap.present import cell
+from joulemap.present.arrange import arrange
 from joulemap.present.cell import (
     separate_alike,
     show,
@@ -28,7 +29,6 @@ from joulemap.present.cell import (
     show_within,
 )
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text, draw_columns
-from joulemap.present.draw.arrange import arrange
 from joulemap.present.draw.picture import GREEN, draw_picture
 from joulemap.present.format import write
 from joulemap.present.picture import Picture, PictureKind

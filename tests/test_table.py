@@ -19,8 +19,8 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay
 from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.domain.settings import Serving
+from joulemap.present.arrange import arrange
 from joulemap.present.document import Document, Grid, Section, choose_rows
-from joulemap.present.draw.arrange import arrange
 from joulemap.present.format import Page
 from joulemap.present.writer.json import dump
 from joulemap.present.writer.table import _describe_folded, write

@@ -17,6 +17,7 @@ tied_count = { type = "BIGINT", meaning = "number of runs with exactly the winne
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one and for memory" }
 rivals = { type = "VARCHAR[]", meaning = "runs that are statistically tied with the winner: better with a probability above 0.2" }
+rival_ids = { type = "INTEGER[]", meaning = "numbers of these runs, in the same order" }
 ranked_ids = { type = "INTEGER[]", meaning = "all these runs, best first" }
 probabilities = { type = "DOUBLE[]", meaning = "probability of each run in that order to be the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the winner are projections or estimates" }
@@ -107,7 +108,10 @@ told AS (
         1e0 - max(s.probability_ahead) FILTER (r.rank = 2) AS probability_ahead,
         coalesce(
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
-        ) AS rivals
+        ) AS rivals,
+        coalesce(
+            list(r.run_id ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
+        ) AS rival_ids
     FROM ranked AS r
     LEFT JOIN standing AS s ON s.question = r.question AND s.place = r.rank
     GROUP BY r.question
@@ -119,6 +123,7 @@ SELECT
     t.probabilities[1] AS probability_best,
     t.probability_ahead,
     t.rivals,
+    t.rival_ids,
     t.ranked_ids,
     t.probabilities,
     r.is_projection, r.is_available, r.available_hardware, r.available_value

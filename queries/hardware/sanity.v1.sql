@@ -25,9 +25,16 @@ peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dens
 reason = { type = "VARCHAR", meaning = "reason why the status is not ok, or the effect of the cap" }
 */
 WITH measured AS (
-    SELECT hardware, model, precision, matmul_precision, batch, runtime, avg(power_w) AS power_w
+    SELECT
+        hardware,
+        model,
+        precision,
+        CASE WHEN model = 'stream_copy' THEN 'default' ELSE matmul_precision END AS matmul_precision, -- it has no product
+        batch,
+        runtime,
+        avg(power_w) AS power_w
     FROM internal.measurement
-    GROUP BY hardware, model, precision, matmul_precision, batch, runtime
+    GROUP BY ALL
 ),
 static AS (
     SELECT

@@ -22,6 +22,7 @@ probability_front = { type = "DOUBLE", null = true, meaning = "probability that 
 x_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of x_value; null where probability_front is" }
 y_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of y_value; null where probability_front is" }
 reason = { type = "VARCHAR", meaning = "reason why it is unplaced or unsupported; empty otherwise" }
+is_elsewhere = { type = "BOOLEAN", meaning = "true if it is unplaced because only sellers of another kind state a price" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT
@@ -193,6 +194,7 @@ SELECT
         )
         ELSE ''
     END AS reason,
+    j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) AS is_elsewhere,
     c.run_id
 FROM judged AS j
 JOIN chosen AS c ON c.run_id = j.run_id

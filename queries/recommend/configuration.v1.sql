@@ -34,6 +34,7 @@ worst_bound = { type = "DOUBLE", null = true, meaning = "bound of worst_limit, i
 worst_unit = { type = "VARCHAR", null = true, meaning = "unit of worst_value and worst_bound" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "violation of worst_limit: value / bound - 1, for throughput bound / value - 1; null where all limits are met or a price is unknown" }
 reason = { type = "VARCHAR", meaning = "reason why it is unranked or unsupported, or the unknown price; empty otherwise" }
+is_elsewhere = { type = "BOOLEAN", meaning = "true if it is unranked because only sellers of another kind state a price" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT
@@ -212,6 +213,7 @@ SELECT
         WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
+    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' AS is_elsewhere,
     c.run_id
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id

@@ -3,7 +3,7 @@ summary = "Share of the energy that rests on assumed numbers"
 grain = "one row per run with at least a tenth"
 order = ["run_id"]
 [parameters]
-metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
+metric = { type = "VARCHAR", default = "energy", meaning = "quantity whose errors move the decision: energy, latency or neither" }
 [columns]
 share_fraction = { type = "DOUBLE", meaning = "share of the energy whose energy per action is assumed" }
 mostly = { type = "VARCHAR", meaning = "static if at least 80 % of it is static power, else empty" }
@@ -26,7 +26,7 @@ SELECT
     s.run_id,
     s.share_fraction,
     CASE WHEN s.static_fraction >= 0.8e0 * s.share_fraction THEN 'static' ELSE '' END AS mostly,
-    CASE $metric WHEN 'latency' THEN 0e0 ELSE t.energy_own_half_width END AS doubt
+    CASE $metric WHEN 'energy' THEN t.energy_own_half_width ELSE 0e0 END AS doubt
 FROM spent AS s
 JOIN internal.run_total AS t ON t.run_id = s.run_id
 WHERE s.share_fraction >= 0.1e0

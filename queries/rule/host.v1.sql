@@ -3,7 +3,7 @@ summary = "Runs whose energy excludes the host that their hardware needs"
 grain = "one row per such run"
 order = ["run_id"]
 [parameters]
-metric = { type = "VARCHAR", default = "energy", meaning = "asked quantity: energy or latency" }
+metric = { type = "VARCHAR", default = "energy", meaning = "quantity whose errors move the decision: energy, latency or neither" }
 [columns]
 host_ratio = { type = "DOUBLE", meaning = "energy of the host, as recommend and fleet assume it, over the energy of the run" }
 bias = { type = "DOUBLE", meaning = "natural logarithm of the factor by which a host raises the energy" }
@@ -41,7 +41,7 @@ added AS (
 SELECT
     run_id,
     round(host_ratio, 2) AS host_ratio,
-    CASE $metric WHEN 'latency' THEN 0e0 ELSE ln(1e0 + host_ratio) END AS bias
+    CASE $metric WHEN 'energy' THEN ln(1e0 + host_ratio) ELSE 0e0 END AS bias
 FROM added
 WHERE host_ratio > 0e0
 ORDER BY run_id

@@ -59,11 +59,19 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
     Cause as Cause,
+    Change as Change,
     Choice as Choice,
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
+    Front as Front,
     Refusal as Refusal,
+    Share as Share,
+    Subject as Subject,
+    Supply as Supply,
+    Swing as Swing,
+    Turn as Turn,
+    Value as Value,
 )
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
@@ -84,7 +92,7 @@ from joulemap.domain.configuration import (
     Precision as Precision,
     Runtime as Runtime,
 )
-from joulemap.domain.constant import Change as Change, Constant as Constant
+from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,
@@ -160,6 +168,7 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.present.picture import Marks as Marks, Picture as Picture, PictureKind as PictureKind
 from joulemap.present.sketch import (
     Axis as Axis,
     Bar as Bar,

@@ -12,7 +12,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject
 from joulemap.ask.rule import Finding, weigh
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
@@ -128,7 +128,7 @@ def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, 
 
 def make_answer(ratio: float, *caveats: Caveat, tied: tuple[int, ...] = ()) -> Facts:
     choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=ratio, tied=tied)
-    runs = {1: Run(hardware="a"), 2: Run(hardware="b")}
+    runs = {1: Subject(hardware="a"), 2: Subject(hardware="b")}
     return Facts(asked=("energy",), runs=runs, facts=(choice, *caveats))
 
 

@@ -320,6 +320,7 @@ class RunAnswer(Answer):
         title: str = "",
         answer: str,
         reasons: Sequence[str] = (),
+        trust: str = "",
         details: Sequence[Section] = (),
         notes: Sequence[str] = (),
         steps: Iterable[Sequence[str]],
@@ -328,7 +329,8 @@ class RunAnswer(Answer):
         """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
         `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines
-        below the table, by default those on the model's name.
+        below the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges
+        mean.
         """
         from joulemap.show.caveat import describe_trust, list_notes
         from joulemap.show.plain import list_facts
@@ -351,7 +353,7 @@ class RunAnswer(Answer):
             answer=answer,
             insights=reasons,
             is_decision=True,
-            sure=describe_trust(facts),
+            sure=describe_trust(facts, trust),
             details=details,
             notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
             steps=written,

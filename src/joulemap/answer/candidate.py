@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 import attrs
@@ -13,7 +12,6 @@ from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
@@ -24,12 +22,11 @@ from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
+from joulemap.present.cell import show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -50,43 +47,15 @@ CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 PAID: Final = Template("{way}[ ({sellers})]")
 WAYS_TOLD: Final = {"rented": "rented", "bought": "bought", "both": "rented or bought", "": ""}
-SOLD: Final = Template("chips that can be {way}")
-PAYING: Final = {"rented": "renting", "bought": "buying"}
-CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
-"""Way of paying -> phrase for the best chip if only this way of paying is compared."""
-AVAILABLE: Final = "available chips"
-LOWER, HIGHER = "lower", "higher"
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
-KEPT: Final = Template("{metric.label} of {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 WITH_HOST: Final = " with host"
 AT_MOST: Final = "at most"
 AT_LEAST: Final = "at least"
 
-PRICE_DOUBT: Final = Template("the price of {name} is uncertain: {price}")
-PRICE_SPAN: Final = Template("{price} ({span})")
-
 COLUMNS: Final = "hardware | *precision | *batch | "
 RUNTIME: Final = "runtime | "
-
-PROJECTION: Final = Template(
-    "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
-)
-LEFT_OUT: Final = Template(
-    "{count:n chip} left out, because {reason}: {names}[. The best of them otherwise is {best}: {value}]"
-)
-OTHER_SELLER: Final = "of another kind of seller"
-"""First words of the reason for configurations that are not ranked because another kind of seller offers them."""
-PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
-
-DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {singly}]")
-SINGLY: Final = Template("at least {least:set %} against any single chip")
-ITS: Final = "its"
-BY_MEDIAN: Final = Template(
-    "{name} is more likely to be the best ({chance:chance}) but ranks lower, because ranks follow the middle of each "
-    "interval[ and {its} interval is wider]"
-)
 
 ASSUMPTIONS: Final = "Assumptions"
 ASSUMED_COLUMNS: Final = "assumption | *value | *unit | *basis | *source | note"
@@ -103,7 +72,6 @@ PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lo
 UNRANKED: Final = Template(
     "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
 )
-UNKNOWN: Final = Template("{problem}: {count:n configuration}, because {reason} ({names})")
 
 STEP_ANALYZE: Final = Template(
     "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"
@@ -113,12 +81,6 @@ STEP_COMPARE: Final = Template(
     "[--runtime {runtime}] {repeated}"
 )
 
-SHOWN_DOUBTED: Final = 10
-"""Number of top-ranked chips that notes on intervals cover."""
-
-SHOWN_LEFT_OUT: Final = 3
-"""Maximum chips listed in a line on hardware without a price."""
-
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
 
@@ -127,11 +89,6 @@ WAYS: Final = ("rented", "bought")
 
 HOURS: Final = 24
 """Hours per day."""
-
-DAYS_PER_YEAR: Final = 365.0
-
-WHOLE_DAYS: Final = 10.0
-"""Number of days from which a battery life is shown without decimals."""
 
 
 Row = TypeVar("Row", bound="Candidate")
@@ -262,20 +219,6 @@ def first_of_each(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
-def show_price_span(price: float, unit: str, half_width: float) -> str:
-    """Return a price and its 80 % interval; `half_width` is in natural logarithms."""
-    ends = (price * math.exp(sign * half_width) for sign in (-1.0, 1.0))
-    span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
-    return PRICE_SPAN(price=show(price, "", unit), span=span)
-
-
-def show_life(days: float) -> str:
-    """Return a battery life of `days` in years, or in days if it is below a year."""
-    if days >= DAYS_PER_YEAR:
-        return f"{days / DAYS_PER_YEAR:.2g} years"
-    return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
-
-
 def find_chip(row: Candidate) -> str:
     """Return the hardware of a configuration without its power mode."""
     return HardwareRef.read(row.hardware).label
@@ -286,11 +229,6 @@ def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) 
     return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
 
 
-def name_direction(metric: Metric) -> str:
-    """Return whether lower or higher values of a metric are better: `lower` or `higher`."""
-    return HIGHER if metric.is_higher_better else LOWER
-
-
 def show_metric(metric: MetricName, value: float | None) -> str:
     """Return a metric's value for display; empty if unknown."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
@@ -298,8 +236,7 @@ def show_metric(metric: MetricName, value: float | None) -> str:
 
 def show_given(metric: MetricName, value: float) -> str:
     """Return a limit that the user set on a metric, with enough digits to repeat the user's number."""
-    unit = METRIC[metric].unit
-    return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_metric(metric, value)
+    return show_bound(value, METRIC[metric].unit)
 
 
 def find_limited(name: MetricName) -> Metric:
@@ -348,6 +285,10 @@ class CandidateAnswer(RunAnswer):
             origin=OF_INPUT if settings.inputs and not settings.batch else None,
         )
 
+    def _list_common(self, drawn: Grid) -> list[str]:
+        """Return what all shown configurations share; the subject states a batch size that all have."""
+        return [one for one in drawn.common if len(self.scope.batches) > 1 or one != f"batch {self.scope.batches[0]}"]
+
     @property
     def _has_runtimes(self) -> bool:
         return len(self.scope.settings.runtime) > 1
@@ -384,37 +325,12 @@ class CandidateAnswer(RunAnswer):
         names = [self.scope.mark(find_chip(row)) for row in first_of_each(rows)]
         return [UNRANKED(names=", ".join(shorten(names, SHOWN_NAMES)))] if names else []
 
-    def _describe_unknown(self, rows: Sequence[Candidate], problem: str) -> list[str]:
-        """Return a note on configurations that are not ranked because the catalogue lacks a number."""
-        names = list(dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows))
-        values = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
-        return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
-
-    def _describe_left_out(
-        self, rows: Iterable[Candidate], best: Candidate | None = None, value: str = ""
-    ) -> list[str]:
-        """Return a note on available hardware of these rows, which lack a price; empty if there is none.
-
-        `best` is the best of them, with its `value`, if their other results can be compared.
-        """
-        chips = first_of_each(row for row in rows if row.is_available)
-        reason = chips[0].reason if chips else ""
-        names = shorten([self.scope.mark(find_chip(row)) for row in chips], SHOWN_LEFT_OUT)
-        given = {
-            "count": len(chips),
-            "reason": PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason,
-            "names": ", ".join(names),
-            "best": None if best is None else self.name(best),
-            "value": value,
-        }
-        return [LEFT_OUT(**given)] if chips else []
-
-    def _describe(self) -> list[str]:
-        """Return the notes on batch sizes, precision, unsupported hardware and scope."""
+    def _describe_terms(self) -> list[str]:
+        """Return the notes on batch sizes and precision."""
         names = shorten([*map(self.scope.mark, self.scope.single)], SHOWN_NAMES)
         single = [SINGLE_NOTE(names=", ".join(names))] if names else []
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
-        return [*single, *precision, *self.scope.describe_unsupported(), *self.scope.describe()]
+        return [*single, *precision]
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
@@ -482,32 +398,6 @@ class RankedAnswer(CandidateAnswer):
             *first_of_each(row for row in likely if find_chip(row) != own),
             *(row for row in likely if find_chip(row) == own),
         ]
-
-    def _describe_doubt(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-        """Return the probability that the best chip is best, and the number of tied chips; empty if unknown."""
-        chip = find_chip(self.best)
-        if chip not in chances:
-            return ""
-        is_unsure = is_tied(chances[chip])  # a chip may be clearly best although one of its configurations is tied
-        tied = {find_chip(row) for row in rivals} - {chip} if is_unsure else set()
-        singly = SINGLY(least=TOLD_APART) if is_unsure and not tied else None
-        return DOUBT(chance=chances[chip], tied=len(tied) or None, singly=singly)
-
-    def _explain_rank(self, chances: Mapping[str, float], width: str) -> str:
-        """Return why the most probable winner is not ranked first; empty if it is. The rank uses median values.
-
-        `width` is the column with the half-width of the ranked value.
-        """
-        chip = find_chip(self.best)
-        likeliest = max(chances, key=lambda name: chances[name], default=chip)
-        if chances.get(likeliest, 0.0) <= chances.get(chip, 0.0):
-            return ""
-        own, other = (
-            next((getattr(row, width) for row in self.rows if find_chip(row) == name), None)
-            for name in (chip, likeliest)
-        )
-        is_wider = own is not None and other is not None and show_doubt(other) != show_doubt(own) and other > own
-        return BY_MEDIAN(name=self.scope.mark(likeliest), chance=chances[likeliest], its=ITS if is_wider else None)
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
         """Return the command that compares the best configuration with the first rival; empty if both are the same

@@ -9,73 +9,54 @@ import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
-    CHEAPEST,
     CONFIGURATIONS,
-    DAYS_PER_YEAR,
     LIMIT,
-    PAYING,
-    PRICE_DOUBT,
-    PROJECTION,
-    SHOWN_DOUBTED,
     WAYS,
     RankedAnswer,
     describe_limits,
     describe_use,
-    find_busy_hours,
     find_chip,
     first_of_each,
-    name_direction,
     plan_candidates,
     read_usage,
-    show_life,
-    show_price_span,
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_scope
+from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
+from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
-from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC
-from joulemap.domain.offer import MANY, TERMS
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_interval
-from joulemap.present.document import Document, Grid, Section
+from joulemap.present.cell import show, show_chance
+from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.template import Template, join_clauses
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
+from joulemap.show.caveat import describe_trust
+from joulemap.show.choice import MOST_TIED
+from joulemap.show.cost import describe_answer, describe_beyond, describe_break_even, list_reasons
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si
 
-TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
+TITLE: Final = Template("{model}[, {common:list}]: cost of a million {unit}[, {limits:list}], {use}")
 DRAWN_TITLE: Final = Template("{model}: {use}")
 
-BEST: Final = Template(
-    "{name} is {cheapest}{available}[ ({doubt})]: {cost} per million {unit}"
-    "[, {ratio:x} less than {next}][, within 0.5 % of {equal}]. "
-    "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
-)
-CHEAPEST_OF_BOTH: Final = "the cheapest option"
-PAID_NAME: Final = Template("{paying} {name}")
-CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
-IF_AVAILABLE: Final = " but not available"
-GIVEN_GRID: Final = "given grid"
-AVERAGE_GRID: Final = Template("{region} average grid")
-NO_PRICE: Final = Template("No {noun} is known for any of these chips.")
 PRICE_NOUNS: Final = {"rented": "rental price", "bought": "purchase price"}
 PRICE: Final = "price"
 SELLER_PRICE: Final = Template("{kind} price")
 
 DECIDING: Final = (
-    "payment way! | *cost usd_per_million | *confidence is_best_of_hardware? | *price | *seller price_told"
+    "hardware | *precision= | *batch= | runtime= | *payment way! | *cost usd_per_million | "
+    "cost range -usd_per_million:usd_half_width | *ratio ratio | *price | confidence is_best_of_hardware? | "
+    "seller price_told | CO2 gco2_per_million"
 )
 COSTS: Final = (
     "*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
@@ -92,38 +73,8 @@ if TYPE_CHECKING:
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 
-OTHER_WAY: Final = Template(
-    "a {row.way} {name} costs {cost} per million {unit}[, {more:x} as much as the {best}]"
-    "[, {less:x} less than the {best}]"
-)
-OTHER_WAY_ONLY: Final = Template("{name} is {cheapest}: {cost} (--pay {row.way})")
-EVEN: Final = {
-    "same": Template("{a} and {b} cost the same at any volume"),
-    "never": Template("{below} is cheaper than {above} at any volume"),
-    "within": Template(
-        "break-even at {volume} {unit}[ ({time} of one bought chip, busy {busy_hours:plain} of 24 hours)]"
-        ": {below} is cheaper below, {above} above"
-    ),
-    "beyond": Template(
-        "{below} is cheaper than {above} at any volume: the break-even at {volume} {unit} is beyond the {life} of one "
-        "{worn}'s lifetime"
-    ),
-    "worn": Template(
-        "{below} is cheaper than {above} up to {life} {unit}, the lifetime of one {worn}; the break-even at {volume} "
-        "is beyond it"
-    ),
-}
-UNLIKE: Final = Template(
-    "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
-)
-ON_DEMAND: Final = "on-demand prices"
-MIXED: Final = Template(
-    "prices are from each chip's cheapest kind of seller: {sellers:list} (--seller compares one kind)"
-)
-SOLD_BY: Final = Template("{name} {kind}")
-UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (see --details)")
-
-PRICE_GIVEN: Final = Template("the price of {name} is given")
+BOUND: Final = Template("{metric.label} {word} {bound}")
+FACTOR: Final = Template("{ratio:x}")
 
 COSTS_TITLE: Final = "Parts of the cost"
 PRICES_TITLE: Final = "Prices"
@@ -150,8 +101,8 @@ PRICE_NOTE: Final = (
 LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
-SHOWN_UNLIKE: Final = 3
-"""Maximum chips named in the note on other kinds of seller."""
+SHOWN: Final = 8
+"""Default number of chips per table."""
 
 
 @frozen(kw_only=True)
@@ -168,10 +119,14 @@ class CostAnswer(RankedAnswer):
     """Limits on metrics; configurations beyond them are excluded."""
     seller: str
     """Requested kind of seller; empty for any."""
+    facts: Facts
+    """Decision, turns, limits and caveats, from which all sentences are made."""
+    per: str
+    """Unit of work of the model, such as an inference."""
 
     @property
     def _unit(self) -> str:
-        return count_in(self.scope.model)
+        return f"{self.per}s"
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -181,18 +136,12 @@ class CostAnswer(RankedAnswer):
     @property
     def projection(self) -> CostOption | None:
         """Cheapest unavailable configuration; None unless it is cheaper than the best available one."""
-        best = self.best
-        if best is None:
-            return None
-        rows = (row for row in self.rows if self._is_asked(row) and row.is_alike and not row.is_available)
-        found = next((row for row in rows if row.rank is None), None)
-        return found if found is not None and _usd(found) < _usd(best) else None
+        return find_projection(self.rows, self.best)
 
     @property
     def other_way(self) -> CostOption | None:
         """Cheapest available configuration in the way of paying that is not ranked; None if both ways are ranked."""
-        found = (row for row in self.rows if row.status == "ok" and row.is_alike and not self._is_asked(row))
-        return next((row for row in found if row.is_available), None)
+        return find_other_way(self.rows)
 
     @property
     def break_even(self) -> BreakEven | None:
@@ -207,16 +156,13 @@ class CostAnswer(RankedAnswer):
     @property
     def _kind(self) -> str:
         """Kind of seller whose prices are compared; empty for two ways of paying, or if no price states a kind."""
-        asked = next((row for row in self.rows if self._is_asked(row) and row.compared_kind), None)
+        asked = next((row for row in self.rows if is_asked(row) and row.compared_kind), None)
         return asked.compared_kind or "" if asked is not None and self.pay != "both" else ""
 
     @property
     def _noun(self) -> str:
         """Noun for the compared price, by kind of seller if one is requested, otherwise by way of paying."""
         return SELLER_PRICE(kind=self.seller) if self.seller else PRICE_NOUNS.get(self.pay, PRICE)
-
-    def _is_asked(self, row: CostOption) -> bool:
-        return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats. The best configurations and the break-even are separate records."""
@@ -243,28 +189,29 @@ class CostAnswer(RankedAnswer):
         Chips without a rank are included only if the caller named the hardware.
         """
         named = bool(self.scope.settings.hardware)
-        asked = (row for row in self.rows if self._is_asked(row))
+        asked = (row for row in self.rows if is_asked(row))
         return first_of_each(row for row in asked if row.rank is not None or named)
 
-    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with the cheapest configuration of each of `limit` chips; machine formats contain every
         configuration and way to pay.
         """
-        priced, unpriced = self._each(), self._unpriced_each()
+        priced, unpriced = self._each(), find_unoffered(self.rows.rows)
+        deciding = self._show_deciding(priced, limit)
         title = TITLE(
             model=self._subject,
-            runtime=self.scope.describe_runtime(),
+            common=self._list_common(deciding),
             unit=self._unit,
+            limits=describe_limits(self.limits, BOUND),
             use=describe_use(self.assumptions, self.pay, self._kind),
         )
-        return self._compose(
-            title,
-            (Section("", self._show_deciding(priced, limit)),),
+        return self._compose_facts(
+            self.facts,
+            (Section("", deciding),),
             self.rows,
+            title=title,
             answer=self.describe_best(),
-            chosen=[row.run_id for row in (self.best, self._next) if row is not None],
-            insights=self._insights(),
-            sure=self.describe_uncertainty(),
+            reasons=list_reasons(self.facts, self._unit),
             details=(
                 Section(COSTS_TITLE, self._show_costs(priced, limit)),
                 Section(PRICES_TITLE, self._show_prices(priced, limit)),
@@ -276,108 +223,18 @@ class CostAnswer(RankedAnswer):
             steps=self._steps(repeated),
         )
 
-    def _unpriced_each(self) -> list[CostOption]:
-        """Return each available chip without a price in the requested way of paying, in its lowest-energy
-        configuration.
-        """
-        priced = {find_chip(row) for row in self.rows if self._is_asked(row)}
-        others = (row for row in self.rows if row.status != "unsupported" and row.is_available)
-        rows = [row for row in others if find_chip(row) not in priced]
-        return first_of_each(sorted(rows, key=lambda row: row.kwh_per_million or 0.0))
-
-    @property
-    def _next(self) -> CostOption | None:
-        """Cheapest configuration of the second-cheapest hardware; None if there is none."""
-        return next(
-            (row for row in self._each() if row.rank is not None and find_chip(row) != find_chip(self.best)), None
-        )
-
     def describe_best(self) -> str:
-        """Return the headline: the cheapest configuration, the margin, the confidence, and its carbon."""
-        best = self.best
-        if best is None:
-            return NO_PRICE(noun=self._noun)
-        second = self._next
-        ratio = None if second is None else _usd(second) / _usd(best)
-        is_equal = ratio is not None and ratio < TIE_RATIO
-        other = None if second is None else self.scope.mark(second.hardware)
-        grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
-        region = "" if grid is None else grid.note.partition(",")[0]
-        share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
-        name, is_one_way = self._describe_configuration(best), self.pay != "both"
-        chances = {} if second is None else self._chances("probability_cheapest")
-        return BEST(
-            row=best,
-            name=name if is_one_way else PAID_NAME(paying=PAYING[best.way].capitalize(), name=name),
-            cheapest=CHEAPEST[best.way] if is_one_way else CHEAPEST_OF_BOTH,
-            available="" if best.is_available or self.scope.settings.takes_all else IF_AVAILABLE,
-            cost=show_interval(best.usd_per_million, "USD", best.usd_half_width),
-            unit=self._unit,
-            ratio=None if is_equal else ratio,
-            next=other,
-            equal=other if is_equal else None,
-            doubt=self._describe_doubt(self._find_rivals("likely_cheapest"), chances),
-            electricity=share if best.way == "bought" else None,
-            carbon=show(best.gco2_per_million, "", "g"),
-            place=AVERAGE_GRID(region=region) if region else GIVEN_GRID,
-        )
+        """Return the decision in one sentence: the cheapest chip, the margin and the confidence."""
+        way = self.best.way if self.best is not None else ""
+        return describe_answer(self.facts, self._unit, way=way, is_only_way=self.pay != "both", price=self._noun)
 
-    def _describe_configuration(self, row: CostOption) -> str:
-        """Return the name of a configuration for a sentence; it includes the runtime if several are compared."""
-        return self._fill(CONFIGURED, row, runtime=row.runtime if self._has_runtimes else "")
+    def describe_uncertainty(self) -> str:
+        """Return what ranges mean, and the caveats that could move the decision most."""
+        return describe_trust(self.facts)
 
-    def _insights(self) -> list[str]:
-        """Return sentences on the other way of paying, the break-even, missing prices and unavailable hardware."""
-        best, other, projection = self.best, self.other_way, self.projection
-        lines = []
-        if other is not None:
-            ratio = None if best is None else _usd(other) / _usd(best)
-            values = {
-                "row": other,
-                "cheapest": CHEAPEST[other.way],
-                "name": self._describe_configuration(other),
-                "cost": _show_usd(other.usd_per_million),
-                "unit": self._unit,
-                "best": None if best is None else f"{best.way} {self.scope.mark(find_chip(best))}",
-            }
-            more = ratio if ratio is not None and ratio >= 1.0 else None
-            less = 1.0 / ratio if ratio is not None and more is None else None
-            lines.append(OTHER_WAY_ONLY(**values) if ratio is None else OTHER_WAY(more=more, less=less, **values))
-        lines += [*self.describe_break_even(), *self._describe_sellers(), *self._describe_unlike()]
-        if unpriced := self._unpriced_each():
-            lines.append(UNPRICED(count=len(unpriced), noun=self._noun))
-        if projection is not None and best is not None:
-            metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
-            values = {
-                "label": metric.label,
-                "way": name_direction(metric),
-                "value": _show_usd(projection.usd_per_million),
-            }
-            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, **values))
-        return lines
-
-    def _describe_sellers(self) -> list[str]:
-        """Return a note on the kinds of seller of the cheapest chips; empty if all ranked chips have the same kind."""
-        ranked = [row for row in self._each() if row.rank is not None and row.seller_kind]
-        if len({row.seller_kind for row in ranked}) < 2:
-            return []
-        first = ranked[:SHOWN_UNLIKE]
-        other = next(row for row in ranked if row.seller_kind != first[0].seller_kind)
-        shown = first if any(row.seller_kind != first[0].seller_kind for row in first) else [first[0], other]
-        sellers = [SOLD_BY(name=self.scope.mark(find_chip(row)), kind=TERMS[row.seller_kind or ""]) for row in shown]
-        return [MIXED(sellers=sellers)]
-
-    def _describe_unlike(self) -> list[str]:
-        """Return a note on chips that only another kind of seller prices, so that they have no rank; empty if there are
-        none.
-        """
-        rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
-        if not rows:
-            return []
-        kinds = {row.way: row.compared_kind or "" for row in rows}
-        compared = " and ".join(MANY[kind] if kind else ON_DEMAND for kind in kinds.values())
-        prices = "; ".join(f"{self.scope.mark(find_chip(row))} {_describe_price(row)}" for row in rows[:SHOWN_UNLIKE])
-        return [UNLIKE(compared=compared, prices=prices, more=max(0, len(rows) - SHOWN_UNLIKE) or None)]
+    def describe_break_even(self) -> list[str]:
+        """Return the volume from which one option is cheaper; empty without a break-even."""
+        return describe_break_even(self.facts, self._unit)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return follow-up commands: compare the cheapest two configurations, and analyze the cheapest."""
@@ -386,19 +243,30 @@ class CostAnswer(RankedAnswer):
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
     def _show_deciding(self, rows: Sequence[CostOption], limit: int) -> Grid:
-        """Return a grid of these configurations: cost, probability to be the cheapest, and price."""
+        """Return a grid of these configurations: cost with its interval, ratio to the cheapest, and price."""
         chances = self._chances("probability_cheapest")
-        return self._lay_rows(
-            rows,
+        least = self.best.usd_per_million if self.best is not None else None
+        drawn = self._lay(
+            self.rows.with_rows(rows),
             DECIDING,
-            limit,
+            limit=limit,
             noun="chips",
             ranked="cost",
             stays=self._is_best,
-            usd_per_million=lambda row: show_interval(row.usd_per_million, "USD", row.usd_half_width),
+            pictures="cost range",
+            ratio=lambda row: FACTOR(ratio=row.usd_per_million / least) if least and row.usd_per_million else "",
             is_best_of_hardware=lambda row: show_chance(chances.get(find_chip(row))) if len(rows) > 1 else "",
             price=_show_price,
         )
+        choice = next(iter(self.facts.of(Choice)), None)
+        if choice is None or len(rows) < 2:
+            return drawn
+        column = drawn.headings.index("cost")
+        shown = choose_rows(rows, limit, self._is_best)
+        close = {*choice.tied, *choice.equal, *(choice.runs[:1] if len(choice.tied) > MOST_TIED else ())}
+        best = {(at, column) for at, row in enumerate(shown) if row is self.best and row.run_id not in close}
+        tied = {(at, column) for at, row in enumerate(shown) if row.run_id in close}
+        return attrs.evolve(drawn, best=frozenset(best), tied=frozenset(tied))
 
     def _show_costs(self, rows: Sequence[CostOption], limit: int) -> Grid:
         return self._lay_rows(
@@ -413,30 +281,6 @@ class CostAnswer(RankedAnswer):
             ),
             host_usd_per_million=_show_host,
         )
-
-    def describe_break_even(self) -> list[str]:
-        """Return the volume from which one option is cheaper; empty without a break-even."""
-        row, mark = self.break_even, self.scope.mark
-        if row is None:
-            return []
-        names = {"A": f"{row.way_a} {mark(row.hardware_a)}", "B": f"{row.way_b} {mark(row.hardware_b)}"}
-        below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
-        if row.break_even_inferences is None:
-            other = next((one for one in names.values() if one != below), below)
-            return [EVEN["never"](below=below, above=other) if below else EVEN["same"](a=names["A"], b=names["B"])]
-        kind, worn, life = judge_break_even(row)
-        return [
-            EVEN[kind](
-                volume=format_si(row.break_even_inferences, "").strip(),
-                unit=self._unit,
-                time=None if row.break_even_years is None else show_life(row.break_even_years * DAYS_PER_YEAR),
-                busy_hours=find_busy_hours(self.assumptions),
-                life=format_si(life, "").strip(),
-                worn=mark(row.hardware_a if worn == "A" else row.hardware_b),
-                below=below,
-                above=above,
-            )
-        ]
 
     def _show_grids(self) -> Section:
         runs = {row.run_id: row for row in self.grid}
@@ -470,9 +314,10 @@ class CostAnswer(RankedAnswer):
         )
 
     def _notes(self, priced: Sequence[CostOption]) -> list[str]:
-        projections = [row for row in self.rows if self._is_asked(row) and row.rank is None and row.is_alike]
+        projections = [row for row in self.rows if is_asked(row) and row.rank is None and row.is_alike]
         return [
             *self.describe_limits(),
+            *describe_beyond(self.facts),
             *self._describe_unranked(projections),
             SCOPE_NOTE,
             *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
@@ -480,7 +325,7 @@ class CostAnswer(RankedAnswer):
             PRICE_NOTE,
             LATENCY_NOTE,
             *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in priced) else []),
-            *self._describe(),
+            *self._describe_terms(),
         ]
 
     def describe_limits(self) -> list[str]:
@@ -489,39 +334,6 @@ class CostAnswer(RankedAnswer):
         shown = describe_limits(self.limits, LIMIT)
         return [LIMITED_NOTE(limits=shown, count=CONFIGURATIONS(count=count))] if shown else []
 
-    def describe_uncertainty(self) -> str:
-        """Return the meaning of the intervals, the reason if the most probable winner is not first, and the price's
-        interval.
-
-        Empty if nothing has a price.
-        """
-        best = self.best
-        if best is None or best.probability_cheapest is None:
-            return ""
-        among = [row.hardware for row in self._each()[:SHOWN_DOUBTED]]
-        sure = self.scope.describe_spread(has_brackets=True, among=among)
-        rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
-        doubt = best.price_half_width
-        name = self.scope.mark(find_chip(best))
-        span = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
-        price = PRICE_DOUBT(name=name, price=span) if doubt else PRICE_GIVEN(name=name)
-        return "; ".join(filter(None, (sure, rank, price)))
-
-
-def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
-    """Return the case of a break-even (a key of `EVEN`), the chip that wears out first, and its lifetime in inferences.
-
-    The chip is `A` or `B`; empty if neither is bought. The case is `within` if the break-even comes before a chip wears
-    out. It is `worn` if the option that is cheaper at low volume wears out first, otherwise `beyond`.
-    """
-    lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
-    life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))
-    return "within" if row.is_within_life else "worn" if worn == row.cheaper_below else "beyond", worn, life
-
-
-def _usd(row: CostOption) -> float:
-    return row.usd_per_million or 0.0
-
 
 def _show_usd(value: float | None) -> str:
     return show(value, "", "USD")
@@ -529,11 +341,6 @@ def _show_usd(value: float | None) -> str:
 
 def _show_price(row: CostOption) -> str:
     return show(row.price, "", row.price_unit or "")
-
-
-def _describe_price(row: CostOption) -> str:
-    """Return a price with its seller and date, or its basis if the seller is unknown."""
-    return f"{_show_price(row)}, {row.price_told or row.price_basis}"
 
 
 def _show_host(row: CostOption) -> str:
@@ -559,6 +366,22 @@ def cost(
     the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
     a price, UnsupportedError if no configuration meets the limits.
     """
+    per = count_in(model).removesuffix("s")
+    return cost_per(source, model, settings, between=between, usage=usage, limits=limits, prices=prices, per=per)
+
+
+def cost_per(
+    source: Source,
+    model: str,
+    settings: Settings,
+    *,
+    between: Sequence[str],
+    usage: Usage,
+    limits: Limits,
+    prices: Sequence[Price],
+    per: str,
+) -> CostAnswer:
+    """Return the answer of `cost`, where `per` is the unit of work of the model, such as a frame."""
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
@@ -581,9 +404,13 @@ def cost(
             shown = (row for row in break_evens if not {row.hardware_a, row.hardware_b} & hidden)
             break_evens = break_evens.with_rows(shown)
         in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
+        even = break_evens[0] if break_evens.rows else None
+        facts = find_facts(runs, rows.rows, even, limits=limits, missed=set(runs.ids) - set(ids), per=per)
         return CostAnswer(
             scope=scope,
             rows=rows,
+            facts=facts,
+            per=per,
             break_evens=break_evens,
             grid=fetch(connection, GridFootprint, run_ids=_find_grid_runs(rows, break_evens), **in_grids),
             assumptions=fetch(connection, AssumedNumber, **used),

@@ -69,8 +69,9 @@ def lay(
     `=` makes equal values of several rows one text of the grid's `common`.
     `field:half_width` shows a value with its interval, `-field:half_width` only the ends of the interval; the second
     field holds the half-width in natural logarithms. `pictures` names the columns beside which a terminal draws their
-    values, separated by `|`, most important first: intervals of `field:half_width`, bars around zero of `+field`, a
-    trend of a field with a list, and bars from zero of any other field.
+    values, separated by `|`, most important first: intervals of `field:half_width`, bars around zero of `+field`, and
+    bars from zero of any other field. Other pictures, such as a trend by batch, are a `Picture` in the grid's
+    `pictures`, set by `attrs.evolve`.
     `cells` maps columns to functions of a row; each may be a template or a `FieldCell`. Narrow terminals keep the
     columns with a leading `*` longest, unless `keep` names headings separated by `|`, most important first. `ranked`
     names the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
@@ -122,9 +123,8 @@ def _draw(table: Table[Any], rows: Sequence[Any], heading: str, name: str) -> Pi
         widths = [getattr(row, half_width) for row in rows]
         marks = make_intervals(list(zip(values, widths, strict=True)))
         return Picture(kind="interval", after=heading, rows=marks, unit=unit)
-    if any(isinstance(one, list | tuple) for one in values):
-        return Picture(kind="trend", after=heading, rows=tuple(tuple(one or ()) for one in values))
-    kind: PictureKind = "difference" if name[0] == "+" else "share"
+    is_signed = name[0] == "+" or min((one for one in values if one is not None), default=0.0) < 0.0
+    kind: PictureKind = "difference" if is_signed else "share"
     return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))
 
 

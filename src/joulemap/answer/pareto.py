@@ -5,47 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import attrs
+
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     BATCH_NOTE,
-    CONFIGURATIONS,
     CandidateAnswer,
     describe_use,
-    find_chip,
-    first_of_each,
     list_metrics,
     plan_candidates,
     read_usage,
-    show_metric,
 )
+from joulemap.answer.run import show_limit
 from joulemap.answer.scope import find_scope
+from joulemap.ask.fact import Facts
+from joulemap.ask.pareto import find_facts
 from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_interval
+from joulemap.present.cell import show, show_ends
 from joulemap.present.document import Document, FieldCell, Grid, Section
+from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
+from joulemap.show.pareto import describe_answer, describe_beyond, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}: {x.meaning} against {y.meaning}[, {use}]")
+TITLE: Final = Template("{model}[, {common:list}]: {x.meaning} against {y.meaning} of {count:n configuration}[, {use}]")
 DRAWN_TITLE: Final = Template("{model}: {y.meaning} over {x.meaning}")
 
-FRONT: Final = Template("{count} of {all} are on the Pareto front{among}: from {first} to {last}.")
-END: Final = Template("{name} at {x} and {y}")
-ONE: Final = Template("{name} beats every other configuration{among}, with {x} and {y}.")
-ALONE: Final = Template("{name} is the only configuration{among}: {x} and {y}.")
-AMONG: Final = " of available chips"
-NOTHING: Final = Template("No configuration has a known {x.meaning} and a known {y.meaning}.")
-
-PLACED: Final = Template("*{x.label} x_value | *{y.label} y_value | *front confidence probability_front | ")
+PLACED: Final = Template(
+    "hardware | *precision= | *batch= | runtime= | *{x.label} x_value | {x_range} x_range? | *{y.label} y_value | "
+    "{y_range} y_range? | *front confidence probability_front? | "
+)
+RANGE: Final = Template("{label} range")
 LIMITED: Final = "throughput limit throughput_limit?"
 DOMINATED_BY: Final = Template(
     "*dominated by dominated_by | ratio of {x.label} x_ratio | ratio of {y.label} y_ratio | "
@@ -53,22 +52,8 @@ DOMINATED_BY: Final = Template(
 )
 CONFIGURATIONS_NOUN: Final = "configurations"
 
-PROJECTIONS: Final = Template(
-    "{count:n configuration} of unavailable hardware would be on the front: {names} (--all includes them)"
-)
-
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-
-ON_FRONT: Final = Template(
-    "{count} of the {front:n configuration} {verb} on the front with over {least:chance} confidence"
-)
-IS, ARE = "is", "are"
-ON_FRONT_BESIDE: Final = Template(
-    "{count:n configuration outside the predicted front has|configurations outside the predicted front have} "
-    "at least 50 % probability of being on it"
-)
-UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 
 FRONT_TITLE: Final = Template("Front ({count})")
 PROJECTED_TITLE: Final = Template("On the front if available ({count})")
@@ -78,13 +63,12 @@ DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in
 FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
-WITHOUT_PLACE: Final = "not placed"
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two metrics of the front."""
 
-EVEN: Final = 0.5
-"""Probability of being on the front from which a dominated configuration counts as a likely member."""
+SHOWN_FRONT: Final = 8
+"""Default number of configurations per table."""
 
 
 @frozen(kw_only=True)
@@ -95,6 +79,8 @@ class ParetoAnswer(CandidateAnswer):
     y: MetricName
     rows: Table[ParetoPoint]
     """One row per configuration, with the front first."""
+    facts: Facts
+    """The front, its ends and caveats, from which all sentences are made."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -118,7 +104,7 @@ class ParetoAnswer(CandidateAnswer):
         subject = DRAWN_TITLE(model=self.scope.model, x=x, y=y)
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
-    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = SHOWN_FRONT, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows of the front, including both ends, and of dominated configurations."""
         front, dominated = self.select("front"), self.select("dominated")
         projections = self.select("projection")
@@ -126,18 +112,20 @@ class ParetoAnswer(CandidateAnswer):
         more = list_metrics(SHOWN, (self.x, self.y)) + LIMITED
         kept = spread_evenly(front.rows, limit)
         deciding = self._lay_points(kept, "", limit)
-        return self._compose(
-            TITLE(
-                model=self._subject,
-                use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
-                **self._metrics,
-            ),
+        title = TITLE(
+            model=self._subject,
+            count=sum(row.x_value is not None for row in self.rows),
+            common=self._list_common(deciding),
+            use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
+            **self._metrics,
+        )
+        return self._compose_facts(
+            self.facts,
             (Section("", deciding.out_of(len(front), len(kept), CONFIGURATIONS_NOUN)),),
             self.rows,
+            title=title,
             answer=self.describe_front(),
-            chosen=[row.run_id for row in (*front.rows[:1], *front.rows[-1:])],
-            insights=self._insights(projections),
-            sure=self._describe_uncertainty(front),
+            reasons=list_reasons(self.facts),
             details=(
                 Section(FRONT_TITLE(count=len(front)), self._lay_points(front, more, limit)),
                 Section(PROJECTED_TITLE(count=len(projections)), self._lay_points(projections, more, limit)),
@@ -156,54 +144,35 @@ class ParetoAnswer(CandidateAnswer):
         return {"x": METRIC[self.x], "y": METRIC[self.y]}
 
     def describe_front(self) -> str:
-        """Return the headline: the number of configurations on the front, and the configurations at its two ends."""
-        front = self.select("front")
-        if not front.rows:
-            return NOTHING(**self._metrics)
-        among = "" if any(not row.is_available for row in front) else AMONG
-        ends = [
-            {"name": self.name(row), "x": show_metric(self.x, row.x_value), "y": show_metric(self.y, row.y_value)}
-            for row in (front[0], front[-1])
-        ]
-        if len(front) == 1:
-            others = [row for row in self.rows if row.status == "dominated" and (row.is_available or not among)]
-            return (ONE if others else ALONE)(among=among, **ends[0])
-        first, last = (END(**end) for end in ends)
-        every = CONFIGURATIONS(count=sum(row.x_value is not None for row in self.rows))
-        return FRONT(count=len(front), all=every, among=among, first=first, last=last)
+        """Return the number of configurations on the front, and its two ends, in one sentence."""
+        return describe_answer(self.facts)
 
     def _lay_points(self, rows: Iterable[ParetoPoint], columns: str, limit: int) -> Grid:
+        """Return a grid of configurations: values and intervals in both metrics, with the intervals drawn."""
         x, y = self._metrics.values()
-        return self._lay_rows(
-            rows,
-            PLACED(x=x, y=y) + columns,
-            limit,
+        ranges = {name: RANGE(label=metric.label) for name, metric in (("x_range", x), ("y_range", y))}
+        listed = tuple(rows)
+        drawn = self._lay(
+            self.rows.with_rows(listed),
+            PLACED(x=x, y=y, **ranges) + columns,
             ranked=f"{x.label} | {y.label}",
-            x_value=FieldCell(x.column, lambda row: show_interval(row.x_value, x.unit, row.x_half_width)),
-            y_value=FieldCell(y.column, lambda row: show_interval(row.y_value, y.unit, row.y_half_width)),
+            limit=limit,
+            noun=CONFIGURATIONS_NOUN,
+            x_value=FieldCell(x.column, lambda row: show(row.x_value, x.column, x.unit)),
+            y_value=FieldCell(y.column, lambda row: show(row.y_value, y.column, y.unit)),
+            x_range=lambda row: show_ends(row.x_value, x.unit, row.x_half_width),
+            y_range=lambda row: show_ends(row.y_value, y.unit, row.y_half_width),
+            throughput_limit=show_limit,
         )
-
-    def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
-        """Return sentences on configurations omitted for lack of a price, and on unavailable ones."""
-        lines = self._describe_left_out(self.select("unplaced"))
-        if projections.rows:
-            names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
-            lines.append(PROJECTIONS(count=len(projections), names=names))
-        return lines
-
-    def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
-        """Return how many configurations are surely on the front, and how many dominated ones are likely on it."""
-        brackets = self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in front])
-        known = [row for row in self.rows if row.probability_front is not None]
-        if not known:
-            return brackets if front.rows else ""
-        if len(front) == 1:
-            return f"{UNBEATEN(front[0])}; {brackets}" if len(known) > 1 else brackets
-        stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
-        comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
-        verb = IS if stays < 2 else ARE
-        sure = ON_FRONT(count=stays or "none", front=len(front), verb=verb, least=TOLD_APART)
-        return "; ".join((sure, *([ON_FRONT_BESIDE(count=comes)] if comes else []), brackets))
+        pictures = [
+            Picture(kind="interval", after=heading, rows=make_intervals(ends), unit=metric.unit)
+            for heading, metric, ends in (
+                (ranges["y_range"], y, [(row.y_value, row.y_half_width) for row in listed[:limit]]),
+                (ranges["x_range"], x, [(row.x_value, row.x_half_width) for row in listed[:limit]]),
+            )
+            if heading in drawn.headings
+        ]
+        return attrs.evolve(drawn, pictures=tuple(pictures))
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
         """Return follow-up commands: compare both ends of the front, and analyze each end."""
@@ -215,12 +184,12 @@ class ParetoAnswer(CandidateAnswer):
         projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
         is_placed = any(not row.is_available for row in self.select("front"))
         return [
+            *describe_beyond(self.facts),
             DOMINATED_NOTE,
             FRONT_NOTE,
             BATCH_NOTE,
-            *self._describe_unknown(self.select("unplaced").rows, WITHOUT_PLACE),
             *([] if is_placed else self._describe_unranked(projections)),
-            *self._describe(),
+            *self._describe_terms(),
         ]
 
 
@@ -259,6 +228,7 @@ def pareto(
         ids = list(runs.ids)
         rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)
         scope, assumptions = find_scope(runs), fetch(connection, AssumedNumber, **used)
-        answer = ParetoAnswer(scope=scope, x=x, y=y, rows=rows(), assumptions=assumptions)
-    scope.check_evaluated()
-    return answer
+        scope.check_evaluated()
+        found = rows()
+        facts = find_facts(runs, found.rows, x, y)
+        return ParetoAnswer(scope=scope, x=x, y=y, rows=found, assumptions=assumptions, facts=facts)

@@ -403,6 +403,17 @@ class Scope:
             unsupported.append(text.BEYOND_BUDGET(budget=self.budget.limit, **values))
         return (Text(text.LEFT_OUT(reasons="; ".join(unsupported))),) if unsupported else ()
 
+    def count_left_out(self) -> tuple[Text, ...]:
+        """Return a line for below a table whose answer has each reason among its notes: how much hardware was omitted,
+        with the reason if it is the only one.
+        """
+        beyond = len(self.left_out) if self.budget is not None else 0
+        if len(self.refusals) + beyond < 2:
+            return self.describe_left_out()
+        refused = [text.REFUSED_COUNT(count=len(self.refused))] if self.refused else []
+        over = [text.BEYOND_COUNT(count=beyond, budget=self.budget.limit)] if beyond and self.budget else []
+        return (Text(text.LEFT_OUT(reasons=", ".join((*refused, *over)))),)
+
     def describe_unsupported(self) -> list[str]:
         """Return the count of unsupported configurations, with the reasons or an example; empty if there is none."""
         if not self.refused:
@@ -483,10 +494,6 @@ class Scope:
         from joulemap.answer.surrounding import describe_plugged
 
         return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
-
-    def without_hostless(self) -> Scope:
-        """Return the scope without notes on missing hosts, for answers that add hosts themselves."""
-        return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
 
     def _describe_hosts(self) -> list[str]:
         """Return notes on hardware whose power excludes its host, and on hosts that are included."""

@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+import attrs
+
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings, show_value
-from joulemap.answer.flip.text import PER_MILLION
-from joulemap.answer.price import find_prices
-from joulemap.answer.scope import DOUBTED_IN, find_scope
+from joulemap.answer.price import find_prices, name_unpriced
+from joulemap.answer.scope import find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.turn import find_swings
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -24,20 +28,19 @@ from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template, join_texts
+from joulemap.present.picture import Marks, Picture
+from joulemap.present.template import Template
+from joulemap.show.turn import describe_odds, describe_turn, list_reasons
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {paid}]")
+PER_MILLION: Final = " per million inferences"
 DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}{per}")
 
-FIRST: Final = Template(
-    "On {hardware}, {metric.label} is {value}{per}; the constant with the largest effect is {row.word} "
-    "([{range}, ]{row.basis}): over its range, {metric.label} is {ends}."
-)
-NOTHING: Final = Template("No constant changes {metric.label} on {hardware}.")
 DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
 
+OVER_RANGE: Final = Template("{metric.label} over range")
 COLUMNS: Final = Template(
     "constant word | [*{owner} | ]value | *range spread | *{metric.label} over range metric_value | "
     "*{metric.label} width span_fraction | elasticity | *basis"
@@ -80,9 +83,6 @@ SHOWN: Final = 10
 FEWEST: Final = 3
 """Minimum constants listed per chip, even if many chips share the table."""
 
-NAMED_FIRST: Final = 2
-"""Maximum chips for which the headline names the most sensitive constant."""
-
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the detailed tables show more digits."""
 
@@ -124,6 +124,8 @@ class SensitivityAnswer(RunAnswer):
     metric: VariedMetricName
     paid: str
     """Way of paying, and kind of seller; empty for metrics without a price."""
+    facts: Facts
+    """Values of the runs, effects of constants and caveats, from which all sentences are made."""
     rows: Table[Sensitivity]
     """Effect of each constant, by hardware in the order of the question, then largest effect first."""
     capped: tuple[str, ...]
@@ -170,12 +172,14 @@ class SensitivityAnswer(RunAnswer):
         moving = {name: len(self._moving(name)) for name in names}
         most = max(moving.values())
         way = f"--limit {most * len(names)}" if most > 2 * limit else "--details"
-        return self._compose(
-            TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
+        return self._compose_facts(
+            self.facts,
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            answer=join_texts(" ", map(self._describe_first, names[:NAMED_FIRST])),
-            sure=None if self.metric in DOUBTED_IN else "",
+            title=TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
+            answer=describe_turn(self.facts),
+            reasons=list_reasons(self.facts),
+            trust=describe_odds(self.facts),
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(chosen),
             steps=self._steps(names[:2], repeated),
@@ -198,20 +202,13 @@ class SensitivityAnswer(RunAnswer):
         static = [row for row in rows[count:] if row.constant == STATIC]
         return [*rows[: count - len(static)], *static]
 
-    def _describe_first(self, name: str) -> str:
-        """Return a sentence on the constant with the largest effect on a chip, and the range of the metric."""
-        metric, row = METRIC[self.metric], next(iter(self._moving(name)), None)
-        values = {"metric": metric, "hardware": self.scope.mark(name), "per": self._per}
-        if row is None:
-            return NOTHING(**values)
-        ends = _show_metric(row, metric.unit)
-        value = show_quantity(row.metric_value, metric.unit)
-        return FIRST(row=row, value=value, ends=ends, range=_show_range(row), **values)
-
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         metric = METRIC[self.metric]
+        known = [[row.metric_low, row.metric_value, row.metric_high] for row in rows]
+        marks = tuple(_mark_range([one for one in ends if one is not None]) for ends in known)
+        heading = OVER_RANGE(metric=metric)
         is_int8 = any(precision == INT8 for precision, _ in self.scope.precisions)
-        return self._lay(
+        drawn = self._lay(
             self.rows.with_rows(rows),
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
             ranked="width of range",
@@ -222,6 +219,8 @@ class SensitivityAnswer(RunAnswer):
             span_fraction=lambda row: show_share(row.span_fraction),
             elasticity=lambda row: _signed(row.elasticity),
         )
+        picture = Picture(kind="interval", after=heading, rows=marks, unit=metric.unit)
+        return attrs.evolve(drawn, pictures=(picture,) if rows else ())
 
     def _draw(self, hardware: str, limit: int) -> Section:
         metric, rows = METRIC[self.metric], self._moving(hardware)
@@ -253,8 +252,13 @@ class SensitivityAnswer(RunAnswer):
             RANGE_NOTE,
             *describe_meanings(shown),
             *([STILL_NOTE(count=still)] if still else []),
-            *self.scope.describe(),
         ]
+
+
+def _mark_range(values: Sequence[float]) -> Marks:
+    """Return the lowest, middle and highest value of a metric over the range of a constant, if all are positive."""
+    low, *others = sorted(values) or [0.0]
+    return (low, others[len(others) // 2 - 1] if len(others) > 1 else low, others[-1] if others else low) if low else ()
 
 
 def _moves(row: Sensitivity) -> bool:
@@ -301,7 +305,7 @@ def sensitivity(
     """Compute the effect of each constant of each chip on a metric of the model.
 
     Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
-    `compare`; UsageError if no hardware is named.
+    `compare`; UsageError if no hardware is named, UnsupportedError if the cost of none is known.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("sensitivity")
@@ -314,11 +318,15 @@ def sensitivity(
         billed = usage if metric in BILLED else None
         prices = find_prices(runs.connection, runs.ids, settings, billed)
         variations = find_variations(runs, billed, prices.of_run)
-    rows = [row for one in variations for row in _rank(one, metric)]
+        if all(one.metric(metric) is None for one in variations):
+            raise name_unpriced(variations[0].name, metric, prices.paid)
+        rows = [row for one in variations for row in _rank(one, metric)]
+        facts = find_swings(Asked(runs), rows, metric)
     return SensitivityAnswer(
         scope=scope,
         metric=metric,
         paid=prices.paid,
+        facts=facts,
         rows=make_table("sensitivity", Sensitivity, rows),
         capped=tuple(one.name for one in variations if one.is_capped),
     )

@@ -73,6 +73,8 @@ EXAMPLE: Final = "for example, "
 MOST_REASONS: Final = 2
 """Maximum distinct reasons of refusals to list; if there are more, only one is given as an example."""
 BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first}: {reason})")
+REFUSED_COUNT: Final = Template("{count:n unsupported configuration}")
+BEYOND_COUNT: Final = Template("{count:n chip} above {budget}")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from joulemap.ask.fact import Run
+from joulemap.ask.fact import Subject
 from joulemap.plan.hold import StoredRuns
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.selection import Selection
@@ -18,10 +18,11 @@ VARYING: Final = ("precision", "batch", "runtime")
 
 
 class Asked:
-    """Stored runs of a plan with an open connection."""
+    """Stored runs of a plan, or those of them that matter, with an open connection."""
 
-    def __init__(self, held: StoredRuns) -> None:
-        self.plan, self.connection, self.ids = held.plan, held.connection, held.ids
+    def __init__(self, held: StoredRuns, ids: Iterable[int] | None = None) -> None:
+        self.plan, self.connection = held.plan, held.connection
+        self.ids = held.ids if ids is None else tuple(ids)
 
     @classmethod
     def of(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Asked:
@@ -50,11 +51,11 @@ class Asked:
         """Hardware that can be neither bought nor rented."""
         return find_projected_hardware(self.connection)
 
-    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Run]:
+    def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
         is_named = bool(self.plan.settings.hardware)
         return {
-            run_id: Run(
+            run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,
@@ -65,10 +66,10 @@ class Asked:
 
 
 def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:
-    """Return run id -> the settings in which the rows differ."""
+    """Return run id -> the settings in which the rows differ; the first row of a run counts."""
     listed = list(rows)
     varying = [name for name in names if len({getattr(row, name) for row in listed}) > 1]
     return {
-        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) for one in varying)
-        for row in listed
+        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) or "" for one in varying)
+        for row in reversed(listed)
     }

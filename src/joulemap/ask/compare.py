@@ -17,9 +17,6 @@ VALUES: Final[tuple[MetricName, ...]] = (
 )  # fmt: skip
 """Metrics of an entry."""
 
-LATENCY_LIKE: Final = ("latency", "throughput")
-"""Metrics that a rule weighs by latency; it weighs the others by energy."""
-
 
 def find_facts(
     asked: Asked,
@@ -49,8 +46,7 @@ def find_facts(
         if not runs[one.runs[0]].is_available and one.runs[0] not in {own.runs[0] for own in choices}
     ]
     causes = list(_explain(insights, known))
-    weighed = "latency" if choices and choices[0].metric in LATENCY_LIKE else "energy"
-    caveats = find_caveats(asked, choices, metric=weighed)
+    caveats = find_caveats(asked, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *causes, *entries, *caveats))
 
 

@@ -25,7 +25,7 @@ Value: TypeAlias = Quantity | float | int | str | tuple[Any, ...] | None
 
 
 @frozen(kw_only=True)
-class Run:
+class Subject:
     """Configuration that facts refer to by its run id, or by its row where an answer's rows are not stored runs."""
 
     hardware: str
@@ -63,6 +63,10 @@ class Choice:
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
     """Runs with exactly the winner's value."""
+    per: str = "inference"
+    """Unit of work of a metric per inference, such as `frame`."""
+    model: str = ""
+    """Model that the choice is about; empty if the answer is about one model."""
 
 
 @frozen(kw_only=True)
@@ -102,14 +106,18 @@ class Caveat:
 
 @frozen(kw_only=True)
 class Share:
-    """Part of one run that limits it, such as memory in a decode step."""
+    """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
 
     runs: tuple[int, ...]
     metric: str
-    """Quantity that is divided."""
-    name: str
-    """Name of the part."""
+    """Quantity that is divided, such as `energy` or `uncertainty`."""
+    name: str = ""
+    """Name of the part; empty for all of these runs."""
     share: float
+    axis: str = ""
+    """Name of a constant, as in `--set`."""
+    basis: str = ""
+    """Basis of that constant."""
 
 
 @frozen(kw_only=True)
@@ -117,13 +125,15 @@ class Limit:
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
-    """The run; empty if no run has a result."""
+    """The best run or the nearest miss first; empty if no run has a result."""
     metric: str
     bound: Quantity
     value: Quantity | None = None
-    """Value of the run; None if unknown."""
+    """Value of the first run; None if unknown."""
     miss: float | None = None
-    """Natural logarithm of the factor by which the run misses the limit: 0 if it meets it, None if unknown."""
+    """Natural logarithm of the factor by which that run misses the limit: 0 if it meets it, None if unknown."""
+    missed_count: int = 0
+    """Number of other chips or configurations that miss the limit."""
 
 
 @frozen(kw_only=True)
@@ -138,7 +148,97 @@ class Score:
     """True if the measured value is inside the 80 % interval of the prediction; None without an interval."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Share | Limit | Score
+@frozen(kw_only=True)
+class Turn:
+    """Change of one condition after which another run wins."""
+
+    runs: tuple[int, ...]
+    """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
+    axis: str
+    """What changes: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
+    name: str = ""
+    """Name of a constant for people."""
+    of: tuple[int, ...] = ()
+    """Runs whose constant changes."""
+    before: Value = None
+    after: Value = None
+    """Place on the axis from which the run wins."""
+    metric: str | None = None
+    """Metric by which it wins, if the answer has several."""
+    value: Quantity | None = None
+    """Value of the winning run after the change, by the metric that decides."""
+    ratio: float | None = None
+    """Factor by which it then wins."""
+    probability: float | None = None
+    """Probability of a change this large."""
+    settings: tuple[str, ...] = ()
+    """Model and settings to which the turn applies, if the answer has several."""
+    is_tied: bool = False
+    """True if both runs are statistically tied after the change."""
+    is_forced: bool = False
+    """True if the run that wins before the change cannot run after it."""
+    values: Mapping[str, Value] = {}
+    """Further values of the change, such as the time to reach it."""
+
+
+@frozen(kw_only=True)
+class Supply:
+    """Battery of a use case, and the time for which a run can draw from it."""
+
+    runs: tuple[int, ...]
+    name: str
+    """Battery, from its source."""
+    power: Quantity
+    """Average power of the run with its host."""
+    life: Quantity
+
+
+@frozen(kw_only=True)
+class Swing:
+    """Range of a metric of a run over the range of one constant."""
+
+    runs: tuple[int, ...]
+    axis: str
+    """Name of the constant, as in `--set`."""
+    name: str
+    basis: str
+    ends: tuple[Quantity, ...]
+    """Ends of the constant's range that are possible, lower one first."""
+    values: tuple[Quantity, ...]
+    """Values of the metric at the ends and in between, lowest first."""
+    share: float | None = None
+    """Width of the range over the value of the run."""
+
+
+@frozen(kw_only=True)
+class Change:
+    """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
+
+    runs: tuple[int, int]
+    metric: str
+    before: Quantity
+    after: Quantity
+    cause: str = ""
+    """Kind of the cause; empty if unknown."""
+    values: Mapping[str, Value] = {}
+    """Values of the cause and of both runs, such as their batch sizes."""
+
+
+@frozen(kw_only=True)
+class Front:
+    """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
+
+    runs: tuple[int, ...]
+    metrics: tuple[str, str]
+    count: int
+    """Number of configurations that were compared."""
+    is_available: bool = True
+    """False for configurations of unavailable hardware that would be on the front."""
+
+
+Fact: TypeAlias = (
+    Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Score
+)
 
 
 @frozen(kw_only=True)
@@ -147,7 +247,7 @@ class Facts:
 
     asked: tuple[str, ...]
     """Quantities that the answer is about, the deciding one first."""
-    runs: Mapping[int, Run]
+    runs: Mapping[int, Subject]
     facts: tuple[Fact, ...]
 
     def of(self, kind: type[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -23,6 +23,7 @@ from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.domain.configuration import ENGINE
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
@@ -117,17 +118,17 @@ def find_caveats(
     choices: Sequence[Choice],
     *,
     metric: str,
-    own: Iterable[Finding | Refusal] = (),
+    more: Iterable[Finding | Refusal] = (),
     stands_for: Mapping[int, Sequence[int]] = NOTHING,
     but: Collection[str] = (),
 ) -> list[Caveat | Refusal]:
-    """Return the findings of all rules, heaviest first; weights refer to the first choice, by energy or latency.
+    """Return the findings of all rules, heaviest first; weights refer to the first choice, by `metric`.
 
-    `own` are findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
+    `more` has findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
     where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
     found = list_findings(asked, metric=metric, but=but)
-    return rank_caveats([*represent(found, stands_for), *own], choices)
+    return rank_caveats([*more, *represent(found, stands_for)], choices)
 
 
 def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
@@ -138,7 +139,7 @@ def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> li
     for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
         applies = needs.get(one.kind, bool)
         if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
-            found += _ask(asked, one, ids, metric)
+            found += _ask(asked, one, ids, name_weighed(metric))
     for find in (*RULES, *(find for rules in extra for find in rules.functions)):
         found += find(asked)
     return found
@@ -148,6 +149,12 @@ def rank_caveats(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) 
     """Return findings as caveats, heaviest first, then the refusals."""
     caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
     return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
+
+
+def name_weighed(metric: str) -> str:
+    """Return the quantity whose errors move a metric: `energy`, `latency`, or neither for memory and prices."""
+    powers = METRIC[cast("MetricName", metric)]
+    return "energy" if powers.energy_power else "latency" if powers.latency_power else ""
 
 
 def represent(

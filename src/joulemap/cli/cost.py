@@ -36,7 +36,7 @@ def cost(
         metavar="A,B",
         shown="cheapest rented and cheapest bought",
     ),
-    limit: Limit = 10,
+    limit: Limit = 8,
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,

@@ -17,7 +17,7 @@ def pareto(
     *,
     x: MetricName = option("latency", "First metric."),
     y: MetricName = option("energy_per_inference", "Second metric."),
-    limit: Limit = 10,
+    limit: Limit = 8,
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,

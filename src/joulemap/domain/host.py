@@ -35,6 +35,11 @@ def is_part(needs_host: str) -> bool:
     return needs_host.startswith(WHOLES)
 
 
+def name_whole(needs_host: str) -> str:
+    """Return what the hardware is a part of, `module` or `SoC`; empty if it is no part."""
+    return needs_host.partition(" ")[0] if is_part(needs_host) else ""
+
+
 def suggest_host(needs_host: str) -> str:
     """Return the id of a default host for a chip that needs, for example, a `PCIe slot`.
 

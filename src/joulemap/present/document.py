@@ -25,11 +25,11 @@ from joulemap.present.cell import (
     show_in,
     show_quantity,
 )
-from joulemap.present.picture import Picture
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.present.picture import Picture
     from joulemap.present.sketch import Sketch
 
 Row = TypeVar("Row")

@@ -1,5 +1,5 @@
-"""Sanitize text for terminals: control characters and characters that change reading direction are shown as escape
-codes.
+"""Text for terminals: control characters and characters that change reading direction are shown as escape codes, and
+lines wrap where a number stays with its unit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,17 @@ _SUSPECT: Final = r"[^\n -~\xa0-\xac\xae-\u05ff]"
 
 FIRST_LOST_BYTE: Final = 0xDC80
 """Code point by which Python represents the undecodable byte 0x80 of a file name; 0x81 and higher follow in order."""
+
+
+UNIT: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
+)
+"""Pattern of the space between a number and its unit, which a table makes non-breaking."""
+
+HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
+
+COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+"""Pattern of a colour escape sequence, which takes no room; only drawings have any."""
 
 
 def make_visible(text: str, keep: str = "\n") -> str:
@@ -58,3 +69,39 @@ def _escape(character: str) -> str:
         return character
     pair = character.encode("utf-16-be", errors="surrogatepass")
     return "".join(f"\\u{pair[index : index + 2].hex()}" for index in range(0, len(pair), 2))
+
+
+def wrap(text: str, width: int | None, indent: str = "") -> str:
+    """Wrap a text to lines of at most `width`, except for longer words; a number stays with its unit."""
+    if width is None:
+        return text
+    import textwrap
+
+    return "\n".join(
+        textwrap.fill(
+            UNIT.sub(HARD_SPACE, line),
+            max(width, 1),
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ).replace(HARD_SPACE, " ")
+        for line in text.splitlines()
+    )
+
+
+def longest_word(texts: Iterable[str]) -> int:
+    """Return the characters of the longest word, where a number and its unit are one word."""
+    return max((len(word) for text in texts for word in re.split(r"[ \t\n]+", UNIT.sub(HARD_SPACE, text))), default=0)
+
+
+def longest_line(texts: Iterable[str]) -> int:
+    """Return the characters of the longest line."""
+    return max((len(line) for text in texts for line in text.splitlines()), default=0)
+
+
+def count_cells(text: str) -> int:
+    """Return the number of terminal columns of a line: two for a wide character, none for a combining character."""
+    text = COLOUR.sub("", text)
+    if text.isascii():
+        return len(text)
+    return sum((unicodedata.east_asian_width(one) in "WF") + 1 for one in text if not unicodedata.combining(one))

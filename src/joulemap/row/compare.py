@@ -273,6 +273,7 @@ class Recommendation(Row, query="compare.recommendation"):
     probability_best: float | None
     probability_ahead: float | None
     rivals: list[str]
+    rival_ids: list[int]
     ranked_ids: list[int]
     probabilities: list[float]
     is_projection: bool

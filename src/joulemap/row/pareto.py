@@ -40,4 +40,5 @@ class ParetoPoint(Row, query="pareto.front"):
     way: str | None
     is_available: bool
     reason: str
+    is_elsewhere: bool
     run_id: int

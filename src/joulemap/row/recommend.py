@@ -67,6 +67,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     violation_fraction: float | None
     is_available: bool
     reason: str
+    is_elsewhere: bool
     run_id: int
 
 

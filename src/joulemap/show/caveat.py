@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Run
-from joulemap.present.cell import show_interval
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
+from joulemap.present.cell import show_interval, show_plain, show_quantity, show_span
 from joulemap.present.template import Template
-from joulemap.show.name import join_names, name_all
+from joulemap.show.name import drop_settings, join_names, name_all
 from joulemap.show.word import read_words
 
 MOST_CAVEATS: Final = 2
@@ -24,35 +24,57 @@ LEAST_MOVE: Final = 0.25
 LEAST_WEIGHT: Final = 0.05
 """Minimum weight of a caveat in the line on trust: a factor of 1.05."""
 
+MONEY: Final = ("USD", "USD/h")
+"""Units whose values have cents; the ends of their intervals have two digits."""
+
 COULD_REVERSE: Final = " (could reverse it)"
 
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
 LEFT_OUT: Final = Template("left out: {reason}")
+MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}: --format json")
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
-    "borrowed": Template("the range of {chips} is from other kinds of work, because this kind was not measured"),
+    "borrowed": Template("the range of {chips} is from other kinds of work"),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
     ),
     "changed": Template("{chips}: {number}"),
+    "counted": Template(
+        "[{host} as ]the assumed host of {chips}[, the rest of its {whole},][ adds {share:%} to its {quantity}]"
+        "[ multiplies its {quantity} by {factor:plain}]"
+    ),
+    "elsewhere": Template("left out, because only sellers of another kind offer it (`--seller` chooses): {chips}"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
+    "kept": Template("{chips} meets the limits with {probability:chance} probability"),
+    "likelier": Template(
+        "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
+    ),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
+    "members": Template(
+        "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
+        "be on it]"
+    ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
+    "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
+    "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, so calibration may make part of the gap"),
+    "uncalibrated": Template("no calibration for {chips}, unlike the others"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
+    "unoffered": Template("left out, because no {price} is known: {chips}"),
+    "unpriced": Template("left out, because {reason}: {chips}[ (the first is the best of them: {value})]"),
 }
 """Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
 
@@ -64,24 +86,30 @@ def format_value(value: Any) -> Any:
 
 def show_range(value: Quantity) -> str:
     """Return a quantity with its interval: `36 mJ (22-58)`, the ends joined by a dash."""
+    if value.unit in MONEY and value.half_width:
+        ends = (value.value * math.exp(sign * value.half_width) for sign in (-1.0, 1.0))
+        span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
+        return f"{show_quantity(value.value, value.unit)} ({span})"
     return show_interval(value.value, value.unit, value.half_width)
 
 
-def describe_caveat(caveat: Caveat, runs: Mapping[int, Run], among: Sequence[int] = ()) -> str:
+def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
     """Return the sentence on a caveat; `among` restricts it to these runs."""
     given = {name: format_value(value) for name, value in caveat.values.items()}
-    ids = [one for one in caveat.runs if not among or one in among]
+    ids = [one for one in caveat.runs if one in among] or caveat.runs
     template = CAVEAT.get(caveat.kind) or read_words().caveats[caveat.kind]
     return template(chips=join_names(name_all(runs, ids)), **given)
 
 
-def describe_trust(facts: Facts) -> str:
-    """Return one line: what ranges mean, and the caveats that could move this decision most."""
+def describe_trust(facts: Facts, head: str = "") -> str:
+    """Return one line: `head` or what ranges mean, and the caveats that could move this decision most."""
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
-    parts = [RANGES] if any(one is not None and one.half_width for one in asked) else []
-    decided = next((one.runs[:2] for one in facts.of(Choice)), ())
+    has_ranges = any(one is not None and one.half_width for one in asked)
+    parts = [head] if head else [RANGES] if has_ranges else []
+    decided = next((one.runs[:2] for kind in (Choice, Limit) for one in facts.of(kind)), ())
+    runs = drop_settings(facts.runs, decided or facts.runs)
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
-        parts.append(describe_caveat(caveat, facts.runs, decided) + (COULD_REVERSE if could_reverse else ""))
+        parts.append(describe_caveat(caveat, runs, decided) + (COULD_REVERSE if could_reverse else ""))
     return "; ".join(parts)
 
 
@@ -92,6 +120,8 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     """
     choice = next(iter(facts.of(Choice)), None)
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
+    if choice is None:
+        margin = next((one.miss or 0.0 for one in facts.of(Limit)), 0.0)
     found: dict[str, Caveat] = {}
     least = max(LEAST_WEIGHT, LEAST_MOVE * margin)
     for one in facts.of(Caveat):
@@ -106,7 +136,11 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
 
 def list_notes(facts: Facts) -> list[str]:
     """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
-    notes, counts = [LEFT_OUT(reason=one.reason) for one in facts.of(Refusal)], dict[str, int]()
+    notes, counts = [], dict[str, int]()
+    refusals = facts.of(Refusal)
+    notes += [LEFT_OUT(reason=one.reason) for one in refusals[:MOST_OF_KIND]]
+    if len(refusals) > MOST_OF_KIND:
+        notes.append(MORE_LEFT_OUT(count=len(refusals) - MOST_OF_KIND))
     for one in facts.of(Caveat):
         counts[one.kind] = counts.get(one.kind, 0) + 1
         if counts[one.kind] <= MOST_OF_KIND:

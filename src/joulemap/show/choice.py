@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
-from joulemap.ask.fact import Cause, Choice, Entry, Facts, Run
+from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied, show_chance, show_quantity
+from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.name import drop_settings, join_names, name_all, name_run
 from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
@@ -22,16 +23,33 @@ MOST_TIED: Final = 4
 MOST_WHY: Final = 3
 """Maximum lines on causes."""
 
-NOUN: Final[Mapping[str, str]] = {
-    "energy": "energy", "energy_per_inference": "energy per inference", "latency": "latency", "memory": "memory",
-    "edp": "energy x delay", "edp_per_inference": "energy x delay per inference",
-}  # fmt: skip
-"""Metric -> its name in a sentence."""
+NOUN: Final[Mapping[str, Template]] = {
+    "energy": Template("energy"),
+    "energy_per_inference": Template("energy per {per}"),
+    "edp": Template("energy x delay"),
+    "edp_per_inference": Template("energy x delay per {per}"),
+    "efficiency": Template("{per}s per joule"),
+    "utilization": Template("compute utilization"),
+    "price": Template("cloud price"),
+    "purchase": Template("purchase price"),
+    "cost": Template("cost per million {per}s"),
+    "carbon": Template("carbon per million {per}s"),
+}
+"""Metric -> its name in a sentence, where `per` is the unit of work; other metrics are named as they are spelled."""
 
 BETTER: Final[Mapping[str, Template]] = {
     "latency": Template("is {ratio:x} faster[ than {rival}]"),
-    "edp": Template("has {ratio:x} less energy x delay[ than {rival}]"),
-    "memory": Template("needs {ratio:x} less memory[ than {rival}]"),
+    "throughput": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
+    "efficiency": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
+    "utilization": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
+    "edp": Template("has {ratio:x} less {noun}[ than {rival}]"),
+    "edp_per_inference": Template("has {ratio:x} less {noun}[ than {rival}]"),
+    "memory": Template("needs {ratio:x} less {noun}[ than {rival}]"),
+    "power": Template("draws {ratio:x} less {noun}[ than {rival}]"),
+    "price": Template("costs {ratio:x} less per hour[ than {rival}]"),
+    "purchase": Template("costs {ratio:x} less to buy[ than {rival}]"),
+    "cost": Template("costs {ratio:x} less per {per}[ than {rival}]"),
+    "carbon": Template("emits {ratio:x} less CO2 per {per}[ than {rival}]"),
     "": Template("uses {ratio:x} less {noun}[ than {rival}]"),
 }
 """Metric -> clause on a clear winner."""
@@ -43,7 +61,7 @@ TIED_BOTH: Final = Template(
     "leads on {noun}[ ({chance} sure)] and {other}[ ({other_chance})], statistically tied with {tied} on both"
 )
 UNDECIDED: Final = Template(
-    "{name} and {count} others are statistically tied on {noun}; {name} leads with {value}[ ({chance} sure)]"
+    "{name} and {count} others are statistically tied on {noun}; {first} leads with {value}[ ({chance} sure)]"
 )
 SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
@@ -52,12 +70,10 @@ NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
 SHARE_OF_GAP: Final = Template("{cause}: {share:%} of the gap to {other}")
 AND_OF: Final = Template("{share:%} to {other}")
-OUTWEIGHED: Final = Template("{name} saves {saved:J} against {other} in {cause}, and loses part of it elsewhere")
+IDLE: Final = {"idle": "idle power"}
+"""Cause beside the categories of energy -> its name: the time between inferences at a fixed rate."""
 
-
-def name_metric(metric: str) -> str:
-    """Return the name of a metric of the core, or of a wing, in a sentence."""
-    return NOUN.get(metric) or read_words().nouns[metric]
+OUTWEIGHED: Final = Template("{cause}: {name} saves {saved:J} against {other}, and loses part of it elsewhere")
 
 
 def describe_answer(facts: Facts) -> str:
@@ -71,36 +87,56 @@ def describe_answer(facts: Facts) -> str:
     return ONLY(name=name_run(facts.runs[entry.runs[0]]), **shown) + "."
 
 
-def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Run]) -> str:
-    """Return a line on the winner by each of the first two metrics, by how much, and how surely."""
+def describe_choices(
+    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: str
+) -> str:
+    """Return a line on the winner by each of the first two metrics, by how much, and how surely.
+
+    `add` extends the line by the values `more`, unless the line then becomes too long.
+    """
     first, *others = choices[:2]
-    name = name_run(runs[first.runs[0]])
+    name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
-        given = {"value": show_quantity(first.value.value, first.value.unit), "chance": show_chance(first.probability)}
-        return UNDECIDED(name=name, count=len(first.tied), noun=name_metric(first.metric), **given) + "."
+        given = {"value": show_value(first), "chance": show_chance(first.probability)}
+        given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
+        return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
     if first.equal:
-        head = SAME(names=join_names(name_all(runs, first.equal)), noun=name_metric(first.metric))
+        head = SAME(names=join_names(name_all(drop_settings(runs, first.equal), first.equal)), noun=noun)
     elif others and others[0].runs[0] == first.runs[0] and first.tied and set(others[0].tied) == set(first.tied):
         (other,) = others
         head = f"{name} " + TIED_BOTH(
-            noun=name_metric(first.metric), chance=show_chance(first.probability), other=name_metric(other.metric),
+            noun=noun, chance=show_chance(first.probability), other=name_metric(other.metric, other.per),
             other_chance=show_chance(other.probability), tied=join_names(name_all(runs, first.tied)),
         )  # fmt: skip
         others = []
     else:
-        head = f"{name} {describe_choice(first, runs)}"
+        rivals = drop_settings(runs, (*first.runs[:2], *first.tied))
+        head = f"{name} {describe_choice(first, rivals)}"
     for other in others:
         is_same = other.runs[0] == first.runs[0] and not first.equal
         rival = "" if is_same and other.runs[:2] == first.runs[:2] else None
         clause = describe_choice(other, runs, rival)
         whole = f"{head} and {clause}" if is_same else f"{head}; {name_run(runs[other.runs[0]])} {clause}"
         head = whole if whole.count(" ") < MOST_WORDS else head
+    whole = add(head=head, **more) if add is not None else head
+    head = whole if whole.count(" ") < MOST_WORDS else head
     return head + ("" if runs[first.runs[0]].is_available else NOT_SOLD) + "."
 
 
-def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None = None) -> str:
+def show_value(choice: Choice) -> str:
+    """Return the value of the winner, a share in percent."""
+    known = METRIC.get(cast("MetricName", choice.metric))
+    return show(choice.value.value, known.column if known else "", choice.value.unit)
+
+
+def name_metric(metric: str, per: str = "inference") -> str:
+    """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
+    return NOUN[metric](per=per) if metric in NOUN else read_words().nouns.get(metric, metric)
+
+
+def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
     """Return the clause on the winner by one metric, without its subject."""
-    chance, noun = show_chance(choice.probability), name_metric(choice.metric)
+    chance, noun = show_chance(choice.probability), name_metric(choice.metric, choice.per)
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
     other = name_run(runs[choice.runs[1]])
@@ -110,7 +146,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Run], rival: str | None =
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
     better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
-    clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun)
+    clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
 
 
@@ -126,12 +162,12 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*describe_causes(facts.of(Cause)[:2], facts.runs), *lines][:MOST_WHY]
 
 
-def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Run]) -> list[str]:
+def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> list[str]:
     """Return one line per category: its share of the difference to each compared run."""
     lines: dict[str, list[str]] = {}
     for one in causes:
         own, other = (name_run(runs[run_id]) for run_id in one.runs)
-        given = {"name": own, "other": other, "cause": name_category(one.name)}
+        given = {"name": own, "other": other, "cause": IDLE.get(one.name) or name_category(one.name)}
         if one.share is None or one.share > 1.0:
             lines[f"{one.runs}"] = [OUTWEIGHED(saved=one.difference.value, **given)]
         elif found := lines.get(one.name):

@@ -88,7 +88,7 @@ class CompareAnswer(RunAnswer):
         figures = self._figures(limit)
         return self._compose_facts(
             self.facts,
-            (show_under("", figures, *self.scope.describe_left_out()),),
+            (show_under("", figures, *self.scope.count_left_out()), *self._list_further(limit)),
             self.rows,
             title=text.SUBJECT(title=self.scope.title, beside=[*self._describe_per(), *figures.common]),
             answer=self.describe_best(),
@@ -101,6 +101,10 @@ class CompareAnswer(RunAnswer):
             ),
             steps=self._steps(repeated),
         )
+
+    def _list_further(self, _limit: int, /) -> tuple[Section, ...]:
+        """Return sections below the table; none by default."""
+        return ()
 
     def _describe_per(self) -> list[str]:
         """Return what the figures refer to, unless every batch has one sample."""

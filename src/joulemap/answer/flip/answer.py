@@ -11,28 +11,31 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
-from joulemap.answer.flip.pair import SCALE, Flip, Pair, describe_meanings, show_value
+from joulemap.answer.flip.pair import Flip, Pair, describe_meanings, show_value
 from joulemap.answer.layout import lay
-from joulemap.answer.price import find_prices
+from joulemap.answer.price import find_prices, name_unpriced
 from joulemap.answer.scope import DOUBTED_IN, find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.rule import find_caveats
+from joulemap.ask.turn import HALF, choose, find_reversals
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
-from joulemap.model.root import MOST_FACTOR
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import find_batch
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.plan.variation import BILLED, find_variations
-from joulemap.present.cell import is_tied, show_odds, show_quantity
+from joulemap.plan.variation import BILLED, Variation, find_variations
+from joulemap.present.cell import show_odds
 from joulemap.present.document import Document, Section
 from joulemap.present.template import join_clauses
 from joulemap.row.compare import PairChance
+from joulemap.show.turn import describe_nearest, describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -107,6 +110,8 @@ class FlipAnswer(RunAnswer):
     """Probability that the winner is better, given the errors of similar predictions; None without an interval."""
     half_width: float | None
     """Half-width of the 80 % interval of the ratio, in natural logarithms; None if `probability` is None."""
+    facts: Facts
+    """Better chip, reversals, shares of the uncertainty and caveats, from which all sentences are made."""
     limits_w: tuple[float, float]
     """Power limits of A and B in watts; static power cannot exceed them."""
     rows: Table[Flip]
@@ -137,94 +142,23 @@ class FlipAnswer(RunAnswer):
         return math.fsum(row.variance_fraction for row in self.rows if row.side == side)
 
     def sentences(self) -> list[str]:
-        """Return sentences on the winner, its confidence, the likeliest reversal per side, and the next measurement."""
-        return [one for one in (self.describe_winner(), self.describe_confidence(), *self.insights()) if one]
+        """Return sentences on the likeliest reversals, the confidence, and the next measurement."""
+        return [describe_turn(self.facts), *filter(None, (describe_odds(self.facts), *list_reasons(self.facts)))]
 
-    def describe_winner(self) -> str:
-        """Return a sentence on the better hardware: by how much, and at which batch sizes."""
-        metric = METRIC[self.metric]
-        value, other = (show_quantity(one, metric.unit) for one in sorted(self.values, reverse=metric.is_higher_better))
-        place = "AB".index(self.winner)
+    def describe_nearest(self) -> str:
+        """Return the constant that most likely reverses the order, or that none does."""
+        return describe_nearest(self.facts)
+
+    def _describe_batches(self) -> list[str]:
+        """Return a note if the order is the same at all batch sizes; empty if it is not, or if only one is known."""
         known = [row for row in self.batches if row.winner is not None]
-        is_tried = any(row.batch in self.scope.batches for row in known)
-        others = [row.batch for row in known if row.winner != self.winner] if is_tried else []
-        is_same = is_tried and not others
-        is_tail = len(others) > 1 and others == [row.batch for row in known][-len(others) :]
-        reversed_at = text.FROM_BATCH(batch=others[0]) if is_tail else text.AT_BATCHES(batches=list(map(str, others)))
-        return text.WINNER(
-            winner=self.scope.mark(self.names[place]),
-            loser=self.scope.mark(self.names[1 - place]),
-            margin=text.LITTLE if self.ratio < TIE_RATIO else text.MARGIN(ratio=self.ratio),
-            metric=metric,
-            per=text.PER_MILLION if metric.per == "million inferences" else "",
-            direction=text.HIGHER if metric.is_higher_better else text.LOWER,
-            value=value,
-            other=other,
-            doubt=self._doubt,
-            reversed=reversed_at if others else "",
-            first=known[0].batch if is_same else None,
-            last=known[-1].batch if is_same else None,
-            no_flip="" if self._flips else text.NO_FLIP,
-        )
+        is_same = len(known) > 1 and {row.winner for row in known} == {self.winner}
+        return [text.SAME_ORDER(first=known[0].batch, last=known[-1].batch)] if is_same else []
 
     @property
     def _flips(self) -> bool:
         """True if a change of one constant can make the two chips equal."""
         return any(row.flip_ratio is not None for row in self.rows)
-
-    @property
-    def _doubt(self) -> str:
-        """Confidence in the winner, with a remark if the chips are statistically tied; empty if unknown."""
-        if self.probability is None:
-            return ""
-        return text.DOUBT(chance=self.probability, tied=text.TIED if is_tied(self.probability) else "")
-
-    def describe_confidence(self) -> str:
-        """Return the odds that the other chip is better; empty without an interval.
-
-        For a large ratio, also return the odds that the true ratio is at least two.
-        """
-        if self.probability is None or self.half_width is None:
-            return ""
-        from joulemap.uncertainty.probability import probability_better
-
-        return text.SURE(
-            odds=1.0 - self.probability,
-            odds_of_two=probability_better(0.5, self.half_width) if self.ratio > DOUBLE else None,
-        )
-
-    def insights(self) -> list[str]:
-        """Return a sentence per side on its most likely reversal, and one on the next measurement."""
-        return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
-
-    def describe_nearest(self) -> str:
-        """Return a sentence on the constant that most likely reverses the order, or a statement that none does."""
-        row = next((row for row in self.rows if row.flip_ratio is not None), None)
-        if row is None:
-            return text.NO_NEAREST(most=MOST_FACTOR)
-        return text.NEAREST(row, owner=self._owner(row), flip=_describe_flip(row))
-
-    def measure_next(self) -> list[str]:
-        """Return a sentence on the constant whose measurement would remove the most uncertainty; empty if there is
-        none.
-        """
-        largest = self.largest
-        if largest is None:
-            return []
-        meaning = (largest.meaning or text.MEANINGS.get(largest.constant)) if largest.kind == "coefficient" else ""
-        return [text.MEASURE_NEXT(row=largest, owner=self._owner(largest), meaning=meaning)]
-
-    def _describe_side(self, side: str) -> str:
-        row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
-        return text.SIDE(
-            name=self.scope.mark(self.names["AB".index(side)]),
-            share=self.share(side),
-            whose=text.THE if row and " of its " in row.word else text.ITS,
-            word=row and row.word,
-            verb=text.ARE if row and text.PLURALS & {*row.word.split()} else text.IS,
-            flip=row and _describe_flip(row),
-            no_flip=text.NO_FLIP_OF_SIDE if self._flips and row is None else "",
-        )
 
     def _of(self, side: str) -> list[Flip]:
         """Return the constants of a side (`A`, `B` or `both`), most likely reversals first, then by variance."""
@@ -304,15 +238,16 @@ class FlipAnswer(RunAnswer):
             ratio_elasticity=lambda row: _show_sign(row.ratio_elasticity),
             low_ratio=lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
         )
-        return self._compose(
-            text.TITLE(paid=self.paid, **self._title),
+        return self._compose_facts(
+            self.facts,
             (Section("", decisive.out_of(len(self.rows), len(chosen), "constants", "--details")),),
             self.rows,
-            answer=self.describe_winner(),
-            insights=self.insights(),
-            sure=self.describe_confidence(),
+            title=text.TITLE(paid=self.paid, **self._title),
+            answer=describe_turn(self.facts),
+            reasons=list_reasons(self.facts),
+            trust=describe_odds(self.facts),
             details=(Section(text.ALL_TITLE, every),),
-            notes=[*text.NOTES, *describe_meanings(chosen), *self.scope.describe()],
+            notes=[*text.NOTES, *self._describe_batches(), *describe_meanings(chosen)],
             steps=self._steps(repeated),
         )
 
@@ -352,17 +287,6 @@ def _show_factor(factor: float | None) -> str:
     return "" if factor is None else f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
 
 
-def _describe_flip(row: Flip) -> str:
-    """Return the value that a constant would need to reverse the order, with its likelihood."""
-    factor = row.flip_ratio or 1.0
-    if row.constant.endswith(SCALE):
-        return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
-    there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
-    if there == value:
-        return text.FLIP_NEAR(side=text.ABOVE if factor > 1.0 else text.BELOW, value=value, chance=row.likelihood)
-    return text.FLIP(there=there, value=value, chance=row.likelihood)
-
-
 def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:
     return "A" if (value_a < value_b) != METRIC[metric].is_higher_better else "B"
 
@@ -399,30 +323,49 @@ def flip(
         prices = find_prices(runs.connection, runs.ids, settings, billed)
         side_a, side_b = find_variations(runs, billed, prices.of_run)
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
-    values = side_a.metric(metric), side_b.metric(metric)
-    value_a, value_b = values
-    if value_a is None or value_b is None:
-        side = side_a if value_a is None else side_b
-        raise UnsupportedError(
-            f"the {METRIC[metric].label} of {side.name} is not known, because it has no price of this kind: "
-            f"{prices.paid} (--pay and --seller choose another)"
-        )
-    if value_a == value_b:
-        raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")
+        values = _read_values(side_a, side_b, metric, prices.paid)
+        probability = max((row.probability_better for row in chances), default=None)
+        asked = Asked(runs)
+        choice = choose(asked, metric, values, probability)
+        caveats = find_caveats(asked, [choice], metric=metric)
+        named = asked.runs({})
     half_width = chances.rows[0].half_width if chances.rows else None
-    pair = Pair(side_a, side_b, metric, half_width)
+    rows = Pair(side_a, side_b, metric, half_width).rows()
+    batches = _try_batches(source, model, settings, selection, metric, billed)
+    odds_of_half = _find_odds_of_half(choice.ratio, half_width)
     return FlipAnswer(
         scope=scope,
         metric=metric,
         paid=prices.paid,
         names=(side_a.name, side_b.name),
-        values=(value_a, value_b),
-        probability=max((row.probability_better for row in chances), default=None),
+        values=values,
+        probability=probability,
         half_width=half_width,
+        facts=find_reversals(named, choice, caveats, rows, batches, odds_of_half),
         limits_w=(side_a.hardware.tdp.value, side_b.hardware.tdp.value),
-        rows=make_table("flip", Flip, pair.rows()),
-        batches=make_table("flip.batch", BatchWinner, _try_batches(source, model, settings, selection, metric, billed)),
+        rows=make_table("flip", Flip, rows),
+        batches=make_table("flip.batch", BatchWinner, batches),
     )
+
+
+def _read_values(side_a: Variation, side_b: Variation, metric: VariedMetricName, paid: str) -> tuple[float, float]:
+    """Return the values of both chips; UnsupportedError if one is unknown, UsageError if they are equal."""
+    value_a, value_b = side_a.metric(metric), side_b.metric(metric)
+    if value_a is None or value_b is None:
+        side = side_a if value_a is None else side_b
+        raise name_unpriced(side.name, metric, paid)
+    if value_a == value_b:
+        raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")
+    return value_a, value_b
+
+
+def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float | None:
+    """Return the probability that the true ratio is at most half of a large one; None for a small ratio."""
+    if half_width is None or ratio is None or ratio <= DOUBLE:
+        return None
+    from joulemap.uncertainty.probability import probability_better
+
+    return probability_better(HALF, half_width)
 
 
 def _try_batches(

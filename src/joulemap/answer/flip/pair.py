@@ -28,6 +28,9 @@ from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 
+TIMES: Final = "x"
+"""Unit in which a constant that scales a time is shown."""
+
 SCALE: Final = "_time_scale"
 """Suffix of the name of a constant that scales a time."""
 
@@ -58,6 +61,11 @@ class Varied:
     source: str = described("document, measurement or arithmetic")
     method: str = described("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
 
+    @property
+    def shown_unit(self) -> str:
+        """Unit for people: the scale of a time is a factor."""
+        return TIMES if self.constant.endswith(SCALE) else self.unit
+
 
 def describe_constant(one: Constant) -> dict[str, Any]:
     """Return column -> value for the columns that describe a constant."""
@@ -68,7 +76,7 @@ def describe_constant(one: Constant) -> dict[str, Any]:
 def show_value(row: Varied, value: float, digits: int = 6) -> str:
     """Format a value of a constant; the scale of a time becomes a factor, such as 2x."""
     shown = show_constant(value, row.unit, digits)
-    return f"{shown}x" if row.constant.endswith(SCALE) else shown
+    return f"{shown}{TIMES}" if row.shown_unit == TIMES else shown
 
 
 def describe_meanings(rows: Iterable[Varied]) -> list[str]:

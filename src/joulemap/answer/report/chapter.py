@@ -162,8 +162,12 @@ class Drawn:
         answer = self.found.sweep
         if answer is None:
             return None
-        tables = [(answer.document(limit=len(answer.series)).sections, answer.series)]
-        lines = _list([*answer.changes(), *answer.overtakings()], "crossings")
+        document = answer.document(limit=len(answer.series))
+        tables: list[tuple[Sequence[Section], Table[Any]]] = [
+            (document.sections, answer.series),
+            (document.details[-1:], answer.crossings),
+        ]
+        lines = _list(answer.list_turns(), "lines")
         return self.build_chapter("sweep", text.SWEEP, "sweep", answer, lines, tables)
 
     def explain(self) -> Chapter:

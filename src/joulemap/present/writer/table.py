@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.table import Table
+from joulemap.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, arrange, find_kept
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
-from joulemap.present.draw.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, arrange, find_kept
-from joulemap.present.draw.wrap import count_cells, longest_line, longest_word, wrap
 from joulemap.present.format import Page
-from joulemap.present.picture import Picture
+from joulemap.present.text import count_cells, longest_line, longest_word, wrap
 
 if TYPE_CHECKING:
     from joulemap.present.draw.picture import Drawn
+    from joulemap.present.picture import Picture
 
 LABEL: Final = 7
 """Characters of a label at the left of a line, spaces included."""

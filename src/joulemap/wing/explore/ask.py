@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Run
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
 from joulemap.ask.rule import UNKNOWN, Finding, rank_caveats
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find_facts(
     names = {keys[row.design_index]: row.design for row in best}
     return Facts(
         asked=tuple(objectives),
-        runs={key: Run(hardware=name) for key, name in names.items()},
+        runs={key: Subject(hardware=name) for key, name in names.items()},
         facts=(*choices, *entries, sizes, *caveats),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Run
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.ask.rule import Finding, rank_caveats, represent
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.fleet.capacity.cost import OBJECTIVES
@@ -72,12 +72,12 @@ def find_facts(
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]
     entries = [_enter(key, row) for key, row in (*shown.items(), *joined.items())]
     runs = {
-        key: Run(hardware=row.label, is_available=asked.outlines[row.run_id].hardware not in asked.unavailable)
+        key: Subject(hardware=row.label, is_available=asked.outlines[row.run_id].hardware not in asked.unavailable)
         for key, row in known.items()
     }
     return Facts(
         asked=(demand.objective,),
-        runs={**runs, **{key: Run(hardware=row.label) for key, row in joined.items()}},
+        runs={**runs, **{key: Subject(hardware=row.label) for key, row in joined.items()}},
         facts=(*choices, *limits, *missed, *entries, *caveats),
     )
 

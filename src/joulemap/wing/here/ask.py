@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Run
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.ask.rule import UNKNOWN, Finding, rank_caveats
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.uncertainty.probability import probability_better
@@ -63,7 +63,7 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     ]
     return Facts(
         asked=(RATE,) if is_served else ("latency", "energy"),
-        runs={key: Run(hardware=row.label, settings=_list_settings(row)) for key, row in known.items()},
+        runs={key: Subject(hardware=row.label, settings=_list_settings(row)) for key, row in known.items()},
         facts=(*choices, *limits, *refusals, *entries, *rank_caveats(unread, choices)),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Run
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.present.cell import show_interval, show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import describe_choice
@@ -90,6 +90,6 @@ def _show(value: Quantity) -> str:
     return show_quantity(value.value, value.unit)
 
 
-def _bare(facts: Facts) -> dict[int, Run]:
+def _bare(facts: Facts) -> dict[int, Subject]:
     """Return the runs with the names of their chips alone."""
-    return {key: Run(hardware=run.hardware) for key, run in facts.runs.items()}
+    return {key: Subject(hardware=run.hardware) for key, run in facts.runs.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Run, Value
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
 from joulemap.ask.rule import Finding, rank_caveats
 from joulemap.domain.box import BUDGET
 from joulemap.domain.doubt import TOLD_APART
@@ -49,7 +49,7 @@ def find_facts(rows: Sequence[PlacementRow], goal: Goal, gap: tuple[str, float] 
     refusals = [Refusal(runs=(key,), reason=row.refusal) for key, row in known.items() if row.refusal]
     return Facts(
         asked=(goal,),
-        runs={key: Run(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
+        runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
         facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *caveats),
     )
 

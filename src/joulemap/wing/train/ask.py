@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Run, Share
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
 from joulemap.ask.rule import UNKNOWN, Finding, find_caveats
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE
@@ -71,7 +71,7 @@ def find_facts(
         if row.run_id is not None:
             stored.setdefault(row.run_id, []).append(key)
     weighed = "latency" if choices else "energy"
-    caveats = find_caveats(asked, choices, metric=weighed, own=_find_own(known), stands_for=stored)
+    caveats = find_caveats(asked, choices, metric=weighed, more=_find_own(known), stands_for=stored)
     first = keys[id(ranked[0])]
     entries = [_enter(keys[id(row)], row, training) for row in ranked]
     return Facts(
@@ -81,10 +81,10 @@ def find_facts(
     )
 
 
-def _name_runs(asked: Asked, known: Mapping[int, TrainingRow]) -> dict[int, Run]:
+def _name_runs(asked: Asked, known: Mapping[int, TrainingRow]) -> dict[int, Subject]:
     precisions, batches = (len({getattr(row, name) for row in known.values()}) > 1 for name in ("precision", "batch"))
     return {
-        key: Run(
+        key: Subject(
             hardware=row.hardware,
             settings=(
                 *([f"x{row.device_count}"] if row.device_count > 1 else []),

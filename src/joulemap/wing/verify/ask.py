@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Facts, Quantity, Refusal, Run, Score
+from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
 from joulemap.ask.rule import Finding, rank_caveats
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def find_facts(
     caveats = rank_caveats([*_find_causes(scores, causes, other_chip)], ())
     return Facts(
         asked=tuple(dict.fromkeys(row.quantity for row in rows)),
-        runs={key: Run(hardware=row.hardware, settings=(row.model, row.configuration)) for key, row in known.items()},
+        runs={
+            key: Subject(hardware=row.hardware, settings=(row.model, row.configuration)) for key, row in known.items()
+        },
         facts=(*scores, *refusals, *caveats),
     )
 

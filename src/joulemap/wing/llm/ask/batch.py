@@ -62,7 +62,7 @@ def find_facts(
         *_find_prices(served, hours),
     )
     caveats = find_caveats(
-        asked, choices, metric="energy", own=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+        asked, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row) for key, row in served.items()]
     return Facts(asked=(ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))

@@ -93,7 +93,7 @@ def find_facts(
     choices = [_choose(kept, metric, find_width) for metric in WIDTHS] if len(kept) > 1 and not pools else []
     own = (*find_served(deployed, engine, most_context=most_context), *_find_excluded(rows))
     caveats = find_caveats(
-        asked, choices, metric="latency", own=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+        asked, choices, metric="latency", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row, find_width) for key, row in rows.items()]
     limits, shares = _list_limits(rows), _list_shares(rows, pools)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Quantity, Run
+from joulemap.ask.fact import Quantity, Subject
 from joulemap.ask.rule import Finding
 from joulemap.system.record import frozen
 
@@ -87,12 +87,12 @@ def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int 
             yield Finding(kind="context", run_id=one.key, values={"tokens": one.largest_context, "most": most_context})
 
 
-def name_runs(asked: Asked, deployed: Iterable[Deployed]) -> dict[int, Run]:
+def name_runs(asked: Asked, deployed: Iterable[Deployed]) -> dict[int, Subject]:
     """Return the row of each deployment -> run."""
     known = list(deployed)
     differ = len({one.precision for one in known}) > 1
     return {
-        one.key: Run(
+        one.key: Subject(
             hardware=one.hardware,
             settings=(
                 *([f"x{one.device_count}"] if one.device_count > 1 else []),

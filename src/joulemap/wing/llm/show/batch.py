@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Run, Share
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
 from joulemap.present.cell import show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
@@ -45,7 +45,7 @@ COST: Final = Template("{name} {clause}: {usd} USD per million output tokens[, {
 COST_OF_ONE: Final = Template("{usd} USD per million output tokens[ at batch {batch}][, {way}]")
 
 
-def name_batches(facts: Facts) -> dict[int, Run]:
+def name_batches(facts: Facts) -> dict[int, Subject]:
     """Return the runs of batches; the names have the batch where batches differ."""
     batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
     if len(set(batches.values())) < 2:

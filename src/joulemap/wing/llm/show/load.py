@@ -74,8 +74,9 @@ def _find_best(facts: Facts) -> int:
     """Return the deployment that a line on one deployment is about: the one with the least energy."""
     chosen: list[int] = [one.runs[0] for one in facts.of(Choice) if one.metric == "energy_per_token"]
     behind = {one.runs[0] for one in facts.of(Limit)}
-    kept = [one.runs[0] for one in facts.of(Entry) if one.runs[0] not in behind]
-    return [*chosen, *kept, *(one.runs[0] for one in facts.of(Entry))][0]
+    kept: list[int] = [one.runs[0] for one in facts.of(Entry) if one.runs[0] not in behind]
+    every: list[int] = [*chosen, *kept, *(one.runs[0] for one in facts.of(Entry))]
+    return every[0]
 
 
 def _describe_use(facts: Facts) -> Iterator[str]:

@@ -41,7 +41,8 @@ class PipelineCompareAnswer(CompareAnswer):
         """Return the data for machine formats, with the figures at the frame rate."""
         return {**super().data(), "pipeline": self.paced.records()}
 
-    def _sections(self, limit: int) -> tuple[Section, ...]:
+    def _list_further(self, limit: int, /) -> tuple[Section, ...]:
+        """Return the table at the frame rate."""
         rate = self.paced.rate_per_s
         rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
         grid = self._lay(
@@ -53,7 +54,7 @@ class PipelineCompareAnswer(CompareAnswer):
             run_id=self.paced.name_busiest,
         )
         slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
-        return *super()._sections(limit), Section(TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid)
+        return (Section(TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
 
 def compare(

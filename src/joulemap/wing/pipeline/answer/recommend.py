@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 PER_INFERENCE, PER_FRAME = "per inference", "per frame"
 """Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""
 
-STAGES: Final = "frame latency latency_s | busiest stage run_id | "
-HELD: Final = ("frame latency", "busiest stage", "busy")
-"""Column headings that stay visible on narrow terminals."""
+STAGES: Final = "*frame latency latency_s | *busiest stage run_id | "
+FRAME: Final = "frame"
+"""Unit of work of a pipeline."""
 
 
 @frozen(kw_only=True)
@@ -47,9 +46,9 @@ class PipelineRecommendAnswer(RecommendAnswer):
     def _metric(self) -> Metric:
         return _count_frames(super()._metric)
 
-    def _show_ranked(self, *given: Any, held: Sequence[str] = (), **shown: Any) -> Grid:
+    def _show_ranked(self, *given: Any, **shown: Any) -> Grid:
         """Return the grid of the core with the busiest stage of each row."""
-        return super()._show_ranked(*given, held=(*held, *HELD), run_id=self.paced.name_busiest, **shown)
+        return super()._show_ranked(*given, run_id=self.paced.name_busiest, **shown)
 
     def _describe_rate(self) -> str:
         label = _count_frames(METRIC["energy_per_inference"]).label
@@ -79,7 +78,7 @@ def recommend(
         return core.recommend(source, model, settings, objective=objective, limits=limits, usage=usage)
     rate_per_s = pipeline.frames_per_s
     answer = core.recommend_at_rate(
-        source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage
+        source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage, per=FRAME
     )
     plan = plan_candidates(model, price_at_wall(settings, (objective,)), rate_per_s)
     return PipelineRecommendAnswer(**attrs.asdict(answer, recurse=False), paced=pace(source, plan, pipeline))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.present.document import SHORT_TEXT, Grid
-from joulemap.present.draw.wrap import longest_line, longest_word
-from joulemap.present.picture import LEAST, Picture
+from joulemap.present.text import longest_line, longest_word
+
+if TYPE_CHECKING:
+    from joulemap.present.picture import Picture
 
 GAP: Final = 2
 """Spaces between columns."""
@@ -48,9 +50,10 @@ def arrange(
     return kept, _level(kept, _share_out(kept, needed, least, width), pictures)
 
 
-def _level(kept: Sequence[int], widths: Sequence[int], pictures: Collection[int]) -> list[int]:
+def _level(kept: Sequence[int], widths: Sequence[int], pictures: Mapping[int, Picture]) -> list[int]:
     """Return the widths with those of all pictures made equal; a picture of fixed width keeps it."""
-    places = [place for place, index in enumerate(kept) if index in pictures and widths[place] >= LEAST]
+    can_grow = {index for index, picture in pictures.items() if picture.cells[0] < picture.cells[-1]}
+    places = [place for place, index in enumerate(kept) if index in can_grow]
     even = sum(widths[place] for place in places) // len(places) if places else 0
     return [even if place in places else one for place, one in enumerate(widths)]
 

@@ -1,0 +1,261 @@
+"""Facts of a cost: the cheapest chip, the other way of paying, the break-even, limits, and caveats on prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Turn, Value
+from joulemap.ask.rule import Finding, find_caveats
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC
+from joulemap.domain.offer import TERMS
+from joulemap.domain.settings import Limits
+from joulemap.plan.hold import StoredRuns
+from joulemap.row.cost import BreakEven, CostOption
+
+MOST_ENTRIES: Final = 10
+"""Maximum chips that entries and rules cover."""
+
+YEAR_S: Final = 365.0 * 24.0 * 3600.0
+
+LEAST_SHARE: Final = 0.01
+"""Share of a cost below which its host is no caveat."""
+
+GIVEN: Final = "given"
+"""Basis of a price that the question gives; it is exact."""
+
+PRICES: Final[Mapping[str, str]] = {"rented": "rental price", "bought": "purchase price", "both": "price"}
+"""Way of paying -> price that it needs."""
+
+
+def find_facts(
+    held: StoredRuns,
+    rows: Sequence[CostOption],
+    even: BreakEven | None,
+    *,
+    limits: Limits,
+    missed: Iterable[int],
+    per: str,
+) -> Facts:
+    """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, limits, a row
+    per chip, and caveats. `missed` are the runs beyond the limits, and `per` is the unit of work of the model.
+    """
+    asked = Asked(held)
+    ranked = list_chips(row for row in rows if is_asked(row) and row.rank is not None)
+    best = next(iter(ranked), None)
+    choices = [_choose(ranked, rows, per)] if best is not None else []
+    projection = find_projection(rows, best)
+    beyond = [_prefer(projection, best, per)] if projection is not None and best is not None else []
+    shown = ranked[:MOST_ENTRIES]
+    turns = [*_turn_way(rows, best), *_turn_volume(even)]
+    ids = {row.run_id for row in shown} | {one for fact in (*choices, *beyond) for one in (*fact.runs[:2], *fact.tied)}
+    weighed = Asked(held, [one for one in held.ids if one in ids or one not in asked.evaluated])
+    caveats = find_caveats(weighed, choices, metric="cost", but=("host",), more=_find_prices(shown))
+    return Facts(
+        asked=("cost",),
+        runs=asked.runs({}),
+        facts=(
+            *choices,
+            *beyond,
+            *turns,
+            *_bound(limits, {asked.outlines[one].hardware for one in missed}),
+            *map(_enter, shown),
+            *_find_likelier(ranked, rows),
+            *_find_elsewhere(rows),
+            *_lack_price(rows),
+            *caveats,
+        ),
+    )
+
+
+def is_asked(row: CostOption) -> bool:
+    """Return True for a cost in the way of paying that is asked for."""
+    return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
+
+
+def read_chip(row: CostOption) -> str:
+    """Return the hardware of a configuration without its power mode."""
+    return HardwareRef.read(row.hardware).label
+
+
+def list_chips(rows: Iterable[CostOption]) -> list[CostOption]:
+    """Return the first row of each chip."""
+    found: dict[str, CostOption] = {}
+    for row in rows:
+        found.setdefault(read_chip(row), row)
+    return list(found.values())
+
+
+def find_projection(rows: Iterable[CostOption], best: CostOption | None) -> CostOption | None:
+    """Return the cheapest unavailable configuration; None unless it is cheaper than the best available one."""
+    hidden = (row for row in rows if is_asked(row) and row.is_alike and not row.is_available and row.rank is None)
+    found = next(hidden, None)
+    is_cheaper = found is not None and best is not None and read_usd(found) < read_usd(best)
+    return found if is_cheaper else None
+
+
+def find_other_way(rows: Iterable[CostOption]) -> CostOption | None:
+    """Return the cheapest available configuration in the way of paying that is not ranked; None if both ways are."""
+    others = (row for row in rows if row.status == "ok" and row.is_alike and not is_asked(row))
+    return next((row for row in others if row.is_available), None)
+
+
+def find_unoffered(rows: Sequence[CostOption]) -> list[CostOption]:
+    """Return each available chip without a price in the asked way of paying, in its lowest-energy configuration."""
+    priced = {read_chip(row) for row in rows if is_asked(row)}
+    others = [row for row in rows if row.status != "unsupported" and row.is_available and read_chip(row) not in priced]
+    return list_chips(sorted(others, key=lambda row: row.kwh_per_million or 0.0))
+
+
+def read_usd(row: CostOption) -> float:
+    """Return the cost of a million inferences in US dollars; 0 without a price."""
+    return row.usd_per_million or 0.0
+
+
+def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
+    """Return the case of a break-even, the chip that wears out first, and its lifetime in inferences.
+
+    The chip is `A` or `B`; empty if neither is bought. The case is `within` if the break-even comes before a chip wears
+    out. It is `worn` if the option that is cheaper at low volume wears out first, otherwise `beyond`.
+    """
+    lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
+    life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))
+    return "within" if row.is_within_life else "worn" if worn == row.cheaper_below else "beyond", worn, life
+
+
+def _value(row: CostOption) -> Quantity:
+    return Quantity(read_usd(row), METRIC["cost"].unit, row.usd_half_width)
+
+
+def _add_chances(rows: Iterable[CostOption]) -> dict[str, float]:
+    """Return chip -> probability that one of its configurations is the cheapest."""
+    found: dict[str, float] = {}
+    for row in rows:
+        if row.probability_cheapest is not None:
+            found[read_chip(row)] = found.get(read_chip(row), 0.0) + row.probability_cheapest
+    return found
+
+
+def _choose(ranked: Sequence[CostOption], rows: Sequence[CostOption], per: str) -> Choice:
+    """Return the cheapest configuration, the cheapest of each other chip, and the chips that are statistically tied."""
+    best, *others = ranked
+    chances = _add_chances(rows) if others else {}
+    chance = chances.get(read_chip(best))
+    likely = {read_chip(row) for row in rows if row.likely_cheapest} - {read_chip(best)}
+    tied = sorted(
+        (row for row in others if chance is not None and chance < TOLD_APART and read_chip(row) in likely),
+        key=lambda row: -chances.get(read_chip(row), 0.0),
+    )
+    equal = [row for row in others if row.usd_per_million == best.usd_per_million]
+    return Choice(
+        runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
+        metric="cost",
+        value=_value(best),
+        ratio=read_usd(others[0]) / read_usd(best) if others and read_usd(best) else None,
+        probability=chance,
+        tied=tuple(row.run_id for row in tied),
+        equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
+        per=per,
+    )
+
+
+def _prefer(row: CostOption, best: CostOption, per: str) -> Choice:
+    """Return the choice of an unavailable configuration over the cheapest available one."""
+    ratio = read_usd(best) / read_usd(row) if read_usd(row) else None
+    return Choice(runs=(row.run_id, best.run_id), metric="cost", value=_value(row), ratio=ratio, per=per)
+
+
+def _turn_way(rows: Sequence[CostOption], best: CostOption | None) -> Iterator[Turn]:
+    """Yield the cheapest chip in the other way of paying, and its cost relative to that of the cheapest."""
+    other = find_other_way(rows)
+    if other is not None:
+        ratio = read_usd(best) / read_usd(other) if best is not None and read_usd(other) else None
+        runs = (other.run_id, *((best.run_id,) if best is not None else ()))
+        before = best.way if best is not None else other.pay
+        yield Turn(runs=runs, axis="pay", before=before, after=other.way, value=_value(other), ratio=ratio)
+
+
+def _turn_volume(even: BreakEven | None) -> Iterator[Turn]:
+    """Yield the number of inferences from which the option with the higher initial price is cheaper."""
+    if even is None:
+        return
+    options = {"A": (even.run_a, even.way_a), "B": (even.run_b, even.way_b)}
+    below = even.cheaper_below or "A"
+    above = even.cheaper_above or next(side for side in options if side != below)
+    case, worn, life = judge_break_even(even)
+    if even.break_even_inferences is None:
+        case = "never" if even.cheaper_below else "same"
+    values: dict[str, Value] = {"case": case, "way": options[above][1], "other_way": options[below][1]}
+    if even.break_even_inferences is not None:
+        time = None if even.break_even_years is None else Quantity(even.break_even_years * YEAR_S, "s")
+        values |= {"time": time, "life": life, "worn": options[worn][0] if worn else None}
+    runs = (options[above][0], options[below][0])
+    yield Turn(runs=runs, axis="inferences", after=even.break_even_inferences, metric="cost", values=values)
+
+
+def _bound(limits: Limits, missed: set[str]) -> Iterator[Limit]:
+    """Yield the limits; each counts the chips with a configuration beyond any of them."""
+    for name, bound in limits.bounds:
+        yield Limit(runs=(), metric=name, bound=Quantity(bound, METRIC[name].unit), missed_count=len(missed))
+
+
+def _enter(row: CostOption) -> Entry:
+    """Return the cost of a chip and its price."""
+    price = Quantity(row.price or 0.0, row.price_unit or "", row.price_half_width)
+    return Entry(runs=(row.run_id,), values={"cost": _value(row), "price": price})
+
+
+def _find_prices(rows: Sequence[CostOption]) -> Iterator[Finding]:
+    """Yield the price of each chip with its interval, its kind of seller if others have another, and its host."""
+    kinds = {row.seller_kind for row in rows if row.seller_kind}
+    for row in rows:
+        hardware, electricity, host = (
+            one or 0.0 for one in (row.hardware_usd_per_million, row.energy_usd_per_million, row.host_usd_per_million)
+        )
+        if row.price_half_width and hardware:
+            price = Quantity(row.price or 0.0, row.price_unit or "", row.price_half_width)
+            doubt = (
+                row.price_half_width * hardware / (hardware + electricity)
+            )  # a price moves only its part of the cost
+            yield Finding(kind="priced", run_id=row.run_id, values={"price": price}, doubt=doubt)
+        if row.price_basis == GIVEN:
+            yield Finding(kind="given", run_id=row.run_id, values={})
+        if row.seller_kind and len(kinds) > 1:
+            yield Finding(kind="sold", run_id=row.run_id, values={"seller": TERMS[row.seller_kind]})
+        alone = read_usd(row) - host
+        if alone > 0.0 and host / alone >= LEAST_SHARE:
+            values: Mapping[str, Value] = {
+                "quantity": "cost", "host": None, "whole": None, "share": round(host / alone, 3), "factor": None,
+            }  # fmt: skip
+            yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(read_usd(row) / alone))
+
+
+def _find_likelier(ranked: Sequence[CostOption], rows: Sequence[CostOption]) -> Iterator[Caveat]:
+    """Yield the chip that is likelier to be the cheapest than the first by the middle of its interval."""
+    chances = _add_chances(rows)
+    if len(ranked) < 2 or not chances:
+        return
+    likeliest = max(ranked, key=lambda row: chances.get(read_chip(row), 0.0))
+    chance = chances.get(read_chip(likeliest), 0.0)
+    if chance > chances.get(read_chip(ranked[0]), 0.0):
+        weight = abs(math.log(read_usd(likeliest) / read_usd(ranked[0]))) if read_usd(ranked[0]) else 0.0
+        yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
+
+
+def _find_elsewhere(rows: Sequence[CostOption]) -> Iterator[Caveat]:
+    """Yield the available chips that only sellers of another kind offer."""
+    chips = list_chips(row for row in rows if is_asked(row) and not row.is_alike and row.is_available)
+    if chips:
+        yield Caveat(kind="elsewhere", runs=tuple(row.run_id for row in chips), values={})
+
+
+def _lack_price(rows: Sequence[CostOption]) -> Iterator[Caveat]:
+    """Yield the available chips without a price in the asked way of paying."""
+    chips = find_unoffered(rows)
+    if chips:
+        values = {"price": PRICES[chips[0].pay]}
+        yield Caveat(kind="unoffered", runs=tuple(row.run_id for row in chips), values=values)

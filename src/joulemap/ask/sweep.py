@@ -1,0 +1,238 @@
+"""Facts of a sweep over batch sizes: the best chip by energy and by throughput, each at its best batch, and the batches
+from which another chip is best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, TypeAlias, cast
+
+import attrs
+
+from joulemap.ask.asked import Asked, vary
+from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
+from joulemap.ask.rule import find_caveats
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.plan.hold import StoredRuns
+from joulemap.row.compare import PairChance, Recommendation
+from joulemap.row.sweep import SweepPoint, SweepSeries
+from joulemap.store.query import fetch
+from joulemap.store.run import Outline
+
+Series: TypeAlias = tuple[str, str, str, str]
+"""Model, hardware, precision and runtime."""
+
+ASKED: Final[tuple[MetricName, ...]] = ("energy_per_inference", "throughput")
+"""Metrics of the decision."""
+
+TURNING: Final[Mapping[MetricName, MetricName]] = {
+    "energy_per_inference": "energy_per_inference", "latency": "latency", "edp": "edp_per_inference",
+}  # fmt: skip
+"""Metric whose best chip may change with the batch -> metric with the same order at one batch, whose errors are known.
+"""
+
+WEIGHED: Final = 12
+"""Number of chips with the lowest energy whose caveats are found; the named ones are added."""
+
+LEAST_FALL: Final = 0.95
+"""Share of the highest throughput below which the throughput at the largest batch is a fall."""
+
+LEAST_SPILL: Final = 1.2
+"""Minimum increase of off-chip bytes per inference, as a ratio, that explains a fall of throughput."""
+
+
+def find_facts(
+    held: StoredRuns,
+    series: Iterable[SweepSeries],
+    points: Iterable[SweepPoint],
+    *,
+    max_latency_s: float = 0.0,
+    takes_all: bool = False,
+) -> Facts:
+    """Return the facts of a sweep: choices among available hardware, then those of unavailable hardware that would win,
+    limits, turns, falls of throughput, a row per chip, and caveats.
+    """
+    listed = [row for row in points if row.status == "ok"]
+    curves = {key: list(rows) for key, rows in groupby(listed, find_series)}
+    best = [
+        Best(row, curves[find_series(row)]) for row in series if row.energy_batch is not None and row.throughput_batch
+    ]
+    asked = Asked(held)
+    chosen: list[Choice] = []
+    beyond: list[Choice] = []
+    models = list(dict.fromkeys(one.row.model for one in best))
+    for model in models:
+        every = [one for one in best if one.row.model == model]
+        had = [one for one in every if one.row.is_available or takes_all] or every
+        told = model if len(models) > 1 else ""
+        own = list(_choose(asked, had, told))
+        chosen += own
+        if len(had) < len(every):
+            winners = {one.runs[0] for one in own}
+            beyond += [one for one in _choose(asked, every, told) if one.runs[0] not in winners]
+    named = {one for choice in (*chosen, *beyond) for one in choice.runs[:1]}
+    leading = [one for one in best if named & set(one.ids)]
+    shown = [*leading, *sorted(best, key=lambda one: one.best[0])[:WEIGHED]]
+    ids = {
+        *named,
+        *(one for choice in chosen for one in (*choice.runs[:2], *choice.tied)),
+        *(one.ids[0] for one in shown),
+    }
+    weighed = Asked(held, [one for one in held.ids if one in ids or one not in asked.evaluated])
+    return Facts(
+        asked=ASKED,
+        runs=asked.runs(vary(listed, ("precision", "runtime"))),
+        facts=(
+            *chosen,
+            *beyond,
+            *_find_limit(best, max_latency_s),
+            *_find_turns(asked, listed, takes_all),
+            *(fall for one in leading for fall in one.find_falls()),
+            *(one.enter(asked.outlines) for one in best),
+            *find_caveats(weighed, chosen, metric="energy"),
+        ),
+    )
+
+
+def find_series(row: SweepPoint | SweepSeries) -> Series:
+    """Return what the batches of a series share."""
+    return row.model, row.hardware, row.precision, row.runtime
+
+
+class Best:
+    """Series of batches on one chip, with its runs of lowest energy per inference and of highest throughput."""
+
+    def __init__(self, row: SweepSeries, points: Sequence[SweepPoint]) -> None:
+        at = {one.batch: one for one in points}
+        self.row, self.last = row, at[max(at)]
+        self.leanest, self.busiest = at[row.energy_batch or 0], at[row.throughput_batch or 0]
+        self.fastest = at[row.least_latency_batch or 0]
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """Runs of lowest energy per inference and of highest throughput."""
+        return self.leanest.run_id, self.busiest.run_id
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """Lowest energy per inference in joules, and highest throughput per second."""
+        return self.leanest.energy_per_inference_j or 0.0, self.busiest.throughput_per_s or 0.0
+
+    def enter(self, outlines: Mapping[int, Outline]) -> Entry:
+        """Return the row of the chip: lowest energy and highest throughput, each with its batch size."""
+        lean, busy = (outlines[one] for one in self.ids)
+        values = {
+            "energy_per_inference": Quantity(self.best[0], "J", lean.energy_half_width),
+            "energy_batch": Quantity(float(self.leanest.batch)),
+            "throughput": Quantity(self.best[1], "1/s", busy.latency_half_width),
+            "throughput_batch": Quantity(float(self.busiest.batch)),
+        }
+        return Entry(runs=self.ids, values=values)
+
+    def find_falls(self) -> Iterator[Change]:
+        """Yield the fall of throughput from its highest value to the largest batch, with its cause."""
+        most, last = self.busiest, self.last
+        before, after = most.throughput_per_s or 0.0, last.throughput_per_s or 0.0
+        if not after or after >= LEAST_FALL * before:
+            return
+        values: dict[str, Value] = {"batch": most.batch, "last_batch": last.batch}
+        moved = [one.dram_bytes_per_inference or 0.0 for one in (most, last)]
+        cause = ""
+        if moved[1] > LEAST_SPILL * moved[0]:
+            cause = "spill"
+            values |= {"traffic_before": Quantity(moved[0], "B"), "traffic_after": Quantity(moved[1], "B")}
+        elif (last.clock_fraction or 1.0) < (most.clock_fraction or 1.0):
+            cause = "clock"
+            values |= {"clock_fraction": last.clock_fraction}
+        yield Change(
+            runs=(most.run_id, last.run_id),
+            metric="throughput",
+            before=Quantity(before, "1/s"),
+            after=Quantity(after, "1/s"),
+            cause=cause,
+            values=values,
+        )
+
+
+def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
+    """Yield the best chip by each asked metric, each chip at its best batch."""
+    for place, name in enumerate(ASKED):
+        ids = {one.ids[place]: one for one in rows}
+        values = {run_id: one.best[place] for run_id, one in ids.items()}
+        unit, width = METRIC[name].unit, METRIC[name].half_width_column
+        if len(ids) < 2:
+            yield Choice(runs=tuple(ids), metric=name, value=Quantity(next(iter(values.values())), unit), model=model)
+            continue
+        goals = {row.goal: row for row in fetch(asked.connection, Recommendation, run_ids=list(ids))}
+        # runs of one batch are compared by the energy of the batch, which has the same order
+        row = goals.get(name) or goals["energy"]
+        winner, *others = row.ranked_ids
+        chips = {run_id: one.row.hardware for run_id, one in ids.items()}
+        rival = next((one for one in others if chips[one] != chips[winner]), others[0])
+        ends = sorted((values[winner], values[rival]))
+        yield Choice(
+            runs=(winner, rival, *(one for one in others if one != rival)),
+            metric=name,
+            value=Quantity(values[winner], unit, getattr(asked.outlines[winner], width)),
+            ratio=ends[1] / ends[0],
+            probability=row.probability_best,
+            tied=tuple(row.rival_ids),
+            equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
+            model=model,
+        )
+
+
+def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
+    """Yield the chips that exceed the latency limit at every batch."""
+    beyond = sorted(
+        (one for one in rows if max_latency_s and one.row.budget_batch is None),
+        key=lambda one: one.row.least_latency_s or 0.0,
+    )
+    if beyond:
+        yield Limit(
+            runs=tuple(one.fastest.run_id for one in beyond),
+            metric="latency",
+            bound=Quantity(max_latency_s, "s"),
+            value=Quantity(beyond[0].row.least_latency_s or 0.0, "s"),
+        )
+
+
+def _find_turns(asked: Asked, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
+    """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
+    names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
+    groups: dict[tuple[str, ...], list[SweepPoint]] = {}
+    for row in points:
+        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    found: list[Turn] = []
+    for settings, rows in groups.items():
+        had = [row for row in rows if row.is_available or takes_all] or rows
+        if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
+            found += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
+    pairs = sorted({one for turn in found if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
+    chances = fetch(asked.connection, PairChance, run_ids=pairs) if pairs else ()
+    close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
+    for turn in found:
+        is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
+        yield attrs.evolve(turn, is_tied=is_tied)
+
+
+def _follow(rows: Sequence[SweepPoint], metric: MetricName, settings: tuple[str, ...]) -> Iterator[Turn]:
+    """Yield the turns of one metric along the batch sizes."""
+    column = METRIC[metric].column
+    before = ""
+    for batch, alike in groupby(sorted(rows, key=lambda row: row.batch), lambda row: row.batch):
+        ranked = sorted(alike, key=lambda row: (getattr(row, column), row.hardware, row.run_id))
+        best = ranked[0]
+        if best.hardware == before:
+            continue
+        previous = [row.run_id for row in ranked if row.hardware == before]
+        yield Turn(
+            runs=(best.run_id, *previous[:1]),
+            metric=metric,
+            axis="batch",
+            after=batch,
+            settings=settings,
+            is_forced=bool(before) and not previous,
+        )
+        before = best.hardware

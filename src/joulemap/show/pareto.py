@@ -1,0 +1,63 @@
+"""Words for a Pareto front: its size and its two ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.ask.fact import Caveat, Entry, Facts, Front
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.present.cell import show
+from joulemap.present.template import Template
+from joulemap.show.caveat import describe_caveat
+from joulemap.show.name import join_names, name_all, name_run
+
+FRONT: Final = Template(
+    "{count} configurations are on the front, from {first} at {first_x} and {first_y} to {last} at {last_x} and "
+    "{last_y}."
+)
+ONE: Final = Template("{name} beats every other configuration, with {x} and {y}.")
+ALONE: Final = Template("{name} is the only configuration, with {x} and {y}.")
+NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
+LOST: Final = ("unpriced", "elsewhere")
+"""Kinds of caveats on hardware that a missing price leaves out."""
+
+BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the first line: the number of configurations on the front, and its ends."""
+    front = next((one for one in facts.of(Front) if one.is_available), None)
+    if front is None:
+        x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
+        return NOTHING(x=x, y=y)
+    entries = {one.runs[0]: one for one in facts.of(Entry)}
+    names = [name_run(facts.runs[one]) for one in (front.runs[0], front.runs[-1])]
+    ends = [[_show(entries[one], metric) for metric in front.metrics] for one in (front.runs[0], front.runs[-1])]
+    if len(front.runs) == 1:
+        return (ALONE if front.count < 2 else ONE)(name=names[0], x=ends[0][0], y=ends[0][1])
+    return FRONT(
+        count=len(front.runs),
+        first=names[0],
+        first_x=ends[0][0],
+        first_y=ends[0][1],
+        last=names[1],
+        last_x=ends[1][0],
+        last_y=ends[1][1],
+    )
+
+
+def _show(entry: Entry, metric: MetricName) -> str:
+    return show(entry.values[metric].value, METRIC[metric].column, METRIC[metric].unit)
+
+
+def describe_beyond(facts: Facts) -> list[str]:
+    """Return a line on unavailable hardware that would be on the front; empty without any."""
+    beyond = [one for one in facts.of(Front) if not one.is_available]
+    return [BEYOND(names=join_names(name_all(facts.runs, one.runs)), count=len(one.runs)) for one in beyond]
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: named hardware that a missing price leaves out, or that would be on the front."""
+    is_named = any(one.is_named for one in facts.runs.values())
+    lost = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind in LOST]
+    return [*lost, *describe_beyond(facts)] if is_named else []

@@ -1,0 +1,85 @@
+"""Facts of a Pareto front: members and ends are those of the rows; chips without a price are named once."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from compare import assert_close
+from joulemap.answer.pareto import ParetoAnswer
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Subject
+from joulemap.domain.metric import MetricName
+from joulemap.show.pareto import describe_answer, list_reasons
+from joulemap.workspace import Workspace
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
+
+
+@pytest.fixture(scope="module")
+def answer(workspace: Workspace) -> ParetoAnswer:
+    return workspace.pareto("conv_block", hardware=["l4", "t4", "kpu_t256"], batch=(1, 8), precision=("fp16", "int8"))
+
+
+def test_the_front_and_its_ends_are_those_of_the_rows(answer: ParetoAnswer) -> None:
+    own, beyond = answer.facts.of(Front)
+    rows = {row.run_id: row for row in answer.rows}
+    assert own.runs == tuple(row.run_id for row in answer.select("front"))
+    assert beyond.runs == tuple(row.run_id for row in answer.select("projection")) and not beyond.is_available
+    assert own.count == sum(row.x_value is not None for row in answer.rows)
+    by_y, by_x = answer.facts.of(Choice)
+    assert (by_x.metric, by_y.metric) == ("latency", "energy_per_inference")
+    assert (by_x.runs, by_y.runs) == ((own.runs[0], own.runs[-1]), (own.runs[-1], own.runs[0]))
+    assert_close(by_x.value.value, min(rows[one].latency_s or 1.0 for one in own.runs), rel=1e-15)
+    assert_close(by_y.value.value, min(rows[one].energy_per_inference_j or 1.0 for one in own.runs), rel=1e-15)
+    entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
+    assert entries.keys() == {*own.runs, *beyond.runs}
+    for run_id, values in entries.items():
+        assert_close(values["latency"].value, rows[run_id].latency_s or 0.0, rel=1e-15)
+
+
+def test_a_named_chip_that_nobody_sells_is_a_reason_and_not_an_end(answer: ParetoAnswer) -> None:
+    assert "kpu" not in describe_answer(answer.facts)
+    assert "~kpu_t256" in list_reasons(answer.facts)[-1]
+
+
+def test_the_weight_of_members_is_the_front_over_its_expected_part(answer: ParetoAnswer) -> None:
+    chances = [row.probability_front for row in answer.select("front") if row.probability_front is not None]
+    unsure = [one for one in chances if one <= 0.8]
+    found = [one for one in answer.facts.of(Caveat) if one.kind == "members"]
+    assert bool(found) == bool(unsure)
+    for one in found:
+        assert one.values["unsure"] == len(unsure)
+        assert_close(one.weight, math.log(len(chances) / sum(chances)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [("latency", "energy_per_inference"), ("cost", "latency"), ("throughput", "power")]
+)
+def test_the_first_line_is_short(x: MetricName, y: MetricName, workspace: Workspace) -> None:
+    told = describe_answer(workspace.pareto("conv_block", hardware=["l4", "t4"], batch=(1, 8), x=x, y=y).facts)
+    for name in ("l4", "t4"):
+        told = told.replace(name, "chip")
+    assert len(told.split()) <= 25
+    assert len(NUMBER.findall(told)) <= 5
+
+
+def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> None:
+    answer = workspace.pareto("conv_block", hardware=["l4", "groq_tsp_v1"], batch=1, precision="int8", x="cost")
+    (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")
+    assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
+    assert any("groq_tsp_v1" in one for one in list_reasons(answer.facts))
+
+
+def test_words_of_a_front_without_members() -> None:
+    facts = Facts(asked=("latency", "cost"), runs={1: Subject(hardware="a")}, facts=())
+    assert describe_answer(facts) == (
+        "No configuration has a known latency of a batch and a known cost of a million inferences."
+    )
+    values = {"latency": Quantity(1e-3, "s"), "cost": Quantity(0.01, "USD")}
+    own = Front(runs=(1,), metrics=("latency", "cost"), count=3)
+    told = describe_answer(
+        Facts(asked=("latency", "cost"), runs={1: Subject(hardware="a")}, facts=(own, Entry(runs=(1,), values=values)))
+    )
+    assert told == "a beats every other configuration, with 1 ms and 0.01 USD."

@@ -1,0 +1,233 @@
+"""Facts of a recommendation: the choice is that of the rows, limits have their misses, and other orders their turns."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.answer.recommend import RecommendAnswer
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
+from joulemap.ask.recommend import find_chip
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.show.caveat import describe_trust, rank_caveats
+from joulemap.show.choice import describe_choices
+from joulemap.show.recommend import describe_recommendation, list_reasons
+from joulemap.workspace import Workspace
+
+CHIPS = ("l4", "t4", "h100_sxm5", "kpu_t256")
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
+
+Question = tuple[str, Settings, MetricName, Limits]
+
+QUESTIONS: tuple[Question, ...] = (
+    ("resnet18", Settings(hardware=CHIPS), "energy_per_inference", Limits(max_latency_s=2e-3)),
+    ("resnet18", Settings(hardware=CHIPS), "throughput", Limits()),
+    ("resnet18", Settings(hardware=CHIPS), "memory", Limits()),
+    ("resnet18", Settings(hardware=CHIPS), "cost", Limits(max_price_usd_per_hour=1.0)),
+    ("resnet18", Settings(hardware=CHIPS), "energy", Limits(max_latency_s=1e-9, max_power_w=1e-3)),
+    ("resnet18", Settings(hardware=("kpu_t256", "l4")), "energy_per_inference", Limits(max_power_w=20.0)),
+    ("resnet18", Settings(hardware=("l4",)), "edp_per_inference", Limits()),
+    ("conv_block", Settings(hardware=("stm32u575", "raspberry_pi_5"), precision="int8"), "carbon", Limits()),
+    ("mobilenet_v2", Settings(scenario="camera", precision="int8"), "energy_per_inference",
+     Limits(min_throughput_per_s=10.0)),
+)  # fmt: skip
+
+
+def ask(question: Question, workspace: Workspace) -> RecommendAnswer:
+    model, settings, objective, limits = question
+    return workspace.recommend(model, settings, objective=objective, limits=limits)
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
+def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Question, workspace: Workspace) -> None:
+    answer = ask(question, workspace)
+    ranked = [row for row in answer.rows if row.rank is not None]
+    choices = answer.facts.of(Choice)
+    assert bool(choices) == bool(ranked)
+    if not ranked:
+        return
+    choice, best = choices[0], ranked[0]
+    others = [row for row in ranked if find_chip(row) != find_chip(best)]
+    assert choice.runs[0] == best.run_id
+    assert choice.runs[1:2] == tuple(row.run_id for row in others[:1])
+    assert best.objective_value is not None
+    assert_close(choice.value.value, best.objective_value, rel=1e-15)
+    if others and best.probability_best is not None:
+        own = [row.probability_best or 0.0 for row in answer.rows if find_chip(row) == find_chip(best)]
+        assert choice.probability is not None and choice.ratio is not None
+        assert_close(choice.probability, math.fsum(own), rel=1e-12)
+        assert_close(choice.ratio, others[0].objective_ratio or 0.0, rel=1e-15)
+    likely = {find_chip(row) for row in answer.rows if row.likely_best}
+    assert {answer.facts.runs[one].hardware.partition("@")[0] for one in choice.tied} <= likely
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
+def test_the_first_line_is_short(question: Question, workspace: Workspace) -> None:
+    told = ask(question, workspace).describe_best()
+    assert len(told.split()) <= 25
+    assert len(NUMBER.findall(re.sub(r"[a-z]\w*@?\w*", "chip", told))) <= 5
+
+
+def test_the_nearest_miss_has_the_factor_of_each_limit(workspace: Workspace) -> None:
+    answer = ask(QUESTIONS[4], workspace)
+    nearest = answer.nearest_miss
+    assert nearest is not None and not answer.facts.of(Choice)
+    limits = answer.facts.of(Limit)
+    assert {one.metric for one in limits} == {"latency", "power"}
+    first = limits[0]
+    assert (first.runs, first.metric) == ((nearest.run_id,), nearest.worst_limit)
+    assert_close(math.expm1(first.miss), nearest.violation_fraction or 0.0, rel=1e-12)
+    assert first.miss >= limits[1].miss > 0.0
+    assert_close(first.value.value / first.bound.value, math.exp(first.miss), rel=1e-12)
+    missed = {(row.hardware.partition("@")[0], row.limit_name) for row in answer.violations}
+    for one in limits:
+        assert one.missed_count == sum(name == one.metric and chip != find_chip(nearest) for chip, name in missed)
+
+
+def test_an_unavailable_chip_within_the_limit_is_named_beside_the_limit_that_others_miss(workspace: Workspace) -> None:
+    facts = ask(QUESTIONS[5], workspace).facts
+    (choice, *_), (limit,) = facts.of(Choice), facts.of(Limit)
+    assert not facts.runs[choice.runs[0]].is_available
+    assert facts.runs[limit.runs[0]].hardware.startswith("l4")
+    assert limit.miss > 0.0
+
+
+def test_a_looser_limit_turns_the_choice_where_a_better_chip_meets_it(workspace: Workspace) -> None:
+    free = workspace.recommend("resnet18", hardware=CHIPS, precision="int8")
+    assert free.best is not None and free.best.latency_s is not None
+    bound = free.best.latency_s * 0.999
+    answer = workspace.recommend("resnet18", hardware=CHIPS, precision="int8", limits=Limits(max_latency_s=bound))
+    (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "latency")
+    assert isinstance(turn.after, Quantity) and isinstance(turn.before, Quantity) and turn.ratio is not None
+    assert_close(turn.before.value, bound, rel=1e-12)
+    row = next(row for row in answer.rows if row.run_id == turn.runs[0])
+    assert_close(turn.after.value, row.latency_s or 0.0, rel=1e-12)
+    assert answer.best is not None and row.objective_value is not None
+    assert_close(turn.ratio, (answer.best.objective_value or 0.0) / row.objective_value, rel=1e-12)
+
+
+def test_without_hosts_another_chip_may_lead(workspace: Workspace) -> None:
+    answer = workspace.recommend("mobilenet_v2", hardware=["hailo_8", "sony_imx500"], precision="int8", batch=1)
+    other = answer.best_without_host
+    assert answer.best is not None and other is not None and find_chip(other) != find_chip(answer.best)
+    (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "host")
+    assert turn.runs == (other.run_id, answer.best.run_id)
+    assert turn.value is not None
+    assert_close(turn.value.value, other.hostless_value or 0.0, rel=1e-15)
+    hosts = [one for one in answer.facts.of(Caveat) if one.kind == "counted"]
+    assert {run for one in hosts for run in one.runs} == {
+        row.run_id for row in answer.rows if row.rank == 1 or row is other
+    }
+
+
+def test_the_other_way_of_paying_is_a_turn(workspace: Workspace) -> None:
+    answer = workspace.recommend("resnet18", hardware=CHIPS, objective="cost", usage=Usage(pay="rented"))
+    other = answer.other_way
+    assert other is not None
+    (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "pay")
+    assert (turn.runs[0], turn.before, turn.after) == (other.run_id, "rented", "bought")
+    assert turn.value is not None
+    assert_close(turn.value.value, other.bought_usd_per_million or 0.0, rel=1e-15)
+
+
+def test_chips_without_a_price_are_weighed_by_the_best_of_them(workspace: Workspace) -> None:
+    answer = workspace.recommend("resnet18", hardware=["l4", "hailo_8"], limits=Limits(max_price_usd_per_hour=1.0))
+    (caveat,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")
+    rows = [row for row in answer.rows if row.run_id == caveat.runs[0]]
+    assert [row.hardware for row in rows] == ["hailo_8"] and answer.best is not None
+    lead = (answer.best.objective_value or 0.0) / (rows[0].objective_value or 1.0)
+    assert_close(caveat.weight, max(0.0, math.log(lead)), rel=1e-12)
+
+
+def test_the_cause_is_a_part_of_the_gap_with_its_hosts(workspace: Workspace) -> None:
+    answer = workspace.recommend("resnet18", hardware=CHIPS, precision="int8")
+    (cause,) = answer.facts.of(Cause)
+    best, rival = (next(row for row in answer.rows if row.run_id == one) for one in cause.runs)
+    whole = (rival.total_energy_per_inference_j or 0.0) - (best.total_energy_per_inference_j or 0.0)
+    if cause.share is not None:
+        assert_close(cause.difference.value, cause.share * whole, rel=1e-12)
+    if cause.name == "host":
+        gap = (rival.host_energy_per_inference_j or 0.0) - (best.host_energy_per_inference_j or 0.0)
+        assert_close(cause.difference.value, gap, rel=1e-12)
+
+
+def test_a_battery_lasts_its_energy_over_the_average_power(workspace: Workspace) -> None:
+    asked = Settings(scenario="coin_cell", precision="int8")
+    answer = workspace.recommend("mlperf_tiny_kws", asked, limits=Limits(min_throughput_per_s=1.0))
+    (supply,) = answer.facts.of(Supply)
+    assert answer.best is not None and answer.best.total_power_w
+    assert_close(supply.life.value, 0.675 * 3600.0 / answer.best.total_power_w, rel=1e-9)  # 225 mAh at 3 V
+
+
+def test_entries_include_hosts_and_their_values_without(workspace: Workspace) -> None:
+    answer = workspace.recommend("resnet18", hardware=["l4"], precision="int8", limits=Limits(max_power_w=200.0))
+    (entry,) = answer.facts.of(Entry)
+    (row,) = (row for row in answer.rows if row.run_id == entry.runs[0])
+    assert_close(entry.values["power"].value, row.total_power_w or 0.0, rel=1e-15)
+    assert_close(entry.values["hostless"].value, row.hostless_value or 0.0, rel=1e-15)
+    assert_close(entry.values["energy_per_inference"].value, row.objective_value or 0.0, rel=1e-15)
+
+
+def make_facts(*facts: Choice | Limit | Caveat, count: int = 7) -> Facts:
+    runs = {one: Subject(hardware=f"chip_{one}", settings=("int8", f"batch {one}")) for one in range(1, count)}
+    return Facts(asked=("energy_per_inference",), runs=runs, facts=facts)
+
+
+@pytest.mark.parametrize("metric", METRIC)
+@pytest.mark.parametrize("tied", [(), (2,), (2, 3, 4), (2, 3, 4, 5, 6)], ids=len)
+def test_every_objective_has_a_short_line(metric: MetricName, tied: tuple[int, ...]) -> None:
+    value = Quantity(1.5e-3, METRIC[metric].unit, 0.3)
+    choice = Choice(runs=(1, 2, 3), metric=metric, value=value, ratio=1.4, probability=0.7, tied=tied)
+    limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
+    told = describe_recommendation(make_facts(choice, limit, limit))
+    assert len(told.split()) <= 25
+    assert len(NUMBER.findall(told)) <= 5
+    assert told.startswith("chip_1 int8 batch 1 ")
+
+
+def test_a_decision_within_uncertain_limits_says_so() -> None:
+    choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=2.0)
+    kept = Caveat(kind="kept", runs=(1,), values={"probability": 0.6}, weight=math.inf)
+    sure = Caveat(kind="kept", runs=(1,), values={"probability": 0.99}, weight=0.0)
+    assert rank_caveats(make_facts(choice, kept)) == [(kept, True)]
+    assert rank_caveats(make_facts(choice, sure)) == []
+    assert "60 %" in describe_trust(make_facts(choice, kept))
+
+
+def test_other_missed_limits_are_named_after_the_largest() -> None:
+    limits = [
+        Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(3.0, "s"), miss=math.log(3.0)),
+        Limit(runs=(1,), metric="power", bound=Quantity(1.0, "W"), value=Quantity(2.0, "W"), miss=math.log(2.0)),
+        Limit(runs=(1,), metric="memory", bound=Quantity(1.0, "B"), value=Quantity(1.0, "B"), miss=0.0),
+    ]
+    facts = make_facts(*limits)
+    assert "3x the limit of 1 s" in describe_recommendation(facts)
+    (line,) = list_reasons(facts)
+    assert "power" in line and "memory" not in line
+
+
+def test_one_chip_alone_within_a_limit_is_told_with_its_best_configuration() -> None:
+    choice = Choice(runs=(1,), metric="energy", value=Quantity(2.0, "J"))
+    limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
+    alone = attrs.evolve(limit, missed_count=2)
+    assert describe_recommendation(make_facts(choice, alone)) == (
+        "Only chip_1 meets the limit, best at int8, batch 1: energy 2 J."
+    )
+    assert describe_recommendation(make_facts(choice, limit)).startswith(
+        "chip_1 int8 batch 1 is the best configuration "
+    )
+
+
+def test_settings_leave_names_that_hardware_tells_apart() -> None:
+    runs = {1: Subject(hardware="a", settings=("batch 1",)), 2: Subject(hardware="b", settings=("batch 8",))}
+    choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=2.0)
+    assert describe_choices([choice], runs) == "a batch 1 uses 2x less energy than b."
+    same = {**runs, 2: Subject(hardware="a", settings=("batch 8",))}
+    assert describe_choices([choice], same) == "a batch 1 uses 2x less energy than a batch 8."
