@@ -50,8 +50,8 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
     if not known:
         names = [name_objective(one) for one in facts.asked]
         return WHOLE(rest=FRONT(**count), objectives=names)
-    moved = [one for one in known if not 1.0 / TIE_RATIO <= one.ratio <= TIE_RATIO]
-    gains = [_describe_gain(one, higher) for one in sorted(moved, key=lambda one: one.ratio < 1.0)][:MOST_NAMED]
+    gained = [one for one in known if one.ratio > TIE_RATIO]
+    gains = [_describe_gain(one, higher) for one in gained[:MOST_NAMED]]
     if not gains:
         return NO_GAIN(rest=rest)
     word = " and " if is_one else " or "
@@ -66,9 +66,8 @@ def name_objective(objective: str) -> str:
 
 
 def _describe_gain(choice: Choice, higher: Collection[str]) -> str:
-    ratio = choice.ratio or 1.0
-    direction = HIGHER if (ratio > 1.0) == (choice.metric in higher) else LOWER
-    return GAIN(ratio=max(ratio, 1.0 / ratio), direction=direction, noun=name_objective(choice.metric))
+    direction = HIGHER if choice.metric in higher else LOWER
+    return GAIN(ratio=choice.ratio, direction=direction, noun=name_objective(choice.metric))
 
 
 def _show(value: Quantity) -> str:
