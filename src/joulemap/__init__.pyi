@@ -71,6 +71,7 @@ from joulemap.ask.fact import (
     Subject as Subject,
     Supply as Supply,
     Swing as Swing,
+    Term as Term,
     Turn as Turn,
     Value as Value,
 )
