@@ -66,6 +66,7 @@ from joulemap.ask.fact import (
     Facts as Facts,
     Front as Front,
     Refusal as Refusal,
+    Score as Score,
     Share as Share,
     Subject as Subject,
     Supply as Supply,
@@ -266,7 +267,6 @@ from joulemap.row.hardware import (
     Probe as Probe,
     RidgePoint as RidgePoint,
 )
-from joulemap.row.measure import Score as Score
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
     Caveat as Caveat,
@@ -434,8 +434,9 @@ from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifferenc
 from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate as PublishedRate
 from joulemap.wing.train.answer.row import TrainingRow as TrainingRow
-from joulemap.wing.verify.answer.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
+from joulemap.wing.verify.answer.answer import VerifyAnswer as VerifyAnswer
 from joulemap.wing.verify.answer.cause import CauseRow as CauseRow
+from joulemap.wing.verify.answer.record import VerifiedRow as VerifiedRow
 from joulemap.wing.verify.watch import Watch as Watch, WatchAnswer as WatchAnswer, WatchedModule as WatchedModule
 from joulemap.workspace import Workspace as Workspace
 

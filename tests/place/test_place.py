@@ -39,6 +39,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.answer import PlaceAnswer
 from joulemap.wing.place.answer.row import list_devices, sum_assumed
+from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
@@ -50,6 +51,7 @@ from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
 from joulemap.wing.place.box.solve import settle
+from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace
 from models import columns, shipped
@@ -467,12 +469,14 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     assert all(whole == parts for _, _, whole, parts in stored)
     alone = next(row for row in answer.rows if row.form == "alone" and not row.refusal)
     mixed = next(row for row in answer.rows if row.form != "alone")
-    if answer.is_alone:
+    if answer.best.form == "alone":
         (busy,) = (row for row in answer.devices if row.subgraph_count)
         assert_close(sum(row.energy_j for row in answer.subgraphs), busy.energy_j, rel=1e-6)
-    for chance, simplest in ((0.51, "alone"), (0.95, mixed.form)):
+    for chance, tied in ((0.51, (2,)), (0.95, ())):
         found = attrs.evolve(mixed, worse_probability=None), attrs.evolve(alone, worse_probability=chance)
-        assert attrs.evolve(answer, rows=attrs.evolve(answer.rows, rows=found)).simplest.form == simplest
+        facts = find_facts(found, answer.goal, None)
+        assert facts.of(Choice)[0].tied == tied
+        assert any(SIMPLER(name=f"{alone.placement} alone") == line for line in list_reasons(facts)) == bool(tied)
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]

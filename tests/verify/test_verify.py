@@ -23,6 +23,7 @@ from joulemap.domain.serving import ServingRow
 from joulemap.exchange import measured
 from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
+from joulemap.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
 from joulemap.wing.verify.answer import text as wording
@@ -30,6 +31,7 @@ from joulemap.wing.verify.answer.answer import OTHER_CHIP
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
+from joulemap.wing.verify.show import ALL_INSIDE
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
@@ -513,7 +515,11 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"] == f"{wording.ALL_INSIDE(judged=4)}."
+    assert data["answer"].startswith(ALL_INSIDE(judged=4))
+    scores = [one for one in data["decision"]["facts"] if one["fact"] == "score"]
+    assert [one["measured"]["value"] for one in scores] == [row["measured"] for row in data["rows"]]
+    errors = sorted(abs(math.log(row["ratio"])) for row in data["rows"])
+    assert show_share(math.expm1(0.5 * (errors[1] + errors[2]))) in data["answer"]
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
     assert data["kept"] == wording.STORED(fresh=1, known=0)
     slow = tmp_path / "slow.json"
@@ -543,7 +549,8 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
     (row,) = data["rows"]
     assert not row["is_inside"]
     assert row["predicted"] < row["calibrated"] < row["measured"]
-    assert wording.CAUSE["assumed"](change=data["causes"][0]["change"]) in data["answer"]
+    (cause,) = (one for one in data["decision"]["facts"] if one["fact"] == "caveat")
+    assert (cause["kind"], cause["values"]["change"]) == ("cause", data["causes"][0]["change"])
     assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
     served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
     causes = json.loads(served.stdout)["causes"]
@@ -616,10 +623,12 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     done = joulemap("verify", "run.json", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert wording.ALL_INSIDE(judged=3) in data["answer"]
-    assert "1 number could not be scored: output_throughput is nan" in data["answer"]
+    assert data["answer"].startswith(ALL_INSIDE(judged=3))
     (row,) = [row for row in data["rows"] if row["measured"] is None]
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
+    (refusal,) = (one for one in data["decision"]["facts"] if one["fact"] == "refusal")
+    assert refusal["reason"] == row["reason"]
+    assert row["reason"].startswith("output_throughput is nan")
     assert row["reason"] == "output_throughput is nan, expected a finite number above 0"
 
 

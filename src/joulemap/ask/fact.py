@@ -137,6 +137,18 @@ class Limit:
 
 
 @frozen(kw_only=True)
+class Score:
+    """Measured value of a run beside its prediction."""
+
+    runs: tuple[int, ...]
+    metric: str
+    predicted: Quantity
+    measured: Quantity
+    is_inside: bool | None = None
+    """True if the measured value is inside the 80 % interval of the prediction; None without an interval."""
+
+
+@frozen(kw_only=True)
 class Turn:
     """Change of one condition after which another run wins."""
 
@@ -267,7 +279,7 @@ class Term:
 
 
 Fact: TypeAlias = (
-    Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term
+    Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term | Score
 )
 
 

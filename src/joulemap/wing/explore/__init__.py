@@ -20,7 +20,7 @@ def register() -> Wing:
             "check_shards": Ask("joulemap.wing.explore.shards", is_shared=False),
             "clean_shards": Ask("joulemap.wing.explore.shards", is_shared=False),
         },
-        parts={"folders": "joulemap.wing.explore.lake.folder:FOLDER"},
+        parts={"folders": "joulemap.wing.explore.lake.folder:FOLDER", "words": "joulemap.wing.explore.show:WORDS"},
         queries=("explore",),
         uses=("llm",),
     )

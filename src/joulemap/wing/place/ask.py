@@ -81,7 +81,7 @@ def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
 
 
 def _enter(key: int, row: PlacementRow) -> Entry:
-    values = {
+    values: dict[str, Quantity] = {
         goal: Quantity(value, unit, getattr(row, width))
         for goal, (field, unit, width) in VALUES.items()
         if (value := getattr(row, field)) is not None

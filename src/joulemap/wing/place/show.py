@@ -28,6 +28,7 @@ COPIES: Final = Template(
     "{name} copies {copied} between devices ({copies:n time} per batch), which takes {copy} of {latency}"
 )
 SIDE_BY_SIDE: Final = Template("{name} runs whole batches on each device")
+SIMPLER: Final = Template("{name} is simpler: it copies nothing, and is statistically tied")
 REFUSED: Final = Template("{name}: {reason}")
 
 
@@ -42,7 +43,15 @@ def describe_answer(facts: Facts) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on the copies of the best mixture, and on devices that cannot run the whole model."""
-    return [*_describe_copies(facts), *_describe_refused(facts)][:MOST_WHY]
+    return [*_describe_simpler(facts), *_describe_copies(facts), *_describe_refused(facts)][:MOST_WHY]
+
+
+def _describe_simpler(facts: Facts) -> Iterator[str]:
+    """Yield the device that is tied with a mixture."""
+    for one in facts.of(Choice):
+        first, rival = (facts.runs[key] for key in one.runs[:2])
+        if one.runs[1] in one.tied and rival.settings == ("alone",) != first.settings:
+            yield SIMPLER(name=name_run(rival))
 
 
 def _describe_copies(facts: Facts) -> Iterator[str]:

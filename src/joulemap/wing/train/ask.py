@@ -42,9 +42,9 @@ def rank(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
 
 
 def find_rival(ranked: Sequence[TrainingRow]) -> TrainingRow | None:
-    """Return the fastest configuration of other hardware than the first, or the second one; None for a single row."""
+    """Return the best configuration of other hardware than the first; None for one hardware."""
     first, *others = ranked
-    return next((row for row in others if row.label != first.label), next(iter(others), None))
+    return next((row for row in others if row.label != first.label), None)
 
 
 def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, TrainingRow]]:

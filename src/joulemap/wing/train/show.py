@@ -48,10 +48,10 @@ MOST_REFUSED: Final = 2
 
 
 def describe_answer(facts: Facts) -> str:
-    """Return the decision by training speed and energy per sample, or the values of the only configuration."""
+    """Return the decision by training speed and energy per sample, or the values of the fastest configuration."""
     if choices := facts.of(Choice):
         return describe_choices(choices[:2], facts.runs)
-    (entry,) = facts.of(Entry)
+    entry = facts.of(Entry)[0]
     values = entry.values
     unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
     is_bound = any(one.kind == "lower_bound" for one in facts.of(Caveat))

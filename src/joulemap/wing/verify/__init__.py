@@ -15,5 +15,6 @@ def register() -> Wing:
             "watch": Ask("joulemap.wing.verify.watch", "RunKeywords"),
         },
         tools={"verify": "verify"},
+        parts={"words": "joulemap.wing.verify.show:WORDS"},
         uses=("llm", "train"),
     )

@@ -17,9 +17,9 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.answer.product import Fp32Run, describe_fp32
 from joulemap.answer.text import BRACKETS
+from joulemap.ask.fact import Facts
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
-from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.product import FP32
 from joulemap.domain.settings import Limits, Settings, check_name
@@ -29,12 +29,15 @@ from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
+from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.plain import list_facts
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.answer import text
 from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
+from joulemap.wing.explore.ask import find_facts
 from joulemap.wing.explore.design.best import (
     BestDesign,
     Margin,
@@ -56,6 +59,7 @@ from joulemap.wing.explore.design.question import (
     search_question,
     solve_question,
 )
+from joulemap.wing.explore.show import describe_answer, name_objective
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.outcome import Bound, Objective
@@ -121,13 +125,13 @@ class ExploreAnswer(Answer):
     spelling: Mapping[str, str]
     """Chip id -> file or name as requested, where it differs from the id."""
     survey: Survey = attrs.field(repr=False, eq=False)
+    facts: Facts
+    """Best designs, sizes and caveats, from which the first line is made."""
     sure: str = ""
     beyond: tuple[str, ...] = ()
     """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
     oversize: tuple[str, ...] = ()
     """Notes on designs of several dies."""
-    is_limited: bool = False
-    """True if the question sets limits on designs."""
     is_usual: bool = False
     """True if the default constants are varied."""
 
@@ -144,7 +148,7 @@ class ExploreAnswer(Answer):
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
-        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self._describe_front())
+        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self.describe_best())
 
     def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
         """Write the best design by an objective, by default the first, as a hardware file.
@@ -186,23 +190,31 @@ class ExploreAnswer(Answer):
             value=lambda row: show_constant(row.value, row.unit),
             elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
         )
+        answer, sure = self.describe_best(), describe_trust(self.facts)
         return Document(
             title=self.title,
-            answer=f"{self._describe_front()}.",
+            answer=answer,
             sections=(Section("", best), Section(text.FRONT_HEADING, self._lay_designs(front, limit))),
-            insights=(*self.beyond, *self._list_effects()),
-            sure=self.sure,
+            is_decision=True,
+            insights=tuple(self._list_effects()),
+            sure=sure,
             details=(
                 Section(text.BAND_HEADING(self), self._lay_designs(band, limit)),
                 Section(text.MARGINS_HEADING, margins),
                 Section(text.REFUSED_HEADING, self._lay(self.refused, text.REFUSED, limit=limit)),
             ),
-            notes=tuple(self._list_notes()),
+            notes=(*list_notes(self.facts), *self._list_notes()),
             steps=self._list_steps(repeated),
-            data=self.data(),
+            data={**self.data(), "answer": answer, "how_sure": sure, **list_facts(self.facts)},
             table=self.rows,
             tables=self.tables,
         )
+
+    def describe_best(self) -> str:
+        """Return what the best designs gain over the unchanged chip, and how many designs are as good."""
+        from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
+
+        return describe_answer(self.facts, {name for name in self.objectives if KNOWN[name].is_higher_better})
 
     def _select(self, status: str) -> Table[Any]:
         place = self.rows.names.index("status")
@@ -242,48 +254,6 @@ class ExploreAnswer(Answer):
         varied = [heading for heading in headed if len(set(drawn.column(drawn.headings.index(heading)))) > 1]
         return attrs.evolve(drawn, distinguishing=(*many, *varied))
 
-    def _describe_front(self) -> str:
-        """Return sentences that count the designs on the front, those tied with it, and those larger than one die."""
-        front = self._select("front")
-        area = front.names.index("area_mm2")
-        large = sum(count_dies(row[area]) > 1 for row in front)
-        alone = text.ONE_DESIGN_OVERSIZE if self.front_count == 1 else text.ONE_OVERSIZE_ON_FRONT
-        oversize = alone if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
-        if self.point_count == 1:
-            values = tuple(
-                text.VALUE(row, value=show_objective_interval(row.value, row.unit, row.half_width)) for row in self.best
-            )
-            base, _, constants = self.best[0].design.partition(": ")
-            design = text.DESIGN(base=base, values=constants)
-            return text.ONE_DESIGN(design=design, values=values) + (text.ONE_DESIGN_OVERSIZE if large else "")
-        met = text.MEET_LIMITS if self.is_limited else text.RUN
-        on_front = text.ON_FRONT if self.front_count > 1 else text.ONE_BEST
-        kept = text.ALL_KEPT if self.kept_count == self.point_count else text.KEPT
-        sentence = text.FRONT(
-            kept=kept(self),
-            met=met[self.kept_count == 1],
-            front=on_front(self, objectives=[*map(_spell, self.objectives)]) if self.kept_count > 1 else None,
-            more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
-        )
-        return self._describe_gains() + sentence + oversize
-
-    def _describe_gains(self) -> str:
-        """Return a sentence on the gain of the best designs over the unchanged chip; empty if that chip cannot run."""
-        known = [row for row in self.best if row.own_ratio is not None]
-        ratios = [(row, row.own_ratio or 1.0) for row in known]
-        from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
-
-        gains = [
-            text.CHANGE_OF_BEST(
-                objective=_spell(row.objective),
-                ratio=max(ratio, 1.0 / ratio),
-                direction="higher" if (ratio > 1.0) == KNOWN[row.objective].is_higher_better else "lower",
-            )
-            for row, ratio in sorted(ratios, key=lambda pair: pair[1] < 1.0)
-            if not 1.0 / TIE_RATIO <= ratio <= TIE_RATIO
-        ]
-        return text.GAINS(gains=gains) if gains else text.NO_GAIN if known else ""
-
     def _list_effects(self) -> Iterator[str]:
         """Yield a sentence for each objective: the effect of one percent more of each parameter at its best design."""
         for objective in self.objectives:
@@ -298,7 +268,7 @@ class ExploreAnswer(Answer):
                 if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
             ]
             moving.sort(key=lambda one: -one[0])
-            place = text.BEST_DESIGN(objective=_spell(objective)) if self.point_count > 1 else text.THIS_DESIGN
+            place = text.BEST_DESIGN(objective=name_objective(objective)) if self.point_count > 1 else text.THIS_DESIGN
             changes = tuple(
                 text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
             )
@@ -306,12 +276,12 @@ class ExploreAnswer(Answer):
                 clock = min(fraction for *_, fraction in moving)
                 yield text.EFFECT(
                     place=place,
-                    objective=_spell(objective),
+                    objective=name_objective(objective),
                     changes=changes,
                     clock=clock if clock < 1.0 - SAME else None,
                 )
             elif still:
-                yield text.STILL(place=place, objective=_spell(objective), parameters=still)
+                yield text.STILL(place=place, objective=name_objective(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on the rules, the default parameters, designs of several dies, and the evaluation rate."""
@@ -320,6 +290,7 @@ class ExploreAnswer(Answer):
         if self.is_usual:
             yield text.VARIED(names=[name_parameter(self.survey, name) for name in self.parameters])
         yield from self.oversize
+        yield from [self.sure] if self.sure else []
         if self.design_count > 1:
             known = self.point_count - self.evaluated_count
             yield (text.RATE if self.evaluated_count else text.ALL_KNOWN)(
@@ -338,11 +309,6 @@ class ExploreAnswer(Answer):
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
         step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
-
-
-def _spell(objective: str) -> str:
-    """Return the name of an objective as it reads in a sentence."""
-    return objective.upper() if objective == "edp" else objective
 
 
 def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
@@ -429,12 +395,25 @@ def explore(
     done.judge(question.doubt)
     if not done.is_within.any():
         raise UnsupportedError(_describe_missed(done, bounds))
+    best = [find_best(question, done, one) for one in wanted]
+    beyond = (*_list_missed_targets(done, wanted[0], targets), *_list_beyond(done))
+    over = find_oversize(done, _list_best(done))
+    counts = {
+        "points": len(done),
+        "kept": int(done.is_within.sum()),
+        "front": int(done.front.sum()),
+        "band": int(done.band.sum() - done.front.sum()),
+    }
+    facts = find_facts(
+        best, [one.name for one in wanted], counts, oversize=0 if over is None else over.design_count, beyond=beyond
+    )
     return ExploreAnswer(
+        facts=facts,
         title=_name_question(question),
         models=tuple(question.models),
         objectives=tuple(one.name for one in wanted),
         rows=_list_designs(done, wanted, parameters),
-        best=make_table("best designs", BestDesign, [find_best(question, done, one) for one in wanted]),
+        best=make_table("best designs", BestDesign, best),
         margins=make_table("margins", Margin, list_margins(done, wanted)),
         refused=make_table(
             "refused designs",
@@ -446,16 +425,15 @@ def explore(
         evaluated_count=done.evaluated_count,
         design_count=question.size,
         points_per_s=done.evaluated_count / max(done.seconds, 1e-9),
-        kept_count=int(done.is_within.sum()),
-        front_count=int(done.front.sum()),
-        band_count=int(done.band.sum() - done.front.sum()),
+        kept_count=counts["kept"],
+        front_count=counts["front"],
+        band_count=counts["band"],
         parameters=tuple(parameters),
         spelling=question.spelling,
         survey=done,
         sure=_describe_uncertainty(done, wanted),
-        beyond=(*_list_missed_targets(done, wanted[0], targets), *_list_beyond(done)),
+        beyond=beyond,
         oversize=tuple(_list_oversize(done)),
-        is_limited=bool(bounds),
         is_usual=is_usual,
     )
 

@@ -15,24 +15,6 @@ MODEL_SHARE: Final = Template("{name} {share:set %}")
 BATCH: Final = Template("batch {batch}")
 CHIP_COUNT: Final = Template("{count:n chip}")
 
-ONE_DESIGN: Final = Template("{design}: {values:and}")
-DESIGN: Final = Template("{base} with {values}")
-VALUE: Final = Template("{objective} {value}")
-FRONT: Final = Template("{kept} {met}[; {front}][, and {more} statistically tied with a design of the front]")
-MORE: Final = Template("{band_count:#} more are")
-ONE_MORE: Final = "one more is"
-GAINS: Final = Template("Compared with the unchanged chip, {gains:and}. ")
-CHANGE_OF_BEST: Final = Template("the best {objective} is {ratio:x} {direction}")
-NO_GAIN: Final = "No design improves on the unchanged chip. "
-KEPT: Final = Template("{kept_count:#} of {point_count:n design}")
-ALL_KEPT: Final = Template("All {point_count:n design}")
-RUN: Final = ("run", "runs")
-MEET_LIMITS: Final = ("meet the limits", "meets the limits")
-ON_FRONT: Final = Template("{front_count:#} are on the Pareto front of {objectives:and}")
-ONE_BEST: Final = Template("one is best in {objectives:and}")
-OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle limit of one die")
-ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
-ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
 BEST: Final = (
     "best by objective | *value | *design | gain over the unchanged chip own_ratio | "

@@ -58,7 +58,7 @@ LOADS: Final = Template(
     "hits in lower tiers tier_hit_fraction? | prefill J/request request_prompt_j? | "
     "decode J/request request_answer_j? | cache transfer J/request request_moved_j? | idle J/request request_idle_j?"
 )
-LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
+LOADS_RANKED: Final = Template("p99 TTFT | tokens/s | J/token | {assumed}")
 POOLS_TABLE: Final = (
     "pool | *server @label | *servers server_count | *requests/s per server #each_per_s | utilization use_fraction | "
     "balanced device ratio balance"

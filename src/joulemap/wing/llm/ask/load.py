@@ -96,8 +96,9 @@ def find_facts(
         asked, choices, metric="latency", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row, find_width) for key, row in rows.items()]
-    limits: list[Limit | Share] = [*_list_limits(rows), *_list_shares(rows, pools)]
-    return Facts(asked=(TAIL, ENERGY), runs=name_runs(asked, deployed), facts=(*choices, *limits, *entries, *caveats))
+    limits, shares = _list_limits(rows), _list_shares(rows, pools)
+    facts = (*choices, *limits, *shares, *entries, *caveats)
+    return Facts(asked=(TAIL, ENERGY), runs=name_runs(asked, deployed), facts=facts)
 
 
 def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:

@@ -11,6 +11,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import join_names, name_all, name_run
+from joulemap.wing.llm.show.hit import describe_hits
 
 ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")
 OF_ONE: Final = Template("{name} has a p99 TTFT of {tail} and uses {energy} per output token.")
@@ -27,10 +28,6 @@ USED: Final = Template(
 BEHIND: Final = Template("{name} cannot keep up with {bound}; it serves {value}")
 BEHIND_ALL: Final = Template("{names} cannot keep up with {bound}; the best of them, {name}, serves {value}")
 IDLED: Final = Template("idle time takes {share:%} of the energy[ of {name}]")
-HITS: Final = Template(
-    "[{name}: ]{hits:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request takes "
-    "{energy}[, {uncached} without reuse]"
-)
 POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 
 
@@ -88,19 +85,8 @@ def _describe_use(facts: Facts) -> Iterator[str]:
 
 def _describe_hits(facts: Facts) -> Iterator[str]:
     entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    values = entries[_find_best(facts)]
-    if "prefix_hits" not in values:
-        return
-    name = name_run(facts.runs[_find_best(facts)]) if len(entries) > 1 else None
-    below = values["hits_below"].value if "hits_below" in values else 0.0
-    uncached = values.get("energy_without_reuse")
-    yield HITS(
-        name=name,
-        hits=values["prefix_hits"].value,
-        below=below or None,
-        energy=show_range(values["energy_per_request"]),
-        uncached=None if uncached is None else show_range(uncached),
-    )
+    best = _find_best(facts)
+    yield from describe_hits(entries[best], name_run(facts.runs[best]) if len(entries) > 1 else "")
 
 
 def _describe_behind(facts: Facts) -> Iterator[str]:

@@ -10,6 +10,7 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
 from joulemap.present.cell import join_names, show_chance, show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
+from joulemap.wing.llm.show.hit import describe_hits
 
 KEPT: Final = Template(
     "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}: {value}[ and {energy}] per million tokens."
@@ -26,10 +27,6 @@ PUBLISHED_NOT: Final = Template(
     "in the checkpoint's own precision, nothing meets the target; the nearest is {servers}, with {missed}"
 )
 NEXT: Final = Template("the best on another chip is {servers}[, at {ratio:x} the cost][ ({chance} sure)]")
-HITS: Final = Template(
-    "{hits:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request takes "
-    "{energy}[, {uncached} without reuse]"
-)
 OTHERS: Final[Mapping[str, Template]] = {"cheaper": CHEAPER, "simpler": SIMPLER, "published": PUBLISHED}
 """Metric of a further choice -> its sentence."""
 
@@ -55,7 +52,8 @@ def describe_answer(facts: Facts) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on cheaper, simpler, published and other deployments, and on the prefix cache."""
-    return [*_describe_others(facts), *_describe_hits(facts)][:MOST_WHY]
+    best = _find_values(facts, facts.of(Choice)[0].runs[0])
+    return [*_describe_others(facts), *describe_hits(best)][:MOST_WHY]
 
 
 def _describe_others(facts: Facts) -> Iterator[str]:
@@ -74,18 +72,6 @@ def _describe_others(facts: Facts) -> Iterator[str]:
             servers=_name_servers(facts, first.runs[1]),
             ratio=first.ratio,
             chance=show_chance(None if chance is None else chance.value),
-        )
-
-
-def _describe_hits(facts: Facts) -> Iterator[str]:
-    values = _find_values(facts, facts.of(Choice)[0].runs[0])
-    if "prefix_hits" in values:
-        below, uncached = values.get("hits_below"), values.get("energy_without_reuse")
-        yield HITS(
-            hits=values["prefix_hits"].value,
-            below=(below.value if below is not None else 0.0) or None,
-            energy=_show(values["energy_per_request"]),
-            uncached=None if uncached is None else _show(uncached),
         )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.calibrate import calibrate as fit
-from joulemap.answer.computed import described, make_table
+from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.answer.measurement import find_measurements, store_measurements
+from joulemap.ask.fact import Facts
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
@@ -20,6 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_interval, show_span
 from joulemap.present.document import Document, Section, Text, show_under
+from joulemap.show.plain import list_facts
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -28,7 +30,10 @@ from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.answer.limit import drop_impossible
+from joulemap.wing.verify.answer.record import VerifiedRow
 from joulemap.wing.verify.answer.served import calibrate_served
+from joulemap.wing.verify.ask import LIKELY, find_facts
+from joulemap.wing.verify.show import describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -39,8 +44,6 @@ UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 
 QUICK: Final = 12
 """Maximum measurements of a chip that are fitted unasked, to show what a calibration would change."""
-
-PAIR: Final = 2
 
 OTHER_CHIP: Final = "--hardware "
 """Beginning of the note that a file names another chip than the user."""
@@ -53,27 +56,6 @@ FAR: Final = 10.0
 
 The measurement is then of something else. Source: assumed.
 """
-
-
-@frozen(kw_only=True)
-class VerifiedRow:
-    """Measured quantity of a configuration next to its prediction."""
-
-    file: str = described("file with the measurement")
-    format: str = described("format of the file")
-    case_index: int = described("configuration, counted from 1 over all files")
-    model: str = described("model")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    configuration: str = described("precision, batch, runtime or engine, devices and lengths")
-    quantity: str = described("measured quantity; its name ends with the unit")
-    measured: float | None = described("measured value in SI units; null where the file has no usable number")
-    predicted: float | None = described("predicted value in SI units; null where nothing is predicted")
-    low: float | None = described("lower end of the 80 % interval")
-    high: float | None = described("upper end of the 80 % interval")
-    ratio: float | None = described("measured divided by predicted")
-    is_inside: bool | None = described("true where the measured value is inside the interval; null without an interval")
-    calibrated: float | None = described("prediction with a calibration to these rows; null where none was fitted")
-    reason: str = described("reason for a missing score: no usable number in the file, or no prediction; else empty")
 
 
 @frozen(kw_only=True)
@@ -91,6 +73,8 @@ class VerifyAnswer(Answer):
     notes: tuple[str, ...]
     facts: tuple[str, ...] = ()
     """Facts of the files that a reader needs to judge the comparison."""
+    decision: Facts
+    """Scores, what was not scored and a cause, from which the first line is made."""
     other_chip: str = ""
     """Note that the file names another chip than the user; empty if it does not, or if that chip explains nothing."""
 
@@ -106,15 +90,18 @@ class VerifyAnswer(Answer):
         }
         rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
         causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
-        answer, formats = self._conclude(), list(dict.fromkeys(row.format for row in self.rows))
+        answer, formats = describe_answer(self.decision), list(dict.fromkeys(row.format for row in self.rows))
         best = [row for row in self._list_likely()[:1] if row.is_inside or row.inside_count]
         if self.other_chip:  # the headline names the other chip
             best = [row for row in best if row.standing == "stated"]
+        reasons = [*list_reasons(self.decision), *self._describe_far(), *map(_describe_effect, best)]
+        reasons += [self.calibration, *self.facts]
         return Document(
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
-            insights=tuple(filter(None, (*self.facts, *map(_describe_effect, best), self.calibration))),
+            is_decision=True,
+            insights=tuple(filter(None, reasons)),
             details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
@@ -125,6 +112,7 @@ class VerifyAnswer(Answer):
                 "left_out": self.left_out,
                 "notes": self.notes,
                 "facts": self.facts,
+                "decision": list_facts(self.decision),
             },
             table=self.rows,
         )
@@ -141,43 +129,20 @@ class VerifyAnswer(Answer):
 
     def _list_likely(self) -> list[CauseRow]:
         """Return the causes that do not contradict a file, best first."""
-        return [row for row in self.causes if row.standing in text.CAUSE]
+        return [row for row in self.causes if row.standing in LIKELY]
 
-    def _conclude(self) -> str:
-        """Return the headline: measurements inside their intervals, measurements without a score, and causes of the
-        rest.
-        """
-        parts = [self._count_inside()] if self.judged else []
-        if unusable := [row.reason for row in self.rows if row.measured is None]:
-            parts.append(text.UNSCORED(count=len(unusable), reasons="; ".join(dict.fromkeys(unusable))))
-        if refused := dict.fromkeys(row.reason for row in self.rows if row.reason and row.measured is not None):
-            parts.append(text.REFUSED(reasons="; ".join(refused)))
-        elif not self.judged:
-            parts.append(text.NOT_JUDGED)
+    def _describe_far(self) -> list[str]:
+        """Return what to check if a measurement is far from its prediction and no cause explains it."""
         best = next(iter(self._list_likely()), None)
-        if self.outside and self.other_chip:
-            parts.append(text.OTHER_CHIP + self.other_chip)
-        elif best and best.inside_count:
-            parts.append(text.CAUSE[best.standing](best))
-        elif self.outside:
-            furthest = max(self.outside, key=_find_factor)
-            unexplained = text.UNEXPLAINED_ONE if len(self.judged) == 1 else text.UNEXPLAINED
-            parts.append(unexplained(furthest, quantity=_name(furthest.quantity)))
-            if _find_factor(furthest) >= FAR:
-                is_first = furthest.quantity == "time_to_first_token_s"
-                parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
-        return f"{'; '.join(parts)}."
-
-    def _count_inside(self) -> str:
-        """Return a sentence on how many measurements are inside their intervals."""
-        judged, outside = len(self.judged), len(self.outside)
-        if judged == 1:
-            return text.ONE_JUDGED[not outside]
-        inside = judged - outside
-        if judged == PAIR and inside != 1:
-            return text.BOTH_INSIDE if inside else text.NEITHER_INSIDE
-        few = {0: text.NONE_INSIDE, 1: text.ONE_INSIDE, judged: text.ALL_INSIDE}
-        return few.get(inside, text.INSIDE)(inside=inside, judged=judged)
+        if not self.outside or self.other_chip or (best is not None and best.inside_count):
+            return []
+        furthest = max(self.outside, key=_find_factor)
+        unexplained = text.UNEXPLAINED_ONE if len(self.judged) == 1 else text.UNEXPLAINED
+        parts = [unexplained(furthest, quantity=_name(furthest.quantity))]
+        if _find_factor(furthest) >= FAR:
+            is_first = furthest.quantity == "time_to_first_token_s"
+            parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
+        return ["; ".join(parts)]
 
 
 def _find_factor(row: VerifiedRow) -> float:
@@ -320,15 +285,19 @@ def verify(
         after, calibrated = calibrate_served(source, served, calibration)
     elif outside or calibrate:
         after, calibrated = _calibrate(source, singles, len(measured), write=calibrate)
+    other_chip = "" if is_refuted else next((note for note in notes if note.startswith(OTHER_CHIP)), "")
+    rows = _list_rows(readings, found, after)
+    units = {row.quantity: next(unit for end, unit in UNITS.items() if row.quantity.endswith(end)) for row in rows}
     return VerifyAnswer(
-        rows=make_table("verify", VerifiedRow, _list_rows(readings, found, after)),
+        rows=make_table("verify", VerifiedRow, rows),
+        decision=find_facts(rows, causes, units, other_chip),
         causes=make_table("verify cause", CauseRow, causes),
         calibration=calibrated,
         kept=kept,
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
         facts=tuple(dict.fromkeys(fact for one in readings for fact in one.facts)),
-        other_chip="" if is_refuted else next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
+        other_chip=other_chip,
     )
 
 

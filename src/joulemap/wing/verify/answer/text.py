@@ -32,25 +32,6 @@ TOO_FAST_A_STEP: Final = Template(
 )
 OUT_OF_SCOPE: Final = Template("{quantity} is not predicted for this scope")
 
-INSIDE: Final = Template("{inside} of {judged} measurements are inside the 80 % intervals of their predictions")
-BOTH_INSIDE: Final = "Both measurements are inside the 80 % intervals of their predictions"
-ALL_INSIDE: Final = Template("All {judged} measurements are inside the 80 % intervals of their predictions")
-ONE_INSIDE: Final = Template("1 of {judged} measurements is inside the 80 % interval of its prediction")
-NEITHER_INSIDE: Final = "Neither measurement is inside the 80 % interval of its prediction"
-NONE_INSIDE: Final = Template("None of the {judged} measurements is inside the 80 % interval of its prediction")
-ONE_JUDGED: Final = {
-    True: "The measurement is inside the 80 % interval of its prediction",
-    False: "The measurement is outside the 80 % interval of its prediction",
-}
-UNSCORED: Final = Template("{count:n number} could not be scored: {reasons}")
-REFUSED: Final = Template("not predicted: {reasons}")
-NOT_JUDGED: Final = "no measured quantity has an interval"
-OTHER_CHIP: Final = "possible cause: "
-CAUSE: Final = {
-    "assumed": Template("most likely cause: {change}"),
-    "open": Template("possible cause: {change}"),
-    "stated": Template("possible cause: {change}"),
-}
 UNEXPLAINED: Final = Template(
     "the largest difference is in {quantity}, at {ratio:x} the prediction, and no setting that the file leaves open "
     "explains it"

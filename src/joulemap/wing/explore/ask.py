@@ -1,0 +1,64 @@
+"""Facts of an exploration: the best design by each objective, the size of the front, and what weakens both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
+from joulemap.ask.rule import UNKNOWN, Finding, rank_caveats
+
+if TYPE_CHECKING:
+    from joulemap.wing.explore.design.best import BestDesign
+
+
+def find_facts(
+    best: Sequence[BestDesign],
+    objectives: Sequence[str],
+    counts: Mapping[str, int],
+    *,
+    oversize: int,
+    beyond: Iterable[str],
+) -> Facts:
+    """Return the facts of designs; a run of the facts is a design that is best by an objective.
+
+    `counts` has the numbers of designs by kind; `oversize` is the number of designs of the front that exceed one die.
+    """
+    keys = {index: key for key, index in enumerate(dict.fromkeys(row.design_index for row in best), 1)}
+    choices = [
+        Choice(
+            runs=(keys[row.design_index],),
+            metric=row.objective,
+            value=Quantity(row.value, row.unit, row.half_width),
+            ratio=row.own_ratio,
+        )
+        for row in best
+    ]
+    entries = [
+        Entry(
+            runs=(key,),
+            values={
+                row.objective: Quantity(row.value, row.unit, row.half_width)
+                for row in best
+                if row.design_index == index
+            },
+        )
+        for index, key in keys.items()
+    ]
+    sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
+    caveats = rank_caveats([*_find_own(list(keys.values()), oversize, beyond)], choices)
+    names = {keys[row.design_index]: row.design for row in best}
+    return Facts(
+        asked=tuple(objectives),
+        runs={key: Subject(hardware=name) for key, name in names.items()},
+        facts=(*choices, *entries, sizes, *caveats),
+    )
+
+
+def _find_own(keys: Sequence[int], oversize: int, beyond: Iterable[str]) -> Iterator[Finding]:
+    """Yield designs larger than one die, and constants that no existing chip has."""
+    if oversize:
+        for key in keys:
+            yield Finding(kind="oversize", run_id=key, values={"count": oversize}, doubt=UNKNOWN)
+    for text in beyond:
+        yield Finding(kind="beyond", values={"text": text}, doubt=UNKNOWN)
