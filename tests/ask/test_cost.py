@@ -9,7 +9,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.cost import CostAnswer
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Run, Turn
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Turn
 from joulemap.domain.settings import Limits, Price
 from joulemap.show.cost import describe_answer, describe_break_even, list_reasons
 from joulemap.workspace import Workspace
@@ -81,7 +81,7 @@ def make_choice(*tied: int, probability: float = 0.9, ratio: float = 1.5) -> Fac
         runs=(1, 2, 3, 4, 5, 6), metric="cost", value=Quantity(0.01, "USD"), ratio=ratio, probability=probability,
         tied=tied,
     )  # fmt: skip
-    runs = {one: Run(hardware=f"chip_of_{one:_>20}") for one in range(1, 7)}
+    runs = {one: Subject(hardware=f"chip_of_{one:_>20}") for one in range(1, 7)}
     return Facts(asked=("cost",), runs=runs, facts=(choice,))
 
 
@@ -97,7 +97,7 @@ def test_the_first_line_is_short(way: str, tied: tuple[int, ...], is_only_way: b
 
 
 def test_a_break_even_beyond_a_lifetime_is_told_as_such() -> None:
-    runs = {1: Run(hardware="a"), 2: Run(hardware="b")}
+    runs = {1: Subject(hardware="a"), 2: Subject(hardware="b")}
     values = {"case": "worn", "way": "bought", "other_way": "bought", "time": None, "life": 2e9, "worn": 2}
     turn = Turn(runs=(1, 2), axis="inferences", after=3e9, values=values)
     (line,) = describe_break_even(Facts(asked=("cost",), runs=runs, facts=(turn,)), "frames")
