@@ -13,7 +13,6 @@ from joulemap.answer.assumed import (
     OF_MANY,
     PART,
     describe_assumed,
-    describe_assumed_gap,
     is_whole,
     names_chip,
     show_assumed,
@@ -127,18 +126,6 @@ def test_a_column_of_shares_moves_what_lies_right_of_it() -> None:
     assert drawn.with_shares(lambda _: "40 %") == drawn
 
 
-def test_the_gap_is_that_of_the_assumed_lines() -> None:
-    # of 10 J and 4 J, 6 J and 1 J are assumed: 5 of 6 J of the gap
-    one, other = energy(10.0, 0.6, 0.6), energy(4.0, 0.25, 0.25)
-    assert (
-        describe_assumed_gap(one, other)
-        == describe_assumed_gap(other, one)
-        == "assumed numbers account for 83.3 % of the difference (mostly static power)"
-    )
-    assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
-    assert describe_assumed_gap(one, one) == ""
-
-
 @pytest.mark.slow
 def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
@@ -152,8 +139,6 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         cell = next(row for row in answer.rows if row.hardware == name)
         shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
         assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
-    (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
-    assert "of the difference (mostly static power)" in explained.document().answer
     is_told = {}
     for hardware in ("l4", "h100_sxm5"):
         one = workspace.analyze("resnet18", hardware, calibration="none")

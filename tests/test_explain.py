@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,13 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
 from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explain.insight import describe_confidence
-from joulemap.answer.explain.pair import find_role, name_cause
-from joulemap.answer.explain.text import HALF_CALIBRATED
+from joulemap.answer.explain.pair import name_cause
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
-from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
 from joulemap.present.document import Grid
@@ -256,26 +254,10 @@ CASES = [
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
-def test_sentences_say_what_the_numbers_say(
+def test_causes_add_up(
     model: str, a: str, b: str, precision: Precision, metric: PartMetricName, workspace: Workspace
 ) -> None:
     answer = workspace.explain(model, a, b, metric=metric, precision=precision)
-    headline, *told = answer.sentences()
-    value_a, value_b = answer.values
-    if value_a != value_b:
-        less, more = answer.names if value_a < value_b else answer.names[::-1]
-        assert headline.startswith(f"{less} {text.VERBS[metric]} ")
-        assert f" less {text.QUANTITIES.get(metric, METRIC[metric].label)} than {more} " in headline
-    assert len(told) <= 3
-    _check_causes(answer, told)
-    exact = sum(term.difference_exact for term in answer.metric_terms or ())
-    scale = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}[metric]
-    if exact:
-        assert_close(exact / scale, value_b - value_a, rel=1e-6)
-
-
-def _check_causes(answer: ExplainAnswer, told: Sequence[str]) -> None:
-    """Causes add up, and those that are told work for the side that they are said to work for."""
     assert sum(row.difference_fj for row in answer.roles) == answer.total.difference_fj
     for role in answer.roles:
         assert not role.is_shared or role.by_count_fj + role.by_price_fj == role.difference_fj
@@ -285,11 +267,10 @@ def _check_causes(answer: ExplainAnswer, told: Sequence[str]) -> None:
         assert bool(name_cause(row)) == bool(row.difference_exact)
     if answer.metric != "memory":
         assert sum(row.difference_exact for row in answer.categories) == answer.difference_exact
-    if answer.metric == "energy":
-        shares = {find_role(row).noun: row.share_fraction or 0.0 for row in answer.roles}
-        for line in told:
-            causes = [noun for noun in shares if line.removeprefix(text.AGAINST).startswith(noun)]
-            assert all((shares[noun] < 0.0) == line.startswith(text.AGAINST) for noun in causes)
+    exact = sum(term.difference_exact for term in answer.metric_terms or ())
+    scale = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}[metric]
+    if exact:
+        assert_close(exact / scale, answer.values[1] - answer.values[0], rel=1e-6)
 
 
 def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
@@ -348,7 +329,7 @@ def test_slower_computing_of_a_subgraph_has_a_cause(workspace: Workspace) -> Non
     (compute,) = [row for row in answer.categories if row.category == "compute"]
     assert name_cause(compute, total) == text.SLOWER_UNITS[0] and name_cause(compute) == "slower"
     assert name_cause(compute, total.replace(units_used_b=12)) == text.FEWER_UNITS[0]  # ln 4 of ln 4.58
-    assert "on 48/58 SMs" in answer.document().insights[0]
+    assert "on l4 (48/58 SMs)" in answer.document().insights[0]
     assert workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency").total.units_used_a is None
 
 
@@ -363,12 +344,6 @@ def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: 
     assert tied.is_tied
     (grid, *_) = tied.document().sections[0].blocks
     assert isinstance(grid, Grid) and "share" not in grid.headings
-
-
-def test_the_side_without_a_calibration_is_named_even_if_it_is_a_projection(workspace: Workspace) -> None:
-    for pair in (("kpu_t256", "h100_sxm5"), ("h100_sxm5", "kpu_t256")):
-        told = describe_confidence(workspace.explain("resnet18", *pair))
-        assert HALF_CALIBRATED(calibrated="h100_sxm5", donor="h200_sxm", names=["~kpu_t256"]) in told
 
 
 def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:

@@ -27,6 +27,7 @@ from joulemap.domain.table import Column, Table
 from joulemap.figure.figure import Figure, choose_colours, draw_png, draw_svg, make_figure, paint
 from joulemap.figure.sketch import make_sketches
 from joulemap.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownName, find_spec
+from joulemap.present.category import CATEGORY
 from joulemap.present.sketch import Chart
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
@@ -129,6 +130,18 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert (terms or [first])[-1].end_exact == last.end_exact
     assert last.end_exact - first.end_exact == answer.difference_exact
     assert (first.end, last.end) == pytest.approx(answer.values, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("name", ["breakdown", "tree"])
+def test_a_legend_names_the_categories_that_are_drawn(name: FigureName, workspace: Workspace) -> None:
+    figure = workspace.plot("resnet18", name, hardware=HARDWARE[name])
+    drawn = {row["common_category"] for row in figure.spec["datasets"]["rows"] if row["energy_j"]}
+    legends = re.findall(r'"values": (\[[^]]*\])', json.dumps(figure.spec))
+    assert legends
+    for one in legends:
+        assert [entry.partition(" ")[2] for entry in json.loads(one)] == [
+            CATEGORY[category] for category in CATEGORY if category in drawn
+        ]
 
 
 @pytest.mark.slow

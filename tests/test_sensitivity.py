@@ -38,7 +38,7 @@ from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.present.cell import show_span
 from joulemap.present.document import Grid
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import shipped
@@ -226,6 +226,14 @@ def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> 
     assert row.low is not None and row.high is not None
     assert row.low <= row.value * float(factor.removeprefix("x")) <= row.high
     workspace.compare("resnet18", asked, changes={"static_power": "15W", name: factor})
+
+
+def test_a_cost_without_a_price_is_refused(workspace: Workspace) -> None:
+    module = Settings(hardware="jetson_orin_nano", precision="fp16")
+    with pytest.raises(UnsupportedError):  # nobody rents out a module
+        workspace.sensitivity("mlp", module, metric="cost")
+    bought = workspace.sensitivity("mlp", module, metric="cost", usage=Usage(pay="bought"))
+    assert known(bought.rows[0].metric_value) > 0.0
 
 
 @pytest.mark.slow

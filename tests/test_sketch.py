@@ -249,6 +249,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
     "analyze --level event": ("resnet18", "tpu_v4", "--level", "event"),
     "analyze --by": ("resnet18", "h100_sxm5", "--by", "action"),
     "analyze --subgraph": ("resnet18", "h100_sxm5", "--subgraph", "conv1"),
+    "explain": ("resnet18", "h100_sxm5", "tpu_v4"),
     "edp": ("resnet18", "h100_sxm5"),
     "edp --level operator": ("resnet18", "h100_sxm5", "--level", "operator"),
     "sweep": ("resnet18", "--batch", "1", "--precision", "fp32,bf16"),
@@ -367,6 +368,27 @@ def test_a_key_has_no_part_that_no_bar_has() -> None:
     drawn = sketch(form, "hardware energy_j rent power host", *rows)
     assert drawn.parts == ("rent", "host")
     assert [bar.parts for bar in drawn.bars] == [(2.0, 1.0), (1.0, 0.0)]
+
+
+def test_steps_begin_where_the_one_above_ends() -> None:
+    form = {
+        "kind": "steps", "title": "energy", "label": "{step}", "begin": "start", "end": "end", "text": "{step}",
+        "is_whole": {"kind": "run"}, "parts": ["total", "rise", "fall"], "axis": {**BARS["axis"], "is_log": False},
+        "noun": "causes",
+    }  # fmt: skip
+    rows = (
+        ("a", "run", 0.0, 40.0),
+        ("more", "term", 40.0, 60.0),
+        ("less", "term", 60.0, 20.0),
+        ("b", "run", 0.0, 20.0),
+    )
+    drawn = sketch(form, "step kind start end", *rows)
+    assert [(bar.begin, bar.value) for bar in drawn.bars] == [(0.0, 40.0), (40.0, 60.0), (20.0, 60.0), (0.0, 20.0)]
+    assert [bar.parts for bar in drawn.bars] == [(40.0, 0.0, 0.0), (0.0, 20.0, 0.0), (0.0, 0.0, 40.0), (20.0, 0.0, 0.0)]
+    lines = [line.split("│")[1] for line in draw_sketch(drawn, Page(80)).split("\n") if "│" in line]
+    assert lines[0].strip("█") == "" and lines[1].strip("▓ ") == lines[2].strip("▒ ") == ""
+    assert lines[1].index("▓") in (len(lines[0]) - 1, len(lines[0])) and len(lines[1]) == len(lines[2])
+    assert sketch(form, "step kind start end", *rows[:2]).parts == ("total", "rise")
 
 
 CHART: dict[str, Any] = {

@@ -61,7 +61,6 @@ from joulemap.ask.fact import (
     Cause as Cause,
     Change as Change,
     Choice as Choice,
-    Effect as Effect,
     Entry as Entry,
     Fact as Fact,
     Facts as Facts,
@@ -70,6 +69,8 @@ from joulemap.ask.fact import (
     Share as Share,
     Subject as Subject,
     Supply as Supply,
+    Swing as Swing,
+    Term as Term,
     Turn as Turn,
     Value as Value,
 )
@@ -239,6 +240,7 @@ from joulemap.row.edp import (
 from joulemap.row.explain import (
     CategoryDifference as CategoryDifference,
     EdpTerm as EdpTerm,
+    Effect as Effect,
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,

@@ -423,7 +423,7 @@ class Workspace:
         """Compute the effect of each constant of each chip on a metric of the model.
 
         Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
-        `compare`; UsageError if no hardware is named.
+        `compare`; UsageError if no hardware is named, UnsupportedError if the cost of none is known.
         """
     @overload
     def sensitivity(

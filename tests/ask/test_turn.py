@@ -8,7 +8,7 @@ import re
 import pytest
 
 from compare import assert_close
-from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Share, Subject, Turn
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.show.turn import describe_change, describe_nearest, describe_odds, describe_turn, list_reasons
 from joulemap.workspace import Workspace
@@ -23,7 +23,7 @@ def make_turn(name: str = "clock", *, of: tuple[int, ...] = (1,), before: float 
     return Turn(runs=(2, 1), axis=name, name=name, of=of, before=values[0], after=values[1], probability=0.025)
 
 
-def make_facts(*facts: Turn | Share | Entry | Effect, metric: MetricName = "energy", has_choice: bool = True) -> Facts:
+def make_facts(*facts: Turn | Share | Entry | Swing, metric: MetricName = "energy", has_choice: bool = True) -> Facts:
     choice = Choice(runs=(1, 2), metric=metric, value=Quantity(1.0, METRIC[metric].unit), ratio=2.4, probability=0.97)
     return Facts(asked=(metric,), runs=RUNS, facts=(*([choice] if has_choice else []), *facts))
 
@@ -60,7 +60,7 @@ def test_the_odds_are_those_of_the_other_order() -> None:
 @pytest.mark.parametrize("metric", ["energy", "cost", "edp"])
 def test_the_first_line_of_an_effect_is_short(metric: MetricName) -> None:
     unit = METRIC[metric].unit
-    effect = Effect(
+    effect = Swing(
         runs=(1,),
         axis="x",
         name=LONG,
@@ -100,7 +100,7 @@ def test_the_facts_of_a_sensitivity_are_its_rows(workspace: Workspace) -> None:
     for name, value in entries.items():
         own = answer.of(name)
         assert value.value == own[0].metric_value
-        first = next(one for one in answer.facts.of(Effect) if answer.facts.runs[one.runs[0]].hardware == name)
+        first = next(one for one in answer.facts.of(Swing) if answer.facts.runs[one.runs[0]].hardware == name)
         assert (first.axis, first.share) == (own[0].constant, own[0].span_fraction)
         ends = [one for one in (own[0].metric_low, own[0].metric_value, own[0].metric_high) if one is not None]
         assert (first.values[0].value, first.values[-1].value) == (min(ends), max(ends))

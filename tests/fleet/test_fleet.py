@@ -13,6 +13,7 @@ import pytest
 
 from command import run_here
 from compare import assert_close
+from joulemap.ask.fact import Choice, Limit
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.present.cell import show_share
 from joulemap.present.format import write
@@ -32,6 +33,7 @@ from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.row import Station
+from joulemap.wing.fleet.show import list_reasons
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0
@@ -108,6 +110,18 @@ def test_a_part_of_a_module_draws_the_power_of_the_module(ask: Callable[..., Fle
     assert_close(row.idle_power_w, row.device_count * 8.75, rel=1e-9)
 
 
+def test_the_choice_is_the_winner_of_the_objective_and_its_targets_are_facts(ask: Callable[..., FleetAnswer]) -> None:
+    answer = ask(of_rate(10_000.0))
+    choice, winner = answer.facts.of(Choice)[0], next(row for row in answer.winners if row.objective == "cost")
+    best = answer.rows[choice.runs[0] - 1]
+    assert (best.label, choice.value.value, choice.ratio) == (winner.label, winner.value, winner.regret_ratio)
+    (limit,) = answer.facts.of(Limit)
+    assert (limit.runs, limit.bound.value, limit.miss) == (choice.runs[:1], answer.demand.p99_s, 0.0)
+    assert limit.value is not None and limit.value.value == best.p99_latency_s
+    told = answer.document().answer
+    assert len(told.split()) <= 25
+
+
 def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callable[..., FleetAnswer]) -> None:
     """Alone and with a late target, a request takes its latency of the 95 % of time that queues fill; batches less."""
     single = ask(of_rate(500.0, p99_s=5.0), "l4", batch=1)
@@ -119,7 +133,7 @@ def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callabl
     assert batched.carried_ratio and batched.utilization_fraction
     assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0, rel=1e-12)
     assert batched.utilization_fraction < (batched.busy_fraction or 0.0)
-    assert show_share(batched.utilization_fraction) in answer.document().answer
+    assert show_share(batched.utilization_fraction) in list_reasons(answer.facts)[0]
 
 
 @pytest.mark.slow
@@ -634,7 +648,8 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
         assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
         assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best), rel=1e-9)
         assert_close(pair.regret_ratio or 0.0, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0), rel=1e-9)
-    told, pair = answer.document().answer, answer.pairs[0]
+    document, pair = answer.document(), answer.pairs[0]
+    told = " ".join((document.answer, *document.insights))  # a statistical tie is a reason
     is_less = (pair.regret_ratio or 1.0) < SAVED
     assert all((pool in told) == is_less for pool in pair.label.split(" > "))
     assert pair.probability_best is not None

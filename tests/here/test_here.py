@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,9 @@ from typing import Any, cast
 import pytest
 
 from conftest import Run
+from joulemap.ask.fact import Caveat, Choice, Limit, Refusal
+from joulemap.present.document import Grid
+from joulemap.present.format import write
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
 from joulemap.wing.here.serve import Asked, choose_largest, choose_row
@@ -43,6 +47,11 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
         joules, rate = row.output_token_j or 0.0, row.tokens_per_s or 0.0
         assert row.power_w == pytest.approx(joules * rate, rel=0.05, abs=0)
         assert row.usd_per_million == pytest.approx(joules / 3.6 * 0.36, rel=1e-9, abs=0)
+    choice, fastest = answer.facts.of(Choice)[0], max(served, key=lambda row: row.tokens_per_s or 0.0)
+    assert answer.served[choice.runs[0] - 1] == divided == fastest
+    assert (choice.metric, choice.value.value) == ("tokens_per_s", divided.tokens_per_s)
+    refused = {key for one in answer.facts.of(Refusal) for key in one.runs}
+    assert refused == {place for place, row in enumerate(answer.served, 1) if row.reason}
     layers = divided.fits.split()[0]
     assert any(f"-ngl {layers} " in check for check in answer.checks)
 
@@ -87,7 +96,15 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
         assert any(row.tokens_per_s for row in popular.served)
         assert all(row.latency_s for row in vision.runs if not row.reason)
     for answer in (popular, served, vision):
-        assert answer.document().answer
+        document = answer.document().on_screen(notes=False, details=False)
+        told = document.answer
+        names = {name for row in (*answer.served, *answer.runs) for name in (row.label, row.model)}
+        for name in sorted(names, key=len, reverse=True):
+            told = told.replace(name, "name")
+        assert 0 < len(told.split()) <= 25
+        assert len(re.findall(r"(?<![\w.])\d[\d,.]*", told)) <= 5
+        assert len(write(document, "table", 80).splitlines()) <= 24
+        assert len({one.kind for one in answer.facts.of(Caveat)}) <= 1
 
 
 @pytest.mark.slow
@@ -104,6 +121,19 @@ def test_the_headline_has_the_interval_of_the_answer_about_its_model(tmp_path: P
     assert [(row.tokens_per_s, row.between_half_width) for row in same] == [
         (headline.tokens_per_s, headline.between_half_width)
     ]
+
+
+@pytest.mark.slow
+def test_the_table_shows_the_models_around_the_decision(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "here.duckdb").here(recorded=MACHINES / "gaming_pc.json")
+    choice, (limit,) = answer.facts.of(Choice)[0], answer.facts.of(Limit)
+    best = answer.served[choice.runs[0] - 1]
+    assert (choice.metric, best) == ("largest_model", choose_largest(answer.served.rows))
+    assert (limit.bound.value, limit.miss) == (5.0, 0.0)
+    (section,) = answer.document(limit=3).sections
+    (grid,) = (block for block in section.blocks if isinstance(block, Grid))
+    assert len(grid.rows) == 3 and any(best.model in row[0] for row in grid.rows)
+    assert grid.cut == len({row.model for row in answer.served if row.tokens_per_s}) - 3
 
 
 def test_the_headline_names_the_largest_model_that_is_read_as_it_comes() -> None:

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 from command import run_here
 from compare import assert_close
+from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings, Training
 from joulemap.domain.workload import NO_KEY, Operator, Workload
@@ -335,6 +336,7 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert min(wide) > 0.1
     # steps of one and of eight devices are different work, whose errors are not compared
     assert answer.probability_best is None
+    assert [one.metric for one in answer.facts.of(Choice)] == ["training_speed", "energy_per_sample"]
     pair = workspace.train("resnet50", hardware=("h100_sxm5", "h200_sxm"), batch=256)
     first, second = pair.trained
     # what the two share does not part them: the half-width of their ratio is at most that of independent errors

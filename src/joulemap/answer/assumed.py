@@ -21,8 +21,6 @@ PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
 OF_EACH: Final = Template("assumed numbers account for {parts:and}")
 OF_MANY: Final = Template("assumed numbers account for {shares:range} of the energy of {names:and}[ ({basis})]")
-OF_GAP: Final = Template("assumed numbers account for {share} of the difference[ ({basis})]")
-ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
 
 LEAST_STATED: Final = 1.0 / 3.0
@@ -104,18 +102,6 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
         basis = bases.pop() if len(bases) == 1 else ""
         return OF_MANY(shares=ends, names=[name for _, name, _ in found], basis=basis)
     return OF_EACH(parts=[part for *_, part in found]) if found else ""
-
-
-def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
-    """Return the assumed share of the difference of two energies; empty for a share up to a third."""
-    gap_fj = one.energy_fj - other.energy_fj
-    assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj
-    share = assumed_fj / gap_fj if gap_fj else 0.0
-    if share <= LEAST_STATED:
-        return ""
-    static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
-    basis = STATIC_BASIS if static_fj / assumed_fj >= MOSTLY else ""
-    return OF_GAP(share=show_share(share) if share <= 1.0 else ALL, basis=basis)
 
 
 def name_assumed(energy: AssumedEnergy) -> str:

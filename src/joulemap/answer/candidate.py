@@ -22,12 +22,11 @@ from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show
+from joulemap.present.cell import show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -237,8 +236,7 @@ def show_metric(metric: MetricName, value: float | None) -> str:
 
 def show_given(metric: MetricName, value: float) -> str:
     """Return a limit that the user set on a metric, with enough digits to repeat the user's number."""
-    unit = METRIC[metric].unit
-    return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_metric(metric, value)
+    return show_bound(value, METRIC[metric].unit)
 
 
 def find_limited(name: MetricName) -> Metric:

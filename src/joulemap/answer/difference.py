@@ -11,6 +11,7 @@ from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.explain.table import lay_terms, prove_terms
 from joulemap.answer.scope import find_stored_scope
+from joulemap.ask.asked import AskedStored
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
@@ -121,6 +122,8 @@ def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
             scope=scope,
             settings=fetch(connection, Setting, **pair),
             constants=fetch(connection, Constant, **pair),
-            explanation=explain_pair(connection, scope, run_a, run_b, "energy") if is_whole else None,
+            explanation=explain_pair(AskedStored(connection, scope.run_ids), scope, run_a, run_b, "energy")
+            if is_whole
+            else None,
             delays=fetch(connection, TERMS["latency"], **pair) if is_whole else None,
         )

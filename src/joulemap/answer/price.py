@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from joulemap.answer.candidate import WAYS, describe_pay, read_usage
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.plan.selection import select_chip
 from joulemap.row.cost import CostOption
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
@@ -35,6 +36,14 @@ class ComparedPrices:
     """Run id -> rent and purchase price of its hardware; None for a price that is not compared."""
     paid: str
     """Way of paying, and kind of seller; empty if no cost is requested."""
+
+
+def name_unpriced(name: str, metric: VariedMetricName, paid: str) -> UnsupportedError:
+    """Return the error about a chip whose cost is unknown, because no price of the compared kind is known."""
+    return UnsupportedError(
+        f"the {METRIC[metric].label} of {name} is not known, because it has no price of this kind: {paid} (--pay and "
+        "--seller choose another)"
+    )
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:

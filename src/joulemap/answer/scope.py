@@ -495,10 +495,6 @@ class Scope:
 
         return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
 
-    def without_hostless(self) -> Scope:
-        """Return the scope without notes on missing hosts, for answers that add hosts themselves."""
-        return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
-
     def _describe_hosts(self) -> list[str]:
         """Return notes on hardware whose power excludes its host, and on hosts that are included."""
         groups: dict[tuple[bool, str], list[str]] = {}

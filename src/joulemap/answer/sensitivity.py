@@ -11,11 +11,11 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings, show_value
-from joulemap.answer.price import find_prices
+from joulemap.answer.price import find_prices, name_unpriced
 from joulemap.answer.scope import find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
-from joulemap.ask.turn import find_effects
+from joulemap.ask.turn import find_swings
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -305,7 +305,7 @@ def sensitivity(
     """Compute the effect of each constant of each chip on a metric of the model.
 
     Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
-    `compare`; UsageError if no hardware is named.
+    `compare`; UsageError if no hardware is named, UnsupportedError if the cost of none is known.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("sensitivity")
@@ -318,8 +318,10 @@ def sensitivity(
         billed = usage if metric in BILLED else None
         prices = find_prices(runs.connection, runs.ids, settings, billed)
         variations = find_variations(runs, billed, prices.of_run)
+        if all(one.metric(metric) is None for one in variations):
+            raise name_unpriced(variations[0].name, metric, prices.paid)
         rows = [row for one in variations for row in _rank(one, metric)]
-        facts = find_effects(Asked(runs), rows, metric)
+        facts = find_swings(Asked(runs), rows, metric)
     return SensitivityAnswer(
         scope=scope,
         metric=metric,

@@ -36,6 +36,11 @@ class Asked:
         """Hardware that the question selected."""
         return self.plan.selection
 
+    @property
+    def is_named(self) -> bool:
+        """True if the user named the hardware."""
+        return bool(self.plan.settings.hardware)
+
     @cached_property
     def outlines(self) -> dict[int, Outline]:
         """Run id -> configuration."""
@@ -53,16 +58,32 @@ class Asked:
 
     def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
-        is_named = bool(self.plan.settings.hardware)
         return {
             run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,
-                is_named=is_named,
+                is_named=self.is_named,
             )
             for run_id, one in self.outlines.items()
         }
+
+
+class AskedStored(Asked):
+    """Stored runs that the user named by their ids, so that no hardware is selected."""
+
+    def __init__(self, connection: Connection, ids: Sequence[int]) -> None:
+        self.connection, self.ids = connection, tuple(ids)
+
+    @property
+    def selection(self) -> Selection:
+        """Empty selection."""
+        return Selection(pairs=(), own={})
+
+    @property
+    def is_named(self) -> bool:
+        """True, because the user named the runs."""
+        return True
 
 
 def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:

@@ -182,7 +182,7 @@ class Supply:
 
 
 @frozen(kw_only=True)
-class Effect:
+class Swing:
     """Range of a metric of a run over the range of one constant."""
 
     runs: tuple[int, ...]
@@ -224,7 +224,51 @@ class Front:
     """False for configurations of unavailable hardware that would be on the front."""
 
 
-Fact: TypeAlias = Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Effect | Share
+@frozen(kw_only=True)
+class Term:
+    """Part of the difference of two runs, the second minus the first. The terms of one level sum to it exactly, except
+    those of `subgraph` and `traffic`, which are only the ones that matter.
+    """
+
+    runs: tuple[int, int]
+    level: str
+    """Division that the term belongs to: quantity, category, place, subgraph or traffic."""
+    quantity: str
+    """Kind of the amounts: energy, time or memory."""
+    name: str
+    amounts: tuple[Quantity, Quantity]
+    """Energy, time or bytes of the first and of the second run."""
+    difference: Quantity
+    """Contribution to the difference, in the unit of the explained metric."""
+    exact: int | None = None
+    """Contribution in the exact unit of the metric: fJ, fs, bytes, or twice fJ fs."""
+    share: float | None = None
+    """Share of the sum of all absolute differences; negative against the whole difference."""
+    role: str = ""
+    """Role of the actions that make most of an energy."""
+    role_amounts: tuple[Quantity, ...] = ()
+    """Energy of the role on the first and on the second run."""
+    counts: tuple[Quantity | None, ...] = ()
+    """Amount of work of each run, if it explains much of the difference."""
+    prices: tuple[Quantity | None, ...] = ()
+    """Energy per unit of work, power, time per unit of work, or rate of each run, if it explains much."""
+    passes: tuple[float | None, ...] = ()
+    """Counted MACs per MAC of the model, if they are several."""
+    ways: tuple[str, ...] = ()
+    """How the class of each run serves the role, if unlike most classes."""
+    units: tuple[tuple[int | None, int | None, str], ...] = ()
+    """Busy units, all units and their name, of each run."""
+    is_shared: bool = True
+    """True if both runs have the actions of the role, or the bottleneck in the same subgraphs."""
+    alike: int = 0
+    """Number of further subgraphs with the same difference."""
+    total: int = 0
+    """Number of all subgraphs."""
+
+
+Fact: TypeAlias = (
+    Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term
+)
 
 
 @frozen(kw_only=True)

@@ -342,6 +342,7 @@ def _supply(best: RankedConfiguration | None, wanted: Wanted) -> Iterator[Supply
 
 def _find_hosts(shown: Iterable[RankedConfiguration], asked: Asked, wanted: Wanted) -> Iterator[Finding]:
     """Yield the assumed host that a value includes; its effect on the order is the factor that it adds."""
+    is_energy = METRIC[wanted.objective].unit == "J" or METRIC[wanted.objective].is_higher_better
     for row in shown:
         whole, alone = order(wanted.objective, row.objective_value), order(wanted.objective, row.hostless_value)
         if not row.objective_value or not row.hostless_value or abs(whole / alone - 1.0) < LEAST_SHARE:
@@ -349,7 +350,7 @@ def _find_hosts(shown: Iterable[RankedConfiguration], asked: Asked, wanted: Want
         needs = asked.outlines[row.run_id].needs_host
         ratio = max(whole / alone, alone / whole)
         values = {
-            "quantity": "purchase" if wanted.objective == "purchase" else "energy",
+            "quantity": METRIC["energy"].label if is_energy else METRIC[wanted.objective].label,
             "host": row.assumed_host,
             "whole": name_whole(needs),
             "share": round(ratio - 1.0, 3) if ratio < MOST_SHARE else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Caveat, Choice, Effect, Entry, Facts, Quantity, Refusal, Share, Subject, Turn
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Share, Subject, Swing, Turn
 from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, MetricName
@@ -102,12 +102,12 @@ def _share_out(rows: Sequence[Any], sides: Mapping[str, tuple[int, ...]]) -> Ite
             yield Share(runs=runs, metric=UNCERTAINTY, share=share)
 
 
-def find_effects(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
+def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
     """Return the facts of a sensitivity: the metric of each run, the constants that move it most, and caveats."""
     ids = {one.configured_hardware: run_id for run_id, one in asked.outlines.items()}
     weighed = name_weighed(metric)
     unit = METRIC[metric].unit
-    entries, effects = [], []
+    entries, swings = [], []
     for hardware, run_id in ids.items():
         own = [row for row in rows if row.hardware == hardware]
         if not own or own[0].metric_value is None:
@@ -117,8 +117,8 @@ def find_effects(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts
         is_plain = sum(abs(one) for one in (METRIC[metric].latency_power, METRIC[metric].energy_power)) == 1.0
         value = Quantity(own[0].metric_value, unit, width if is_plain else None)
         entries.append(Entry(runs=(run_id,), values={metric: value}))
-        effects += [
-            Effect(
+        swings += [
+            Swing(
                 runs=(run_id,),
                 axis=row.constant,
                 name=row.word,
@@ -137,4 +137,4 @@ def find_effects(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts
         ]
     weights = [Choice(runs=tuple(asked.evaluated[:2]), metric=metric, value=Quantity(0.0, unit))]
     caveats = find_caveats(asked, weights, metric=metric)
-    return Facts(asked=(metric,), runs=asked.runs({}), facts=(*entries, *effects, *caveats))
+    return Facts(asked=(metric,), runs=asked.runs({}), facts=(*entries, *swings, *caveats))

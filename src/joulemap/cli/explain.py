@@ -5,6 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import PartMetricName
@@ -28,9 +29,10 @@ def explain(
         metavar="NAME",
         shown="the whole model",
     ),
-    limit: Limit = 12,
+    limit: Limit = 6,
     check: Check = False,
     run: PassRunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Explain why two chips differ in energy, time or memory.
@@ -53,4 +55,5 @@ def explain(
         run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    output.write(answer.document(by=level, limit=limit, repeated=repeated), answer if check else None)
+    document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer)
+    output.write(document, answer if check else None)

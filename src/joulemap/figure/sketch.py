@@ -186,6 +186,36 @@ def make_bars(
     )
 
 
+def make_steps(
+    rows: Rows,
+    *,
+    title: str,
+    most: int,
+    noun: str,
+    label: str,
+    begin: str,
+    end: str,
+    text: str,
+    is_whole: Mapping[str, Any],
+    parts: Sequence[str],
+    axis: Mapping[str, Any],
+) -> Bars:
+    """Return the bars of a waterfall, each from the column `begin` to the column `end`.
+
+    `parts` names whole amounts, which are the rows with the values of `is_whole`, then rises and falls.
+    """
+    bars = []
+    for row in rows:
+        first, last = (float(row[name].value) for name in (begin, end))
+        kind = 0 if all(row[name].value == value for name, value in is_whole.items()) else 1 if last > first else 2
+        low, high = min(first, last), max(first, last)
+        sizes = tuple(high - low if place == kind else 0.0 for place in range(len(parts)))
+        bars.append(Bar(label=label.format_map(row), value=high, begin=low, parts=sizes, text=text.format_map(row)))
+    shown, rest = cut_bars(bars, most, noun)
+    names, shown = _drop_empty(tuple(parts), shown)
+    return Bars(title=title, axis=Axis(**axis), bars=shown, parts=names, notes=rest)
+
+
 def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
     """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
     kept = [place for place in range(len(names)) if any(bar.parts[place] for bar in bars if bar.parts)]
@@ -296,7 +326,12 @@ def make_heat(
     return Heat(title=title, columns=tuple(heads.values()), rows=tuple(made), notes=notes)
 
 
-KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {"bars": make_bars, "chart": make_chart, "heat": make_heat}
+KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {
+    "bars": make_bars,
+    "steps": make_steps,
+    "chart": make_chart,
+    "heat": make_heat,
+}
 
 
 def _find(rows: Rows, value: str | float | None) -> float | None:

@@ -10,7 +10,7 @@ them. A drawing without an image has a `NAME.vN.sketch.json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
@@ -114,8 +114,16 @@ def find_spec(name: DrawingName) -> Spec:
         view={**HEAD, **place_parts(view, {**_share_parts(), **meta.get("parts", {})})} if view else {},
         sketch=tuple(meta.get("sketch", ())),
         series=Series(**meta["series"]) if "series" in meta else None,
-        legends=meta.get("legends", {}),
+        legends={**_list_categories(meta.get("columns", ())), **meta.get("legends", {})},
     )
+
+
+def _list_categories(columns: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the legend of energy categories, each of which needs a row with energy; empty without such columns."""
+    if not {"common_category", "energy_j"} <= set(columns):
+        return {}
+    entries = zip(NUMBERED, DRAWN, strict=True)
+    return {"categories": {name: {"common_category": category, "energy_j": True} for name, category in entries}}
 
 
 @cache

@@ -297,6 +297,11 @@ def show_quantity(value: float | None, unit: str) -> str:
     return format_si(value, unit)
 
 
+def show_bound(value: float, unit: str) -> str:
+    """Format a number that the user gave with enough digits to repeat it."""
+    return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_quantity(value, unit)
+
+
 def show_signed(value: float | None, unit: str) -> str:
     """Format a difference with sign, SI prefix and unit; empty for None."""
     return f"{'+' if value and value > 0 else ''}{show_quantity(value, unit)}"

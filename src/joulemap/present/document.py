@@ -226,8 +226,17 @@ class Grid:
         if not self.cut:
             return ""
         amount = f", {self.in_all}" if self.in_all else ""
-        way = self.way or f"--limit {self.cut_of}"
-        return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {way} shows all"
+        return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {self.show_all} shows all"
+
+    @property
+    def show_all(self) -> str:
+        """Option that shows all rows."""
+        return self.way or f"--limit {self.cut_of}"
+
+    @property
+    def more_text(self) -> str:
+        """Count of the omitted rows."""
+        return f"{self.cut:,} more {self.noun}"
 
     def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
         """Return the grid as the first `shown` rows of a table with `count` rows; the option `way` shows all rows."""
@@ -299,6 +308,16 @@ class Section:
         """All texts below the title."""
         return tuple(text for block in self.blocks for text in block.texts)
 
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """Tables of the section."""
+        return tuple(one for one in self.blocks if isinstance(one, Grid))
+
+    def uncut(self) -> Section:
+        """Return the section with tables that do not count the rows that they omit."""
+        blocks = (attrs.evolve(one, cut=0) if isinstance(one, Grid) else one for one in self.blocks)
+        return attrs.evolve(self, blocks=tuple(blocks))
+
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Section:
         """Return the section with the assumed share of each energy next to its cell."""
         blocks = (one.with_shares(show_share_of) if isinstance(one, Grid) else one for one in self.blocks)
@@ -366,14 +385,20 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
         kept = [section for section in self.details if section.texts]
+        sections = tuple(one for one in self.sections if not (details and one.is_brief))
+        cuts: list[tuple[list[str], str]] = []
+        if self.is_decision:  # its last line has room for what its tables omit
+            cuts = [([one.more_text], one.show_all) for section in sections for one in section.grids if one.cut]
+            sections = tuple(map(Section.uncut, sections))
         more = ((len(kept), "more table"), (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"))
         hidden = (
+            *cuts,
             ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
             ([show_count(count, noun) for count, noun in more if count and not details], hints[1]),
         )
         return attrs.evolve(
             self,
-            sections=tuple(one for one in self.sections if not (details and one.is_brief)),
+            sections=sections,
             insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),

@@ -56,12 +56,14 @@ class Picture:
     unit: str = ""
     """Unit of the ticks of intervals."""
     heading: str = attrs.field(default="", converter=make_visible)
-    """Heading of a picture without an axis, such as `more on l4`."""
+    """Heading of a picture without an axis; of differences, such as `more on l4`, at the right of zero."""
+    left: str = attrs.field(default="", converter=make_visible)
+    """Heading at the left of zero, which replaces the other one if negative differences are larger."""
 
     @property
     def is_drawn(self) -> bool:
-        """True if at least two rows have numbers, so that the picture compares them."""
-        return sum(map(bool, self.rows)) > 1
+        """True if at least two rows have numbers that are not all zero, so that the picture compares them."""
+        return sum(map(bool, self.rows)) > 1 and any(map(any, self.rows))
 
     @property
     def cells(self) -> tuple[int, int, int]:

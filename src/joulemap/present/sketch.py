@@ -38,6 +38,8 @@ class Bar:
     value: float | None = attrs.field(converter=_finite)
     low: float | None = attrs.field(default=None, converter=_finite)
     high: float | None = attrs.field(default=None, converter=_finite)
+    begin: float = 0.0
+    """Begin of the bar, if it is not zero; the parts follow each other from there to the value."""
     parts: tuple[float, ...] = ()
     """Parts of the value, in the order of the sketch's part names; empty for a bar without parts."""
     text: str = attrs.field(default="", converter=make_visible)

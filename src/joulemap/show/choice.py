@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied, show_chance, show_quantity
+from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all, name_run
 from joulemap.show.word import read_words
@@ -96,7 +97,7 @@ def describe_choices(
     first, *others = choices[:2]
     name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
-        given = {"value": show_quantity(first.value.value, first.value.unit), "chance": show_chance(first.probability)}
+        given = {"value": show_value(first), "chance": show_chance(first.probability)}
         given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
         return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
     if first.equal:
@@ -120,6 +121,12 @@ def describe_choices(
     whole = add(head=head, **more) if add is not None else head
     head = whole if whole.count(" ") < MOST_WORDS else head
     return head + ("" if runs[first.runs[0]].is_available else NOT_SOLD) + "."
+
+
+def show_value(choice: Choice) -> str:
+    """Return the value of the winner, a share in percent."""
+    known = METRIC.get(cast("MetricName", choice.metric))
+    return show(choice.value.value, known.column if known else "", choice.value.unit)
 
 
 def name_metric(metric: str, per: str = "inference") -> str:

@@ -21,7 +21,7 @@ from joulemap.ask.fact import (
     Value,
 )
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import show_bound, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
 from joulemap.show.choice import (
@@ -30,9 +30,9 @@ from joulemap.show.choice import (
     describe_choice,
     describe_choices,
     name_metric,
+    show_value,
 )
 from joulemap.show.name import drop_settings, name_run
-from joulemap.system.units import format_si
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
@@ -82,7 +82,7 @@ def describe_recommendation(facts: Facts) -> str:
         "limits": limits,
         "available": "" if all(one.is_available for one in facts.runs.values()) else AVAILABLE,
         "noun": name_metric(first.metric, first.per),
-        "value": show_quantity(first.value.value, first.value.unit),
+        "value": show_value(first),
     }
     if not run.is_available and (lacks := _find_lack(facts)) is not None:
         return lacks(**given) + "."
@@ -123,18 +123,11 @@ def _describe_miss(facts: Facts) -> str:
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
     metric = METRIC[cast("MetricName", limit.metric)]
-    given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit)}
+    given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
     template = BELOW if metric.is_higher_better else ABOVE
     return template(value=show_quantity(limit.value.value, limit.value.unit), ratio=math.exp(limit.miss), **given)
-
-
-def show_bound(limit: Limit) -> str:
-    """Return the bound of a limit with enough digits to repeat the user's number."""
-    is_prefixed = limit.bound.unit in ("W", "s", "J", "B")
-    bound = limit.bound
-    return format_si(bound.value, bound.unit, digits=5) if is_prefixed else show_quantity(bound.value, bound.unit)
 
 
 def list_reasons(facts: Facts) -> list[str]:

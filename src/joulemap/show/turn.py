@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Choice, Effect, Entry, Facts, Quantity, Share, Subject, Turn
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.value import show_constant
 from joulemap.present.cell import show_odds, show_quantity, show_span
 from joulemap.present.template import Template
@@ -39,7 +39,7 @@ SHARES: Final = Template("uncertainty: {parts:list}")
 PART: Final = Template("{share:%} from {owner}")
 ODDS: Final = Template("chance of the other order: {odds:odds}[; of half the lead or less: {half:odds}]")
 
-MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[, predicted {value}]")
+MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[ (predicted {value})]")
 MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends}, ]{basis}): {values}")
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
@@ -47,7 +47,7 @@ RANGE: Final = Template("80 % range of {chip}: {range}")
 
 def describe_turn(facts: Facts) -> str:
     """Return the first line: the likeliest reversal of two runs, or the constant that moves one run most."""
-    return _describe_reversal(facts) if facts.of(Choice) else _describe_effect(facts)
+    return _describe_reversal(facts) if facts.of(Choice) else _describe_swing(facts)
 
 
 def _describe_reversal(facts: Facts) -> str:
@@ -107,7 +107,7 @@ def name_owner(ids: Sequence[int], runs: Mapping[int, Subject]) -> str:
     return BOTH if len(ids) > 1 else join_names(name_all(runs, ids))
 
 
-def _describe_effect(facts: Facts) -> str:
+def _describe_swing(facts: Facts) -> str:
     """Return the constant that moves the metric of the first run most."""
     noun = _name_asked(facts)
     firsts = _list_firsts(facts)
@@ -125,22 +125,22 @@ def _name_asked(facts: Facts) -> str:
     return name_metric(facts.asked[0])
 
 
-def _list_firsts(facts: Facts) -> list[Effect]:
-    """Return the largest effect of each run."""
-    found: dict[int, Effect] = {}
-    for one in facts.of(Effect):
+def _list_firsts(facts: Facts) -> list[Swing]:
+    """Return the largest swing of each run."""
+    found: dict[int, Swing] = {}
+    for one in facts.of(Swing):
         found.setdefault(one.runs[0], one)
     return list(found.values())
 
 
-def _fill(template: Template, effect: Effect, runs: Mapping[int, Subject], **more: str) -> str:
-    ends = [show_value(one) for one in effect.ends]
-    values = [show_quantity(one.value, one.unit) for one in effect.values]
+def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:
+    ends = [show_value(one) for one in swing.ends]
+    values = [show_quantity(one.value, one.unit) for one in swing.values]
     return template(
-        name=effect.name,
-        chip=name_run(runs[effect.runs[0]]),
+        name=swing.name,
+        chip=name_run(runs[swing.runs[0]]),
         ends=show_span(*ends) if len(ends) > 1 else "",
-        basis=effect.basis,
+        basis=swing.basis,
         values=show_span(values[0], values[-1]),
         **more,
     )

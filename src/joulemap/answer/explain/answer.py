@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Figures, fetch_tables
+from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain import text
-from joulemap.answer.explain.insight import (
-    RESIDUAL,
-    describe_confidence,
-    describe_difference,
-    describe_gap,
-    describe_host,
-    leads,
-    list_insights,
-    list_overlaps,
-)
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
-from joulemap.answer.explain.table import divide, prove_terms
-from joulemap.answer.scope import Scope, holding_scope
+from joulemap.answer.explain.table import divide, lay_categories, prove_terms
+from joulemap.answer.scope import Scope, find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.explain import LEADING, find_facts
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import BATCHES, DifferenceDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Lines, Section
+from joulemap.present.document import Document, Lines, Section, Text
 from joulemap.row.explain import Traffic
-from joulemap.store.connection import Connection
+from joulemap.show.explain import describe_difference, describe_ranges, list_reasons, list_ways
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -51,8 +45,17 @@ OF_SERVED: Final = {"logits", "communication"}
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """Purposes of work that occur only in language models."""
 
-SHOWN: Final = 12
+SHOWN: Final = 6
 """Default number of rows per table."""
+
+NAMED: Final = 4
+"""Maximum categories with a row each on a screen; the others share one."""
+
+LEAST_NAMED: Final = 0.02
+"""Minimum share of all differences of a category with a row of its own on a screen."""
+
+RESIDUAL: Final = "busy_"
+"""Prefix of the names of roles that hold unattributed energy."""
 
 
 @frozen(kw_only=True)
@@ -71,13 +74,9 @@ class ExplainAnswer(PairAnswer):
 
         return split_pair(self.total)
 
-    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of each energy; empty if the headline states the assumed share of the difference."""
-        return "" if describe_gap(self) else super()._describe_assumed(headline, chosen)
-
     def sentences(self) -> list[str]:
-        """Return the headline, the largest causes, counteracting causes, and the host overhead."""
-        return [describe_difference(self), *list_insights(self), *describe_host(self)]
+        """Return the decision and its reasons."""
+        return [describe_difference(self.facts, self.subgraph), *list_reasons(self.facts)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences; `terms` holds the terms of the explained metric."""
@@ -97,7 +96,9 @@ class ExplainAnswer(PairAnswer):
         """Return a waterfall figure from A through the causes to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
-        return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
+        first, *reasons = self.sentences()
+        told = f"{first} {'; '.join(reasons)}." if reasons else first
+        return (draw_waterfall(self, self.scope.bounded(self.title()), told),)
 
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
@@ -111,8 +112,8 @@ class ExplainAnswer(PairAnswer):
         is_full = by in (None, "category")
         by = by or ("purpose" if OF_SERVED & purposes and self.metric != "memory" else "category")
         by = "action" if self.metric == "memory" and by == "category" else by
-        insights = [*list_insights(self)[: None if is_full else 1], *describe_host(self)]
-        shown = (by, "traffic") if self.metric == "memory" else (by,)
+        reasons = list_reasons(self.facts)[: None if is_full else 1]
+        shown: tuple[str, ...] = (by, "traffic") if self.metric == "memory" else (by,)
         omitted = [] if self.metric in ("energy", "edp") else ["role", "effect"]
         omitted += [] if OF_LANGUAGE & purposes else ["purpose"]
         tables: Mapping[DifferenceDivision, Table[Any]] = {
@@ -123,36 +124,56 @@ class ExplainAnswer(PairAnswer):
             "subgraph": self.subgraphs,
         }
         divided = divide(self, limit)
+        sections = [divided[name] for name in shown]
+        proofs: list[str] = []
+        if len(sections) == 1:  # its columns say what it is, and the notes that it is exact
+            (section,) = sections
+            proofs = [one.text for one in section.blocks if isinstance(one, Text) and by in ("role", "action")]
+            blocks = tuple(one for one in section.blocks if not (proofs and isinstance(one, Text)))
+            sections = [attrs.evolve(section, title="", blocks=blocks)]
         if by == "category":
-            divided["category"] = attrs.evolve(divided["category"], title="")
-        return self._compose(
-            self.title(),
-            [divided[name] for name in shown],
+            sections = [Section("", lay_categories(self, most=NAMED, least=LEAST_NAMED), is_brief=True)]
+            shown = ()
+        return self._compose_facts(
+            self.facts,
+            sections,
             tables[by],
-            answer=describe_difference(self),
-            insights=insights,
-            sure=describe_confidence(self),
+            title=self.title(),
+            answer=describe_difference(self.facts, self.subgraph),
+            reasons=reasons,
+            trust=describe_ranges(self.facts),
             details=[
                 *(section for name, section in divided.items() if name not in (*shown, *omitted)),
                 Section(text.CLASS_HEADING, Lines(tuple(text.CLASS_NOTE(one) for one in self.notes))),
             ],
             notes=[
-                *self.scope.describe(),
-                *list_overlaps(self),
+                *self._describe_host(),
+                *list_ways(self.facts),
                 *([text.CAUSE_NOTE] if by == "category" else []),
+                *([text.SHARE_NOTE] if not self.is_tied else []),
                 *([text.GROUPED] if self.metric in ("energy", "edp") and by not in ("purpose", "subgraph") else []),
                 *([text.PURPOSE_NOTE] if by == "purpose" else []),
-                *([text.UNATTRIBUTED] if self._names_unattributed(by, insights) else []),
+                *([text.UNATTRIBUTED] if self._names_unattributed(by) else []),
+                *proofs,
                 *self._prove_rows(by),
             ],
             steps=self._list_steps(repeated),
         )
 
-    def _names_unattributed(self, by: DifferenceDivision, insights: Sequence[str]) -> bool:
-        """Return whether the insights or the shown table name unattributed losses."""
+    def _describe_host(self) -> list[str]:
+        """Return notes on the host overhead of serving software, which the ledgers of both runs exclude."""
+        static = next((row for row in self.purposes if row.purpose == "static"), None)
+        if static is None or self.subgraph:
+            return []
+        total = self.total
+        times, costs = (total.latency_a_s, total.latency_b_s), (static.energy_a_j, static.energy_b_j)
+        runs = [(name, time, cost / time) for name, time, cost in zip(self.names, times, costs, strict=True)]
+        return describe_engine(total.model, total.batch, runs)
+
+    def _names_unattributed(self, by: DifferenceDivision) -> bool:
+        """Return whether the table or the reasons can name unattributed losses."""
         has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in self.roles)
-        is_row = by in ("category", "role", "action") and self.metric in ("energy", "edp")
-        return has_any and (is_row or any(text.UNATTRIBUTED_NOUN in one for one in insights))
+        return has_any and by in ("category", "role", "action") and self.metric in ("energy", "edp")
 
     def _prove_rows(self, by: DifferenceDivision) -> list[str]:
         """Return the check that the rows of the category or purpose table sum to the difference; empty for other
@@ -192,7 +213,8 @@ class ExplainAnswer(PairAnswer):
         steps = [text.BY_SUBGRAPH]
         if self.metric != "memory" and self.subgraphs.rows:
             given["part"] = self.subgraphs[0].name
-            steps.insert(0 if leads(self.subgraphs) else 1, text.INTO_SUBGRAPH)
+            leads = len(self.subgraphs) > 1 and (self.subgraphs[0].share_fraction or 0.0) >= LEADING
+            steps.insert(0 if leads else 1, text.INTO_SUBGRAPH)
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             first = next(iter(self.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
@@ -229,12 +251,14 @@ def explain(
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
-    with holding_scope(source, plan_selected((model,), settings, selection)) as (scope, connection, ids):
-        return explain_pair(connection, scope, ids[0], ids[-1], metric, subgraph)
+    with holding_runs(source, plan_selected((model,), settings, selection)) as held:
+        scope = find_scope(held)
+        scope.check_evaluated()
+        return explain_pair(Asked(held), scope, held.ids[0], held.ids[-1], metric, subgraph)
 
 
 def explain_pair(
-    connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = ""
+    asked: Asked, scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = ""
 ) -> ExplainAnswer:
     """Explain why stored run B differs from stored run A in a metric.
 
@@ -244,11 +268,23 @@ def explain_pair(
         raise UnsupportedError("; ".join(scope.refusals))
     more: dict[str, type[Any]] = {"metric_terms": TERMS[metric]} if metric in TERMS else {}
     more |= {"traffic": Traffic} if metric == "memory" else {}
+    given: dict[str, Any] = {"run_a": run_a, "run_b": run_b, "subgraph": subgraph, "metric": metric}
     found: dict[str, Any] = {
         "traffic": None,
         "metric_terms": None,
-        **fetch_tables(connection, PairAnswer, more=more, run_a=run_a, run_b=run_b, subgraph=subgraph, metric=metric),
+        **fetch_tables(asked.connection, PairAnswer, more=more, **given),
     }
     if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
-    return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, **found)
+    facts = find_facts(
+        asked,
+        found["totals"][0],
+        found["categories"],
+        found["roles"].rows,
+        found["subgraphs"].rows,
+        found["metric_terms"] if metric == "memory" else (),
+        found["traffic"] or (),
+        metric=metric,
+        subgraph=subgraph,
+    )
+    return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, facts=facts, **found)

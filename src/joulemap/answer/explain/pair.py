@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain import text
+from joulemap.ask.explain import LEAST_CAUSE, PLACES
+from joulemap.ask.fact import Facts
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
 from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied, show_units
+from joulemap.present.cell import is_tied
 from joulemap.row.explain import (
     CategoryDifference,
     EdpTerm,
@@ -26,6 +27,7 @@ from joulemap.row.explain import (
     SubgraphDifference,
     Traffic,
 )
+from joulemap.show.explain import BOUND
 from joulemap.system.record import frozen
 
 MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
@@ -37,19 +39,8 @@ TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, 
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
 """Metric -> unit in which terms are integers and sum exactly."""
 
-PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
-    "energy": ("energy_a_j", "energy_b_j", "difference_fj"),
-    "latency": ("latency_a_s", "latency_b_s", "latency_difference_fs"),
-    "edp": ("edp_a_js", "edp_b_js", "edp_difference_exact"),
-    "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
-}
-"""Metric -> names of three fields of `RunPair`: value of A, value of B, and the exact difference."""
-
 MOSTLY: Final = 0.5
 """Minimum share of a time ratio (logarithmic) due to fewer busy units, for the text to name these as the cause."""
-
-LEAST_CAUSE: Final = 0.25
-"""Minimum share of a difference for a cause to be mentioned."""
 
 
 @frozen(kw_only=True)
@@ -78,9 +69,8 @@ class PairAnswer(RunAnswer):
     traffic: Table[Traffic] | None
     """Bytes moved per memory; None unless the metric is memory."""
 
-    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; empty for a subgraph, whose share is unknown."""
-        return "" if self.subgraph else super()._describe_assumed(headline, chosen)
+    facts: Facts
+    """Choice, terms and caveats, from which all sentences are made."""
 
     @property
     def total(self) -> RunPair:
@@ -107,15 +97,6 @@ class PairAnswer(RunAnswer):
     def is_tied(self) -> bool:
         """True if the two runs are statistically tied."""
         return is_tied(self.probability)
-
-    @property
-    def units(self) -> tuple[str, str]:
-        """Compute units of A and of B that run the explained subgraph, as text; empty for whole runs."""
-        total = self.total
-        return (
-            show_units(total.units_used_a, total.units_total_a, total.unit_name_a or ""),
-            show_units(total.units_used_b, total.units_total_b, total.unit_name_b or ""),
-        )
 
     @property
     def names(self) -> tuple[str, str]:
@@ -148,7 +129,7 @@ class PairAnswer(RunAnswer):
 
 def name_spent(row: CategoryDifference) -> str:
     """Return the displayed name of a category of energy or time."""
-    return name_category(row.category) if row.quantity == "energy" else text.BOUND[row.category]
+    return name_category(row.category) if row.quantity == "energy" else BOUND[row.category]
 
 
 def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:

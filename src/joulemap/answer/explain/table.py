@@ -14,7 +14,9 @@ from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text, show_under
-from joulemap.row.explain import RoleDifference
+from joulemap.present.picture import Picture
+from joulemap.row.explain import CategoryDifference, RoleDifference
+from joulemap.show.explain import SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
 LONGEST: Final = 20
@@ -36,13 +38,21 @@ def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
     }
 
 
-def lay_categories(answer: PairAnswer) -> Grid:
-    """Return a grid of the energy or time of both runs per category, with the cause of each difference."""
+def lay_categories(answer: PairAnswer, *, most: int | None = None, least: float = 0.0) -> Grid:
+    """Return a grid of the energy or time of both runs per category, with the cause of each difference.
+
+    With `most`, a grid for a screen: at most so many categories, each with at least the share `least`, have a row, the
+    others share one, and the reasons below the table state the causes.
+    """
     name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
+    listed = answer.categories.rows
+    large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
+    large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
-        answer.categories,
-        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)),
-        keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
+        answer.categories.with_rows(large),
+        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)) + ("" if most else text.CAUSE_COLUMN),
+        ranked=text.CATEGORY_RANKED.format(a=name_a, b=name_b),
+        pictures="difference",
         category=name_spent,
         spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
         spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
@@ -50,17 +60,44 @@ def lay_categories(answer: PairAnswer) -> Grid:
     )
     whole = answer.metric if answer.metric != "memory" else "energy"
     unit, (value_a, value_b) = METRIC[whole].unit, answer.ends(whole)
-    ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
-    return _add_rows(drawn, [text.ALL, *ends])
+    difference = value_b - value_a
+    drawn = _label_sides(drawn, answer)
+    if rest:
+        drawn = _add_rows(drawn, _sum_rest(rest))
+    ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(difference, unit)]
+    return _add_rows(drawn, [text.ALL, *ends], is_first=True)
+
+
+def _sum_rest(rows: Sequence[CategoryDifference]) -> list[str]:
+    """Return the cells of several categories together; amounts of energy and time have no sum."""
+    units = {row.spent_unit for row in rows}
+    sums = [sum(getattr(row, name) for row in rows) for name in ("spent_a", "spent_b")] if len(units) == 1 else []
+    cells = [show_quantity(one, rows[0].spent_unit) for one in sums] or ["", ""]
+    return [text.OTHERS(count=len(rows)), *cells, show_signed(sum(row.difference for row in rows), rows[0].unit)]
+
+
+def _label_sides(drawn: Grid, answer: PairAnswer) -> Grid:
+    """Return the grid with pictures of differences that name the run that needs more on either side."""
+    headings = [text.MORE_ON(name=name) for name in answer.names]
+    pictures = (
+        attrs.evolve(one, heading=headings[1], left=headings[0]) if one.kind == "difference" else one
+        for one in drawn.pictures
+    )
+    return attrs.evolve(drawn, pictures=tuple(pictures))
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
     share = text.SHARE_OF_TIME if answer.metric == "latency" else text.SHARE_OF_ENERGY
     columns = _select(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, share)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
+    is_time = answer.metric == "latency"
+    moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
+    after = text.TIME_B if is_time else text.ENERGY_B
+    picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
+    drawn = _label_sides(attrs.evolve(drawn, pictures=(picture,)), answer)
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
-    return _add_rows(drawn, [text.ALL, *ends])
+    return _add_rows(drawn, [text.ALL, *ends], is_first=True)
 
 
 def _describe_hidden(answer: PairAnswer) -> list[Text]:
@@ -79,13 +116,14 @@ def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
         _select_energy(answer, text.ROLE_COLUMNS),
         limit=limit,
         noun="roles",
+        pictures="difference",
         role=lambda row: find_role(row).noun,
         **{name: _show_count_of(name) for name in ("count_a", "count_b")},
         **{name: _show_price_of(name) for name in ("price_a_j", "price_b_j")},
         **{name: _show_effect_of(name) for name in ("by_count_fj", "by_price_fj")},
     )
     terms, exact = (row.difference_fj for row in answer.roles), answer.total.difference_fj
-    return drawn, prove_terms(terms, exact, "fJ", answer.whole)
+    return _label_sides(drawn, answer), prove_terms(terms, exact, "fJ", answer.whole)
 
 
 def _lay_actions(answer: PairAnswer, limit: int) -> Section:
@@ -102,6 +140,8 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
         _select(answer, text.TERM_COLUMNS),
         limit=limit,
         keep=text.TERM_KEEP,
+        ranked="difference",
+        pictures="difference",
         term=lambda row: text.TERM_NAMES.get(row.term, row.term),
         category_a=lambda row: _join(row.category_a, row.category_b),
         per=lambda row: name_unit(row.per),
@@ -112,9 +152,10 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
         basis_a=lambda row: _join(row.basis_a, row.basis_b),
     )
     terms, exact = (row.difference_fj for row in answer.terms), answer.total.difference_fj
+    drawn = attrs.evolve(drawn, distinguishing=("term", "action"))
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
     proof = prove_terms(terms, exact, "fJ", answer.whole)
-    return Section(text.TERM_TABLE, (_add_sums(drawn, differences, limit, "J"), proof))
+    return Section(text.TERM_TABLE, (_add_sums(_label_sides(drawn, answer), differences, limit, "J"), proof))
 
 
 def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
@@ -125,6 +166,8 @@ def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_T
         terms,
         columns,
         limit=limit,
+        ranked="difference",
+        pictures="difference",
         term=_name_term,
         per=lambda row: name_unit(row.per),
         **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
@@ -139,9 +182,10 @@ def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     drawn = lay(
         answer.effects,
         _select_energy(answer, text.EFFECT_COLUMNS),
+        pictures="difference",
         effect=lambda row: text.EFFECT_NAMES.get(row.effect, row.effect),
     )
-    return drawn, prove_terms(terms, exact, "fJ", answer.whole)
+    return _label_sides(drawn, answer), prove_terms(terms, exact, "fJ", answer.whole)
 
 
 def _name_term(row: MetricTerm) -> str:
@@ -155,24 +199,28 @@ def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
         for row in answer.roles
         for action in f"{row.actions_a}, {row.actions_b}".split(", ")
     }
-    return lay(
+    drawn = lay(
         answer.subgraphs,
         _select(answer, text.SUBGRAPH_COLUMNS),
         limit=limit,
         noun="subgraphs",
+        ranked="difference",
+        pictures="difference",
         keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
         largest_action=lambda row: nouns.get(row.largest_action or "", ""),
         largest_difference_j=lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else "",
         **{name: _show_exact_of(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
         **{name: _show_exact_of(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
     )
+    return _label_sides(drawn, answer)
 
 
 def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     if answer.traffic is None:
         return ()
     cells: dict[str, Any] = {"component": lambda row: f"{row.component}.{row.action}"}
-    return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", **cells),)
+    drawn = lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", pictures="difference", **cells)
+    return (_label_sides(drawn, answer),)
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
@@ -195,10 +243,18 @@ def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs"
     return Text(template(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
 
 
-def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:
-    """Append rows to a grid; return the new grid. Short rows are padded with empty cells."""
+def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:
+    """Add rows without a picture at the end of a grid, or at its beginning; return the new grid.
+
+    Short rows are padded with empty cells.
+    """
     width = len(drawn.headings)
-    return attrs.evolve(drawn, rows=(*drawn.rows, *((*row, *[""] * (width - len(row))) for row in rows)))
+    more, blank = tuple((*row, *[""] * (width - len(row))) for row in rows), ((),) * len(rows)
+    pictures = (
+        attrs.evolve(one, rows=(*blank, *one.rows) if is_first else (*one.rows, *blank)) for one in drawn.pictures
+    )
+    added = (*more, *drawn.rows) if is_first else (*drawn.rows, *more)
+    return attrs.evolve(drawn, rows=added, pictures=tuple(pictures))
 
 
 def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
@@ -223,7 +279,7 @@ def _show_count_of(name: str) -> Any:
 
     def show(row: RoleDifference) -> str:
         value, unit = getattr(row, name), find_role(row).unit
-        return show_quantity(value, unit if unit in text.SI_WORDS else "") if value else ""
+        return show_quantity(value, unit if unit in SI_WORDS else "") if value else ""
 
     return show
 

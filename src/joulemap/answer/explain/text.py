@@ -5,43 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.domain.metric import PartMetricName
 from joulemap.present.template import Template
 
 TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {b} (B)")
 
-HEADLINE: Final = Template(
-    "{less} {verb} [{by} ]less {quantity} than {more}[ for {part}] {where}: {least} against {most}[ ({doubt})][; {gap}]"
-)
-EQUAL: Final = Template("{names} {verb} the same {quantity}[ for {part}] {where}: {value}")
-BOTH: Final = Template("{a} and {b}")
-TWICE: Final = Template("both runs on {a}")
-VERBS: Final[Mapping[PartMetricName, str]] = {"energy": "uses", "latency": "takes", "edp": "has", "memory": "needs"}
-PLURAL_VERBS: Final[Mapping[PartMetricName, str]] = {
-    "energy": "use", "latency": "take", "edp": "have", "memory": "need",
-}  # fmt: skip
-QUANTITIES: Final[Mapping[PartMetricName, str]] = {"latency": "time"}
-AT_BATCH: Final = Template("at batch {batch}")
-OF_RUN: Final = "for its batch"
-DOUBT: Final = Template("{sure:chance} confidence[, {tied}]")
-TIED: Final = "statistically tied"
-
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
-CATEGORY_COLUMNS: Final = (
-    "category | {a} spent_a | {b} spent_b | +difference | share of all differences share_fraction | "
-    "why the larger is larger by_count_exact"
-)
-CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
+CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"
+CAUSE_COLUMN: Final = " | why the larger is larger by_count_exact"
+CATEGORY_RANKED: Final = "{a} | {b} | difference"
+MORE_ON: Final = Template("more on {name}")
+OTHERS: Final = Template("{count} others")
 CATEGORY_TABLE: Final = Template("{quantity} by category")
-ALL: Final = "all"
-
-BOUND: Final[Mapping[str, str]] = {
-    "compute": "compute time",
-    "memory": "memory time",
-    "launch": "launch time",
-}
-"""Category of time -> displayed name. Launches are one category; other time belongs to the bottleneck of its kernel."""
+ALL: Final = "total"
 
 ONE_SIDED: Final = "absent on the other"
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
@@ -72,8 +48,9 @@ SLOWER_UNITS: Final = ("slower units", "but faster units")
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (
     "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
-    "share of all differences share_fraction"
+    "share share_fraction"
 )
+ENERGY_B, TIME_B = "energy B", "time B"
 PURPOSES: Final[Mapping[str, str]] = {
     "weights": "GEMMs with weights",
     "experts": "experts",
@@ -90,7 +67,7 @@ PURPOSES: Final[Mapping[str, str]] = {
 
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
-    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share of all differences share_fraction | "
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | "
     "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
     "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
     "actions B actions_b"
@@ -98,14 +75,14 @@ ROLE_COLUMNS: Final = (
 
 TERM_TABLE: Final = "Difference by action"
 TERM_COLUMNS: Final = (
-    "term | category category_a | *action | *difference +difference_j | *share of all differences share_fraction | "
+    "term | category category_a | *action | *difference +difference_j | *share share_fraction | "
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
-TERM_KEEP: Final = "action | difference | share of difference | count A | count B"
+TERM_KEEP: Final = "share | count A | count B"
 METRIC_TERM_TABLE: Final = "Terms of the difference"
 METRIC_TERM_COLUMNS: Final = (
-    "term | *place | *+difference | *share of all differences share_fraction | subgraphs part_count | "
+    "term | *place | *+difference | *share share_fraction | subgraphs part_count | "
     "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 NO_TERM: Final = "Every term is equal on both."
@@ -130,22 +107,20 @@ EFFECT_NAMES: Final[Mapping[str, str]] = {
 
 EFFECT_TABLE: Final = "Energy by kind of cause"
 EFFECT_COLUMNS: Final = (
-    "cause effect | difference +difference_j | share of all differences share_fraction | actions action_count | "
+    "cause effect | difference +difference_j | share share_fraction | actions action_count | "
     "largest action largest_action | its difference +largest_difference_j"
 )
 
 SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
 OFF_CHIP: Final = "bytes moved off chip"
 SUBGRAPH_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | +difference | share of all differences share_fraction | "
-    "largest energy difference, role largest_action | its size largest_difference_j | energy A energy_a_fj | "
+    "subgraph name | pattern fusion_pattern | +difference | share share_fraction | "
+    "mostly largest_action | of it largest_difference_j | energy A energy_a_fj | "
     "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
     "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
 )
-SUBGRAPH_KEEP: Final = "difference | share of difference | energy A | energy B"
-SUBGRAPH_KEEP_ENERGY: Final = (
-    "difference | share of difference | largest energy difference, role | its size | energy A | energy B"
-)
+SUBGRAPH_KEEP: Final = "share | energy A | energy B"
+SUBGRAPH_KEEP_ENERGY: Final = "share | mostly | energy A | energy B"
 
 TRAFFIC_TABLE: Final = "Bytes moved by each memory"
 TRAFFIC_COLUMNS: Final = (
@@ -153,11 +128,11 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 
-SHARE: Final = "share of all differences share_fraction"
+SHARE: Final = "share share_fraction"
 """Column of the shares of a difference, in the syntax of `lay`."""
-SHARE_OF_ENERGY: Final = "share of all energy differences share_fraction"
+SHARE_OF_ENERGY: Final = "share of energy differences share_fraction"
 """Column of the shares of the energy difference, in tables with another metric or in answers on one."""
-SHARE_OF_TIME: Final = "share of all time differences share_fraction"
+SHARE_OF_TIME: Final = "share of time differences share_fraction"
 """Column of the shares of the time difference, in tables with energies and times."""
 
 EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
@@ -165,79 +140,13 @@ INEXACT_SUM: Final = Template("{rows} do not sum to the difference of the {whole
 ROWS: Final = "All rows together"
 ROW_DIFFERENCES: Final = "The differences of all rows, B minus A,"
 
-# ---- insights --------------------------------------------------------------------------------------------------------
-
-ACTIVITIES: Final[Mapping[str, str]] = {
-    "compute": "computing",
-    "memory": "waiting for memory",
-    "launch": "kernel launch overhead",
-}
-"""Category of time -> phrase for what the chip does during it."""
-
-SHARES: Final = Template("energy accounts for {energy:%} of the difference, time for {time:%}")
-OPPOSED: Final = Template("{along} causes the difference; {against} reduces it")
-AGAINST: Final = "partly offsetting this, "
-
-SAME_WAY: Final = Template("{noun} {take} {energy:J} on {more}[ ({detail})] and {other:J} on {less}[ ({beside})]")
-OTHER_WAY: Final = Template(
-    "{noun} {take} {energy:J} on {more}, where they {way}[ ({detail})], and {other:J} on {less}, where they "
-    "{other_way}[ ({beside})]"
-)
-ONE_SIDE: Final = Template(
-    "{noun} {take} {energy:J} on {more}[, where they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
-)
-NONE: Final = "none"
-NO_RESIDUAL: Final = "none, because its energies are computed from circuits alone"
-POWER: Final = Template("{price:W} for {count:s}[ {period}]")
-BETWEEN: Final = "between batches"
-ALONE: Final = "of latency"
-OVERLAPPING: Final = Template(
-    "batches overlap on {name}: static power counts for the {interval:s} between batches, not for the latency of "
-    "{latency:s}"
-)
-AMOUNT: Final = Template("{count:~} {unit}s")
-PASSES: Final = Template("{count:~} [{precision} ]MACs, {passes:plain} per MAC of the model,")
-EACH: Final = Template("{price:J} per {unit}")
-AT: Final = Template("{amount} at {each}")
-SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
-
-TIME: Final = Template(
-    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: {activity} "
-    "is the bottleneck of more subgraphs on {bound}]"
-)
-NO_TIME: Final = "no time"
-PACES: Final[Mapping[str, Template]] = {
-    "launch": Template("{count:plain} kernels at {price:s} each"),
-    "memory": Template("{count:B} of on-chip and off-chip traffic at {rate:B/s}"),
-    "compute": Template("{count:~} MACs with padding at {rate:1/s}[ on {units}]"),
-}
-"""Category of time -> template of its amount of work and mean rate."""
-
-LEADER: Final = Template(
-    "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of all "
-    "differences[ {each}]"
-)
-CONTRIBUTES, CONTRIBUTE = "contributes", "contribute"
-EACH_ONE: Final = "each"
-OWN_SHARE: Final = Template("this subgraph contributes {share} of all differences between the runs")
-OWN_OFFSET: Final = Template("this subgraph reduces the difference between the runs, with {share} of all differences")
-NOTHING: Final = "nothing"
-
-TRAFFIC: Final = Template("{a} moves {bytes_a:B} off chip, {b} {bytes_b:B}")
-SAME_TRAFFIC: Final = Template("both move {bytes_a:B} off chip")
-
-# ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
-
-SPREAD: Final = Template("80 % intervals: {spans:and}")
-SPAN: Final = Template("{value} on {name}")
-HALF_CALIBRATED: Final = Template(
-    "{calibrated} uses a calibration[ of {donor}], {names:and} uses none; part of the difference may come from this"
-)
+# ---- notes and next steps --------------------------------------------------------------------------------------------
 
 CAUSE_NOTE: Final = (
     "`why the larger is larger` lists each cause of at least a quarter of a difference; a difference in count is "
     "weighted by the mean energy or time per action, and the remainder is due to energy or time per action"
 )
+SHARE_NOTE: Final = "shares: each difference divided by the sum of all differences without their signs"
 GROUPED: Final = (
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
     "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
@@ -253,7 +162,7 @@ PURPOSE_NOTE: Final = (
 UNATTRIBUTED_NOUN: Final = "unattributed losses"
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
-    "residual that was fitted to measured boards"
+    "residual that was fitted to measured boards; a class whose energies are computed from circuits alone has none"
 )
 CLASS_HEADING: Final = "How these classes work"
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")

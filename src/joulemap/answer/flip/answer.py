@@ -13,7 +13,7 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair, describe_meanings, show_value
 from joulemap.answer.layout import lay
-from joulemap.answer.price import find_prices
+from joulemap.answer.price import find_prices, name_unpriced
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
@@ -353,10 +353,7 @@ def _read_values(side_a: Variation, side_b: Variation, metric: VariedMetricName,
     value_a, value_b = side_a.metric(metric), side_b.metric(metric)
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
-        raise UnsupportedError(
-            f"the {METRIC[metric].label} of {side.name} is not known, because it has no price of this kind: "
-            f"{paid} (--pay and --seller choose another)"
-        )
+        raise name_unpriced(side.name, metric, paid)
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")
     return value_a, value_b

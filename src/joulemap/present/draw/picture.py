@@ -102,11 +102,13 @@ def _draw_differences(picture: Picture, width: int, _best: frozenset[int], paint
             return f"{' ' * left}│"
         (value,) = row
         if value < 0.0:
-            return f"{paint(('█' * round(value / low * left)).rjust(left), GREEN)}│"
-        return f"{' ' * left}│{paint(_draw_bar(value, high, right), RED)}".rstrip()
+            bar = "█" * round(value / low * left)
+            return f"{' ' * (left - len(bar))}{paint(bar, RED if is_left else GREEN)}│"
+        return f"{' ' * left}│{paint(_draw_bar(value, high, right), GREEN if is_left else RED)}".rstrip()
 
-    heading = _fit_heading(picture.heading, width)
-    begin = left + 1 if left + 1 + len(heading) <= width else width - len(heading)
+    is_left = -low > high
+    heading = _fit_heading(picture.left if is_left and picture.left else picture.heading, width)
+    begin = max(0, left - len(heading)) if is_left and picture.left else min(left + 1, width - len(heading))
     rule = "".join("+" if cell == left else "-" for cell in range(width))
     return Drawn(heading=" " * begin + heading, rule=rule, rows=tuple(map(draw, picture.rows)))
 

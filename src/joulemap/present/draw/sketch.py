@@ -103,7 +103,7 @@ def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
     """Draw bars in lines of at most `width` characters."""
     bars, axis = sketch.bars, sketch.axis
     values = [bar.text or ("" if bar.value is None else show_tick(bar.value, axis.unit)) for bar in bars]
-    ends = [end for bar in bars for end in (bar.value, bar.low, bar.high)]
+    ends = [end for bar in bars for end in (bar.value, bar.low, bar.high, bar.begin or bar.value)]
     scale = find_scale([*ends, sketch.mark], axis, has_zero=sketch.has_zero)
     value_width = max(map(len, values), default=0)
     most = max(min(int(width * MOST_LABEL), width - value_width - LEAST_CANVAS - 3), 4)
@@ -156,10 +156,14 @@ def _draw(canvas: Canvas, row: int, bar: Bar, sketch: Bars, scale: Scale, ink: I
 
 
 def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> None:
-    added, begin = 0.0, scale.cell(0.0, canvas.width)
+    """Draw the parts of a bar one after another; those of a bar that does not begin at zero fill at least a cell."""
+    added, begin = bar.begin, scale.cell(bar.begin, canvas.width)
     for index, part in enumerate(bar.parts):
+        if not part:
+            continue
         added += part
         end = min(round(scale.place(added) * canvas.width), canvas.width)
+        end = max(end, begin + 1) if bar.begin else end
         if end > begin:
             write_on(canvas, begin, row, PATTERNS[index % len(PATTERNS)] * (end - begin), ink.code(index))
             begin = end

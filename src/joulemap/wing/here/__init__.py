@@ -15,5 +15,6 @@ def register() -> Wing:
             )
         },
         questions={"here": Ask("joulemap.wing.here.answer", is_shared=False)},
+        parts={"words": "joulemap.wing.here.show:WORDS"},
         uses=("llm", "place"),
     )

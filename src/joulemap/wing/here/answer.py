@@ -11,28 +11,24 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, take
+from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.table import Table
-from joulemap.present.cell import join_names, show_interval
-from joulemap.present.document import Document, Section
+from joulemap.present.cell import join_names, show_ends, show_quantity
+from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.show.caveat import describe_trust
+from joulemap.show.plain import list_facts
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
+from joulemap.wing.here.ask import find_facts
 from joulemap.wing.here.check import list_run_checks, list_served_checks
 from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
 from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
-from joulemap.wing.here.serve import (
-    READING_RATE,
-    SMALL,
-    Asked,
-    choose_largest,
-    choose_row,
-    serve_model,
-    serve_popular,
-)
+from joulemap.wing.here.serve import SHOWN, SMALL, Asked, choose_row, serve_model, serve_popular
+from joulemap.wing.here.show import describe_answer, describe_refused
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -40,6 +36,8 @@ if TYPE_CHECKING:
     from joulemap.wing.here.machine import Machine
 
 ASKED: Final = Asked()
+
+ENGINE_NAME: Final = "llama.cpp"
 
 SERVED_OPTIONS: Final = {"--prompt": "prompt", "--output": "output", "--tariff": "usd_per_kwh"}
 """Option that only language models use -> field of `Asked`."""
@@ -68,89 +66,92 @@ class HereAnswer(Answer):
 
     about = ("model", "prompt", "output", "usd_per_kwh", "parts", "memory", "checks", "gaps", "assumptions")
 
-    def document(self, *, limit: int = 24) -> Document:
-        """Return the answer as a document with at most `limit` rows per table."""
-        sections = [Section(text.DEVICES, self._lay(self.devices, text.DEVICE_COLUMNS, noun="chips"))]
-        if self.served:
-            heading = text.SERVED if self.model else text.POPULAR
-            shown = self.served if self.model else make_table("here", ServedHere, _keep_fastest(self.served))
-            columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
-            show = _show_rate if self.model else _show_rate_alone
-            table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=show)
-            sections.append(Section(heading(self, engine="llama.cpp"), table))
-        if self.runs:
-            precisions = join_names(list(dict.fromkeys(row.precision for row in self.runs)))
-            table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
-            batch = self.runs[0].batch or 1
-            title = text.RUN(models=self.model or text.OTHER_MODELS, batch=batch, precision=precisions)
-            sections.append(Section(title, table))
-        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate_alone)
+    facts: Facts
+    """Decision, rows, refusals and what could not be read, from which all sentences are made."""
+
+    def document(self, *, limit: int = SHOWN) -> Document:
+        """Return the answer as a document with at most `limit` rows in its table."""
+        shown = self._lay_served(limit) if self.served else self._lay_runs(self.runs) if self.runs else None
+        refused = describe_refused(self.facts)
+        sections = [show_under("", shown, *([Text(refused)] if refused else []))] if shown is not None else []
+        details = [Section(text.DEVICES, self._lay(self.devices, text.DEVICE_COLUMNS, noun="chips"))]
+        if self.served and not self.model:
+            every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
+            details.append(Section(text.EVERY, every))
+            details += [self._describe_others()] if self.runs else []
+        headline = describe_answer(self.facts, self.model, self.runs[0].batch or 1 if self.runs else 1)
+        sure, facts = describe_trust(self.facts), list_facts(self.facts)
         titled = text.TITLE_OF_MODEL if self.model else text.TITLE
-        headline = f"{self._find_headline()}."
+        asked = [text.LENGTHS(self), text.OUTPUT(self), ENGINE_NAME] if self.served else []
         return Document(
-            title=titled(self, parts=list(self.parts) or [text.NO_PART], memory=self.memory or None),
+            title=titled(
+                self,
+                parts=list(self.parts) or [text.NO_PART],
+                memory=self.memory or None,
+                asked=[*asked, *(shown.common if shown is not None else ())],
+            ),
             answer=headline,
             sections=tuple(sections),
-            insights=self.gaps,
-            details=(Section(text.EVERY, every),) if self.served and not self.model else (),
-            notes=self.assumptions,
+            is_decision=True,
+            sure=sure,
+            details=tuple(details),
+            notes=(*self.gaps, *self.assumptions),
             steps=self.checks,
-            data={"answer": headline, **self.data(), "notes": self.assumptions, "next_steps": self.checks},
+            data={
+                "answer": headline,
+                "how_sure": sure,
+                **self.data(),
+                "asked": facts["asked"],
+                "facts": facts["facts"],
+                "configurations": facts["runs"],  # `runs` is a table
+                "notes": self.assumptions,
+                "next_steps": self.checks,
+            },
             table=self.served if self.served else self.runs if self.runs else self.devices,
             tables=self.tables,
         )
+
+    def _lay_served(self, limit: int) -> Grid:
+        """Return the table of language models that run: of one model, or the popular models near the decision."""
+        running = [row for row in self.served if row.tokens_per_s]
+        rows = running if self.model else _keep_fastest(running)
+        best = next((self.served[one.runs[0] - 1] for one in self.facts.of(Choice)), None)
+        window = _choose_window(rows, best, limit)
+        columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
+        laid = self._lay(
+            make_table("here", ServedHere, window),
+            columns(same=text.SAME if len(self.parts) > 1 else "!"),
+            keep=text.KEPT,
+            ranked=text.RANKED,
+            pictures=text.RATE,
+            tokens_per_s=_show_rate,
+            between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
+            label=self._shorten,
+        )
+        places = [place for place, row in enumerate(window) if row is best]
+        marked = frozenset((place, laid.headings.index(text.RATE)) for place in places if len(window) > 1)
+        noun = "rows" if self.model else "models"
+        return attrs.evolve(laid.out_of(len(rows), len(window), noun), best=marked)
+
+    def _shorten(self, row: ServedHere) -> str:
+        """Return the chips of a row; the only processor of the machine takes no name beside a GPU."""
+        device, _, host = row.label.partition(" + ")
+        processors = [one.label for one in self.devices if one.kind == CPU]
+        return text.WITH_CPU(device=device) if host and [host] == processors else row.label
+
+    def _lay_runs(self, runs: Table[RunHere]) -> Grid:
+        return self._lay(runs, text.RUN_COLUMNS, keep=text.RUN_KEPT, ranked="latency", pictures="range", noun="rows")
+
+    def _describe_others(self) -> Section:
+        """Return the table of models other than language models, beside these."""
+        precisions = join_names(list(dict.fromkeys(row.precision for row in self.runs)))
+        title = text.RUN(models=text.OTHER_MODELS, batch=self.runs[0].batch or 1, precision=precisions)
+        return Section(title, self._lay_runs(self.runs))
 
     @property
     def runs_model(self) -> bool:
         """True if a chip runs the named model, or if no model was named."""
         return not self.model or any(row.tokens_per_s for row in self.served) or any(row.latency_s for row in self.runs)
-
-    def _find_headline(self) -> str:
-        """Return the headline: the best chip for the named model, or the largest popular model that runs at reading
-        speed.
-        """
-        if not self.model:
-            best = choose_largest(self.served.rows)
-            if best is not None:
-                is_quick = (best.tokens_per_s or 0.0) >= READING_RATE
-                return (text.LARGEST if is_quick else text.SLOW)(best, rate=_describe_rate(best), least=READING_RATE)
-            return text.NOTHING_FITS if self.served else text.NO_DEVICE
-        if self.runs:
-            return self._describe_fastest()
-        best = choose_row(self.served.rows)
-        if best is not None:
-            fastest = max(self.served, key=lambda row: row.tokens_per_s or 0.0)
-            is_other = fastest.weights != best.weights
-            most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
-            where = fastest.label if is_other and fastest.label != best.label else None
-            return text.BEST(best, rate=_describe_rate(best), where=where, **most)
-        # rows are sorted by weight format, so each chip keeps its narrowest
-        narrowest = {row.label: row for row in self.served}
-        reasons = "; ".join(text.REASON(row) for row in narrowest.values())
-        return text.NOTHING(model=self.model, reasons=reasons) if self.served else text.NO_DEVICE
-
-    def _describe_fastest(self) -> str:
-        """Return a sentence on the chip with the lowest latency and its lead, or the reasons why no chip runs the
-        model.
-        """
-        from joulemap.uncertainty.probability import probability_better
-
-        ranked = sorted((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
-        if not ranked:
-            reasons = "; ".join(dict.fromkeys(row.reason for row in self.runs))
-            return text.NOTHING(model=self.model, reasons=reasons)
-        first, *others = ranked
-        unit = text.PER_INFERENCE if first.batch == 1 else text.PER_BATCH(batch=first.batch)
-        latency = (first.latency_s, first.latency_half_width)
-        if not others:
-            return text.ONLY(first, latency=latency, unit=unit)
-        second = others[0]
-        ratio = (second.latency_s or 0.0) / (first.latency_s or 1.0)
-        width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)  # independent errors
-        chance = probability_better(ratio, width) if width else None
-        is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
-        lead = (text.TIED if is_tied else text.LEAD)(ratio=ratio, other=second.label, chance=chance)
-        return text.FASTEST(first, latency=latency, unit=unit, lead=lead)
 
 
 def here(
@@ -195,6 +196,7 @@ def here(
     notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
     if served and (left := [one.label for one in found.list_kind(NPU)]):
         notes.append(text.WORKS(names=left))
+    gaps = (*cut, *machine.gaps, *found.notes)
     return HereAnswer(
         model=model,
         prompt=asked.prompt,
@@ -206,7 +208,8 @@ def here(
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
         checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system, inputs)),
-        gaps=(*cut, *machine.gaps, *found.notes),
+        gaps=gaps,
+        facts=find_facts(model, served, runs, gaps),
         assumptions=tuple(notes),
     )
 
@@ -273,22 +276,16 @@ def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
     ]
 
 
+def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: int) -> Sequence[ServedHere]:
+    """Return at most `most` rows, which include the best one."""
+    place = next((place for place, row in enumerate(rows) if row is best), 0)
+    first = max(0, min(place - most // 2, len(rows) - most))
+    return rows[first : first + most]
+
+
 def _show_rate(row: ServedHere) -> str:
-    """Return the tokens per second of a row with their interval, without a unit."""
-    if row.tokens_per_s is None:
-        return ""
-    return show_interval(row.tokens_per_s, "1/s", row.between_half_width).replace("/s", "")
-
-
-def _show_rate_alone(row: ServedHere) -> str:
-    """Return the tokens per second of a row without their interval, which most popular models lack."""
-    return _show_rate(attrs.evolve(row, between_half_width=None))
-
-
-def _describe_rate(row: ServedHere) -> str:
-    """Return the tokens per second of a row with their interval, for a sentence."""
-    value, bracket, ends = _show_rate(row).partition(" (")
-    return f"{value} tokens/s{bracket}{ends}"
+    """Return the tokens per second of a row, without a unit."""
+    return "" if row.tokens_per_s is None else show_quantity(row.tokens_per_s, "").strip()
 
 
 def _describe_memory(machine: Machine) -> str:

@@ -47,6 +47,9 @@ POPULAR: Final = (
 )  # fmt: skip
 """Language models that people run at home, by size."""
 
+SHOWN: Final = 8
+"""Default number of rows in the table."""
+
 READING_RATE: Final = 5.0
 """Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 

@@ -13,6 +13,7 @@ def register() -> Wing:
         questions={"place": Ask("joulemap.wing.place.answer.answer", "SettingsKeywords")},
         parts={
             "hardware": "joulemap.wing.place.kind:KIND",
+            "words": "joulemap.wing.place.show:WORDS",
             "report": "joulemap.wing.place.report:PLACED_PART",
             "report_options": "joulemap.wing.place.report:BoxOptions",
         },

@@ -15,7 +15,7 @@ def register() -> Wing:
             "published_training": Ask("joulemap.wing.train.answer.published"),
         },
         figures={"training": ("joulemap.wing.train.answer.answer", "train")},
-        parts={"models": "joulemap.wing.train.name:NAMES"},
+        parts={"models": "joulemap.wing.train.name:NAMES", "words": "joulemap.wing.train.show:WORDS"},
         queries=("train",),
         uses=("llm",),
     )

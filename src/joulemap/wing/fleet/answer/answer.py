@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,8 @@ from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
+from joulemap.ask.asked import Asked
+from joulemap.ask.rule import list_findings
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
@@ -28,12 +30,14 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.answer.text import NO_FLEET, NOTHING_RUNS, REASON
+from joulemap.wing.fleet.ask import find_facts
 from joulemap.wing.fleet.capacity.cost import choose_payment, find_least, find_winners, list_queues, rank_fleets
 from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
 from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
 from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.row import Station
+from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.capacity.question import SERVING
 
 if TYPE_CHECKING:
@@ -86,6 +90,7 @@ def fleet(
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         found = _read(runs.connection, list(runs.ids), settings, usage, prices)
+        found |= _find_caveats(Asked(runs), demand)
         scope = find_scope(runs)
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
@@ -132,6 +137,13 @@ def _read(
     }
 
 
+def _find_caveats(asked: Asked, demand: Demand, but: Collection[str] = ()) -> dict[str, Any]:
+    """Return the stored runs, and what rules find about them; cost follows time, the other objectives energy."""
+    metric = "latency" if demand.objective == "cost" else "energy"
+    assert asked.unavailable is not None  # read while the connection is open
+    return {"asked": asked, "findings": list_findings(asked, metric=metric, but=but)}
+
+
 def _serve(
     source: Source,
     model: str,
@@ -167,6 +179,7 @@ def _serve(
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
         found = _read(connection, decode, settings, usage, prices, question.stack.name)
+        found |= _find_caveats(Asked.of(whole, connection, decode), demand, OTHER_INTERVALS)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
@@ -222,8 +235,12 @@ def make_answer(
         reasons = "; ".join(REASON(row) for row in nearest)
         raise UnsupportedError(NO_FLEET(reasons=reasons or NOTHING_RUNS))
     ranking = rank_fleets(sized, paid, demand, takes_all=takes_all)
+    winners = find_winners(ranking.rows, takes_all=takes_all)
+    mixtures = mix(ranking.available, levels, pay, demand)
+    facts = find_facts(found["asked"], found["findings"], ranking.rows, winners, [*mixtures, *pairs], demand)
     return FleetAnswer(
         scope=scope,
+        facts=facts,
         demand=demand,
         shares=shares,
         levels=levels,
@@ -232,9 +249,9 @@ def make_answer(
         reused=reused,
         serving=serving,
         rows=make_table("fleet", FleetRow, ranking.rows),
-        winners=make_table("fleet winners", FleetWinner, find_winners(ranking.rows, takes_all=takes_all)),
+        winners=make_table("fleet winners", FleetWinner, winners),
         pairs=make_table("fleet pairs", PairRow, pairs),
-        mixtures=make_table("fleet mixtures", MixedRow, mix(ranking.available, levels, pay, demand)),
+        mixtures=make_table("fleet mixtures", MixedRow, mixtures),
         at_rates=make_table("fleet rates", LevelRow, [level for one in sized for level in one.levels]),
         queue=make_table("fleet queue", QueueRow, list_queues(ranking.available)),
         assumptions=found["assumptions"],

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.candidate import enclose_seller
+from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import join_names, show, show_quantity, show_share
+from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer import text
+from joulemap.wing.fleet.ask import LEAST_ENERGY
 from joulemap.wing.fleet.capacity.cost import OBJECTIVES
-from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, MixedRow
+from joulemap.wing.fleet.capacity.mixture import MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
 from joulemap.wing.fleet.capacity.row import (
     DELAYED,
@@ -33,6 +33,7 @@ from joulemap.wing.fleet.capacity.row import (
     first_of_each,
 )
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
+from joulemap.wing.fleet.show import describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -80,6 +81,8 @@ class FleetAnswer(RunAnswer):
     """Inference engine of a language model, with its date; empty for any other model."""
     reused: str = ""
     """Title's text on reused prefixes of a language model's prompts; empty if no prefix is reused."""
+    facts: Facts
+    """Decision, targets, rows and caveats, from which all sentences are made."""
     serving: Serving | None = None
     """Lengths and cache of a language model's requests; None for any other model."""
     rows: Table[FleetRow]
@@ -154,7 +157,7 @@ class FleetAnswer(RunAnswer):
         best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
         if not best:
             return ()
-        drawn = [make_figure("fleet", self.rows.with_rows(best), subject, self._find_headline())]
+        drawn = [make_figure("fleet", self.rows.with_rows(best), subject, describe_answer(self.facts))]
         growth = "; ".join(
             text.GROWTH(row, capacity=format_capacity(row), first=row.fails_first) for row in best[:WATCHED]
         )
@@ -175,7 +178,8 @@ class FleetAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` fleets, the best of each chip; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
-        named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
+        further = [one.runs[0] for one in self.facts.of(Choice) if one.metric == LEAST_ENERGY]
+        named = {id(row) for row in (*shown, *(self.rows[key - 1] for key in further))}  # a reason names this fleet
         table, costed = self.rows.with_rows(shown), self.rows.with_rows(row for row in self.ok if id(row) in named)
         first, *rest = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
         watched = [row.label for row in shown[:WATCHED]] if len(self.levels) > 1 else []
@@ -222,17 +226,17 @@ class FleetAnswer(RunAnswer):
             below = (Text(text.DELAYED_MEANS), *below)
         sections = [show_under("", fleets, *below) if shown else Section("", below)]
         others = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
-        if form := self._find_untied():  # the fleet in the headline has its row in the answer
-            sections.append(others.pop(text.DETAILS.index(text.PAIRED if form == text.PAIR_FORM else text.MIXED)))
-        return self._compose(
-            self.title(),
+        if joined := self._find_joined():  # the fleet in the first line has its row in the answer
+            sections.append(others.pop(text.DETAILS.index(joined)))
+        return self._compose_facts(
+            self.facts,
             tuple(sections),
             self.rows,
-            answer=self._find_headline(),
-            insights=self._list_insights(),
-            sure=self._describe_interval(),
+            title=self.title(),
+            answer=describe_answer(self.facts),
+            reasons=list_reasons(self.facts),
             details=others,
-            notes=[*text.NOTES, *self.scope.describe()],
+            notes=[*self._describe_division(), *text.NOTES],
             steps=self._list_steps(repeated),
         )
 
@@ -254,80 +258,11 @@ class FleetAnswer(RunAnswer):
         given = self.scope.repeat_boundary((row.hardware for row in rows), repeated)
         return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
-    def _find_together(self) -> tuple[MixedRow | PairRow, str, float | None] | None:
-        """Return the fleet of two kinds that saves most, its form, and the fraction that it saves; None if none saves
-        enough.
-
-        It is a mixture or has separate prefill and decode pools. The fraction is None if no fleet of one kind meets the
-        demand.
-        """
-        found: list[tuple[float, MixedRow | PairRow, str]] = [
-            *((row.saved_fraction, row, row.form) for row in self.mixtures),
-            *((1.0 - (row.regret_ratio or 0.0), row, text.PAIR_FORM) for row in self.pairs),
-        ]
-        saved, row, form = max(found, key=lambda one: one[0], default=(0.0, None, ""))
-        if row is None or saved <= 1.0 - SAVED:
-            return None
-        return row, form, saved if self.ok else None
-
-    def _find_untied(self) -> str:
-        """Return the form of the fleet of two kinds that the headline names; empty if it names a fleet of one kind."""
-        found = self._find_together()
-        return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
-
-    @property
-    def _winner(self) -> FleetWinner | None:
-        """Best fleet of one kind by the objective."""
-        return next((row for row in self.winners if row.objective == self.demand.objective), None)
-
-    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a sentence on the assumed share of the energies in a headline.
-
-        By default, it refers to the fleets that meet the demand.
-        """
-        return super()._describe_assumed(headline, chosen or {row.run_id for row in first_of_each(self.ok)})
-
-    def _find_headline(self) -> str:
-        """Return the headline: the best fleet by the objective, and its lead."""
-        found, winner = self._find_together(), self._winner
-        if found is None:
-            alone = self._describe_without_price() if winner is None else self._describe_best(winner)
-            return alone[:1].upper() + alone[1:]
-        row, form, saved = found
-        parts = self._spell_parts(row, form)
-        if winner is not None and _is_tied(row):
-            tied = text.TOGETHER_TIED[self.demand.objective](parts=parts, saved=saved)
-            return f"{self._describe_best(winner)}. {tied}"
-        column, unit = OBJECTIVES[self.demand.objective]
-        best = None if winner is None else self._find_row(winner)
-        together = text.TOGETHER(
-            row,
-            parts=parts,
-            value=show(getattr(row, column), "", unit),
-            least=text.LEAST[self.demand.objective],
-            pue=None if best is None or self.demand.objective == "cost" else best.pue_ratio,
-            rate=self._name_rate(),
-        )
-        if winner is None or best is None or saved is None:
-            return f"{together}; {self._describe_without_price()}"
-        value, chance = show(winner.value, "", winner.unit), row.probability_best
-        saves = text.TOGETHER_SAVES(
-            saved=saved, chance=chance, fleet=self._count(best), value=value, without=_name_others(form)
-        )
-        return f"{together}. {saves}"
-
-    def _spell_parts(self, row: MixedRow | PairRow, form: str) -> str:
-        """Return the servers of a mixture or of two pools as a noun phrase."""
-        label = row.label.replace(DELAYED, text.DELAYED)
-        if form == text.PAIR_FORM:
-            prefill, _, decode = label.partition(" > ")
-            return text.POOLS(prefill=_count_servers(prefill), decode=_count_servers(decode))
-        parts = label.split(", ") if form == BY_THE_HOUR else map(_count_servers, label.split(" + "))
-        return text.PARTS(parts=list(parts), form=form)
-
-    def _name_rate(self) -> str:
-        """Return a noun phrase for the rate at which a fleet's power is stated."""
-        return text.HIGHEST_RATE if len(self.levels) > 1 else self._show_rate()
+    def _find_joined(self) -> str:
+        """Return the title of the details with the fleet of two kinds that the first line names; empty for one kind."""
+        first = next(iter(self.facts.of(Choice)), None)
+        place = 0 if first is None else first.runs[0] - len(self.rows)
+        return "" if place < 1 else text.MIXED if place <= len(self.mixtures) else text.PAIRED
 
     def _show_rate(self) -> str:
         peak = self.levels[0].rate_per_s
@@ -338,105 +273,10 @@ class FleetAnswer(RunAnswer):
         """Return a fleet's label as it reads in a sentence."""
         return self.scope.mark(label).replace(DELAYED, text.DELAYED)
 
-    def _count(self, row: FleetRow) -> str:
-        """Return a fleet's label with its number of devices, and of servers if a server has several devices."""
-        servers = None if row.device_count is None else row.device_count // row.server_device_count
-        several = row.server_device_count > 1 and servers is not None
-        return (text.SERVERS_OF if several else text.DEVICES_OF)(row, name=self._name(row.label), servers=servers)
-
-    def _find_row(self, winner: FleetWinner) -> FleetRow:
-        return next(row for row in self.ok if row.label == winner.label)
-
-    def _describe_without_price(self) -> str:
-        first = self.rows[0]
-        template = text.NO_PRICE if first.status == OK else text.NO_LIMITS
-        return template(first, fleet=self._count(first))
-
-    def _describe_best(self, winner: FleetWinner) -> str:
-        """Return a sentence on the best fleet of one kind, and on the next hardware."""
-        row, least, found = self._find_row(winner), text.LEAST[self.demand.objective], self._find_together()
-        is_cost, each = self.demand.objective == "cost", text.EACH if (row.device_count or 0) > 1 else ""
-        best = text.BEST(
-            row,
-            fleet=self._count(row),
-            pue=None if is_cost else row.pue_ratio,
-            among=text.AMONG[_name_others(found[1])] if found else text.AMONG_ALL,
-            least=least,
-            value=show(winner.value, "", winner.unit),
-            paid=_format_payment(row) if is_cost else None,
-            price=enclose_seller(row.price_told, each) if is_cost else None,
-            utilization=format_utilization(row),
-            rate=self._name_rate(),
-        )
-        return f"{best}{self._describe_runner_up(winner)}"
-
-    def _describe_runner_up(self, winner: FleetWinner) -> str:
-        if not winner.runner_up or winner.regret_ratio is None:
-            return ""
-        name, chance = self._name(winner.runner_up), winner.probability_best
-        if winner.regret_ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART):
-            ratio = winner.regret_ratio if winner.regret_ratio > TIE_RATIO else None
-            return f". {text.TIED[self.demand.objective](name=name, ratio=ratio)}"
-        runner_up = text.RUNNER_UP[self.demand.objective]
-        return f". {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
-
-    def _list_insights(self) -> list[str]:
-        """Return sentences on headroom, devices per server and loss of quality of the best fleet, and on the lowest
-        energy.
-        """
-        best = next(iter(self.ok), None)
-        if best is None:
-            return []
-        found = [] if best.promise_fraction is None else [self._describe_headroom(best)]
-        found += self._describe_division(best)
-        if best.quality is not None:
-            found.append(text.QUALITY(best, published=self._describe_published()))
-        found += [
-            text.LEAST_ENERGY(
-                row, fleet=self._count(row), value=row.kwh_per_month, pue=row.pue_ratio, rate=self._name_rate()
-            )
-            for row in self._find_other_energy()
-        ]
-        return found
-
-    def _find_other_energy(self) -> list[FleetRow]:
-        """Return the lowest-energy fleet as a list; empty if it is the best fleet by the objective too."""
-        energy = next((row for row in self.winners if row.objective == "energy"), None)
-        best = next(iter(self.ok), None)
-        if energy is None or best is None or (best.kwh_per_month or math.inf) < TIE_RATIO * energy.value:
-            return []
-        return [next(one for one in self.rows if one.label == energy.label)]
-
-    def _describe_published(self) -> str:
-        """Return a phrase for the best fleet with the checkpoint as published; empty if none meets all targets."""
-        row = next((one for one in self.ok if one.quality is None), None)
-        column, unit = OBJECTIVES[self.demand.objective]
-        value = None if row is None else getattr(row, column)
-        return (
-            "" if row is None or value is None else text.PUBLISHED(fleet=self._count(row), value=show(value, "", unit))
-        )
-
-    def _describe_headroom(self, best: FleetRow) -> str:
-        """Return a sentence on the p99 closest to its target, on the capacity, and on the limits that break first."""
-        known = [
-            (value / target, name, value, target)
-            for name, field in P99.items()
-            if (value := getattr(best, field)) is not None and (target := getattr(self.demand, name))
-        ]
-        share, name, value, target = max(known)
-        first, _, then = best.fails_first.partition(", then ")
-        return text.HEADROOM(
-            name=self._name(best.label) if self._find_untied() else "",
-            nearest=text.NEAREST[name](value=value, share=_format_share(share), target=target),
-            rate=text.HIGHEST_RATE if len(self.levels) > 1 else text.DEMANDED_RATE,
-            capacity=format_capacity(best),
-            first=first,
-            then=then,
-        )
-
-    def _describe_division(self, best: FleetRow) -> list[str]:
+    def _describe_division(self) -> list[str]:
         """Return a sentence on the devices per server of the best fleet, and on another number with similar results."""
-        if not self.demand.is_of_tokens or self._find_untied():  # the headline names another fleet
+        best = next(iter(self.ok), None)
+        if best is None or not self.demand.is_of_tokens or self._find_joined():  # the headline names another fleet
             return []
         column, _ = OBJECTIVES[self.demand.objective]
         value = getattr(best, column)
@@ -485,15 +325,6 @@ class FleetAnswer(RunAnswer):
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)
 
-    def _describe_interval(self) -> str:
-        """Return a note on the interval of the best fleet's number of devices; empty if the interval is unknown."""
-        best = next(iter(self.ok), None)
-        if best is None or not best.device_low_count or not best.device_high_count:
-            return ""
-        low, high = best.device_low_count, best.device_high_count
-        name = self._name(best.label) if self._find_untied() else ""
-        return (text.SURE_OF_ONE if low == high else text.SURE)(name=name, low=low, devices=high)
-
 
 def _enclose_precisions(reason: str) -> str:
     """Return the reason of a refusal with its second part in brackets; a semicolon would separate it from other
@@ -506,25 +337,6 @@ def _enclose_precisions(reason: str) -> str:
 def _name_some(names: Sequence[str]) -> str:
     """Return the names of chips if they are few, else their number."""
     return join_names(names) if len(names) <= NAMED else text.CHIPS(count=len(names))
-
-
-def _name_others(form: str) -> str:
-    """Return a noun phrase for the fleets with which a fleet of this form is compared."""
-    return text.WITHOUT_POOLS if form == text.PAIR_FORM else text.WITHOUT_MIXTURE
-
-
-def _count_servers(part: str) -> str:
-    """Return a part such as `4 l4 x2 bf16` with its number of servers, if a server has several devices."""
-    devices, _, name = part.partition(" ")
-    each = _SERVER.search(name)
-    if each is None:
-        return part
-    return text.SERVERS_OF(servers=int(devices) // int(each[1]), name=name, device_count=devices)
-
-
-def _format_share(share: float) -> str:
-    """Return a share of a target as text; a share that rounds to 0 is shown as a bound."""
-    return show_share(share) if share >= LEAST_SHARE else text.SHARE_UNDER
 
 
 def _is_tied(row: MixedRow | PairRow) -> bool:

@@ -22,57 +22,6 @@ TARGETS: Final[Mapping[str, Template]] = {
     "between_s": Template("p99 TPOT within {target:s}"),
 }
 
-LEAST: Final[Mapping[Objective, str]] = {
-    "cost": "costs least",
-    "energy": "uses the least energy",
-    "carbon": "emits the least CO2",
-}
-BEST: Final = Template(
-    "{among}{fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price}]; it "
-    "draws {power_w:W}[ and uses {utilization} of its capacity] at {rate}"
-)
-DEVICES_OF: Final = Template("{device_count} {name}")
-SERVERS_OF: Final = Template("{servers:n server} of {name} ({device_count} devices)")
-HIGHEST_RATE: Final = "the highest rate"
-DEMANDED_RATE: Final = "the demanded rate"
-QUALITY: Final = Template(
-    "published quality loss of {precision}: {quality}[; the checkpoint's own weights need {published}]"
-)
-PUBLISHED: Final = Template("{fleet} at {value} per month")
-RUNNER_UP: Final[Mapping[Objective, Template]] = {
-    "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} confidence)]"),
-    "energy": Template("{name} uses {ratio:x} as much energy[ ({chance:chance} confidence)]"),
-    "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} confidence)]"),
-}
-TIED: Final[Mapping[Objective, Template]] = {
-    "cost": Template("It is statistically tied with {name}[, which costs {ratio:x} as much]"),
-    "energy": Template("It is statistically tied with {name}[, which uses {ratio:x} as much energy]"),
-    "carbon": Template("It is statistically tied with {name}[, which emits {ratio:x} as much]"),
-}
-TOGETHER: Final = Template(
-    "A fleet of {parts} {least}: {value} per month[ with cooling (PUE {pue:plain})]; it draws {power_w:W} at {rate}"
-)
-TOGETHER_SAVES: Final = Template(
-    "This saves {saved:%} compared with the best fleet {without}[ ({chance:chance} confidence)], {fleet} at {value}"
-)
-TOGETHER_TIED: Final[Mapping[Objective, Template]] = {
-    "cost": Template("A fleet of {parts} would cost {saved:%} less, a statistical tie"),
-    "energy": Template("A fleet of {parts} would use {saved:%} less energy, a statistical tie"),
-    "carbon": Template("A fleet of {parts} would emit {saved:%} less, a statistical tie"),
-}
-PARTS: Final = Template("{parts:and} ({form})")
-POOLS: Final = Template("{prefill} for prefill and {decode} for decode")
-WITHOUT_MIXTURE: Final = "with one kind of hardware"
-WITHOUT_POOLS: Final = "without separate pools"
-AMONG_ALL: Final = "A fleet of "
-AMONG: Final = {
-    WITHOUT_MIXTURE: "Of fleets with one kind of hardware, ",
-    WITHOUT_POOLS: "Of fleets whose servers do both prefill and decode, ",
-}
-"""Fleets among which the headline names the best, if a fleet of two kinds is in the answer."""
-PAIR_FORM: Final = "prefill > decode"
-NO_LIMITS: Final = Template("no fleet meets all limits; the nearest is {fleet}: its {reason}")
-NO_PRICE: Final = Template("no fleet that meets all targets and limits has a known price; {fleet} draws {power_w:W}")
 NO_FLEET: Final = Template("no fleet of this hardware meets the latency target: {reasons}")
 REASON: Final = Template("{label} ({reason})")
 NOTHING_RUNS: Final = "nothing runs it"
@@ -138,39 +87,22 @@ DETAILS: Final = (
     "Missed targets and limits",
 )
 
-NEAREST: Final[Mapping[str, Template]] = {
-    "p99_s": Template("p99 is {value:s}, {share} of the {target:s} target"),
-    "first_token_s": Template("p99 TTFT is {value:s}, {share} of the {target:s} target"),
-    "between_s": Template("p99 TPOT is {value:s}, {share} of the {target:s} target"),
-}
-SHARE_UNDER: Final = "under 0.1 %"
-HEADROOM: Final = Template(
-    "[{name} alone: ]{nearest}; capacity is {capacity} {rate}[; up to 1.5x the load, {first} breaks first]"
-    "[, then {then}]"
-)
 DIVIDED: Final = Template("each server divides the model over {devices:n device}{experts}")
 EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
 EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
 DELAYED: Final = " with delayed batching"
-LEAST_ENERGY: Final = Template(
-    "a fleet of {fleet} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})]; it draws "
-    "{power_w:W} at {rate}"
-)
 GROWTH: Final = Template(
     "the capacity of {label} is {capacity} the highest rate[; up to 1.5x the load, {first} breaks first]"
 )
 
-SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low}\N{EN DASH}{devices}")
-SURE_OF_ONE: Final = Template("80 % interval of the number of devices[ of {name}]: {devices} at both ends")
 
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names} without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-EACH: Final = " each"
 OTHER_SELLER: Final = Template("{names} with prices of another kind of seller (--seller)")
 LATE: Final = Template("{names}, which miss the latency target with any number of devices (--details)")
 LATE_ONE: Final = Template("{names}, which misses the latency target with any number of devices (--details)")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, Figures
-from joulemap.answer.assumed import describe_assumed, head_assumed, show_assumed
+from joulemap.answer.assumed import head_assumed, show_assumed
 from joulemap.answer.computed import make_table
+from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.box import BUDGET, Goal
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -23,6 +23,9 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
+from joulemap.present.template import join_clauses
+from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.plain import list_facts
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -37,8 +40,10 @@ from joulemap.wing.place.answer.row import (
     list_subgraphs,
     list_timeline,
 )
+from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.row import DoubtedDevice, PlacedLine, PlacementDifference
+from joulemap.wing.place.show import describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -51,9 +56,6 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 
 LEAST_GAP: Final = 0.005
 """Smallest possible improvement that the answer mentions, as a fraction."""
-
-FAR: Final = 2.0
-"""Ratio of a placement to the best one from which their difference is shown as a ratio."""
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose GEMMs have one row per token."""
@@ -82,6 +84,8 @@ class PlaceAnswer(Answer):
     """Events of the best placement; if one device alone is best, also those of the best mixture."""
     differences: Table[PlacementDifference]
     """Energy difference of the best device alone (first) and the best mixture (second); empty if either is missing."""
+    facts: Facts
+    """Decision, rows and caveats, from which all sentences are made."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Device -> its hardware file and power mode, for devices that a file describes."""
     chips: Mapping[str, str] = attrs.field(factory=dict)
@@ -93,25 +97,9 @@ class PlaceAnswer(Answer):
         return self.rows[0]
 
     @property
-    def is_alone(self) -> bool:
-        """True if one device alone is best."""
-        return self.best.form == "alone"
-
-    @property
-    def simplest(self) -> PlacementRow:
-        """Best placement, or the best device alone if it is statistically tied with a best mixture."""
-        rival = self.rival
-        return self.best if self.is_alone or rival is None or not self._is_tied(rival) else rival
-
-    @property
-    def rival(self) -> PlacementRow | None:
-        """Best mixture if one device alone is best, else the best device alone; None if no such placement can run."""
-        return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
-
-    @property
     def why(self) -> str:
         """Explanation of the result: the lead of the best placement, and the copies of the best mixture."""
-        return "; ".join(filter(None, (self._describe_lead(), self._describe_copies())))
+        return join_clauses((describe_answer(self.facts), *list_reasons(self.facts)))
 
     def find_checks(self) -> Checks:
         """Return the commands that measure the whole model on each device that runs a part.
@@ -147,105 +135,29 @@ class PlaceAnswer(Answer):
         devices = self._lay(self.devices, text.DEVICE_COLUMNS)
         subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS[self.goal], limit=limit)
         differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
-        best = self.simplest
-        answer = f"{self._name_best()}; {self._describe_lead()}"
-        if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
-            answer += f". {share[0].upper()}{share[1:]}"
-        answer += "."
+        answer, sure = describe_answer(self.facts), describe_trust(self.facts)
         return Document(
             title=self.title(),
             answer=answer,
             sections=(Section("", rows),),
-            insights=tuple(filter(None, (self._describe_copies(),))),
+            is_decision=True,
+            insights=tuple(list_reasons(self.facts)),
             details=(
                 Section(text.DEVICES, devices),
                 Section(text.SUBGRAPHS, subgraphs),
                 Section(text.DIFFERENCES, differences),
             ),
-            notes=text.NOTES,
-            sure="; ".join(filter(None, (self._describe_odds(), self._describe_gap()))),
+            notes=(*list_notes(self.facts), *text.NOTES, *self._describe_solver()),
+            sure=sure,
             steps=self._list_steps(repeated),
-            data=self.data(),
+            data={**self.data(), "answer": answer, "how_sure": sure, **list_facts(self.facts)},
             table=self.rows,
             tables=self.tables,
         )
 
-    def _name_best(self) -> str:
-        row = self.simplest
-        value = {"latency": row.latency_s, "throughput": row.throughput_per_s, "energy": row.energy_j}
-        width = getattr(row, text.GOALS[self.goal][1])
-        form = row.form if row.form == "alone" else text.FORM(row)
-        template = (text.BEST if row is self.best else text.SIMPLEST)[self.goal]
-        ties = self._list_ties() if row is self.best else []
-        tied = f", {text.TIES(count=len(ties))}" if ties and not self._is_named(ties) else ""
-        return template(row, form=form, value=(value[self.goal], width)) + tied
-
-    def _describe_lead(self) -> str:
-        """Return the lead of the best placement, a device alone over the best mixture or a mixture over the best
-        device.
-
-        If there is no placement to compare with, the text says why.
-        """
-        rival = self.rival
-        if rival is None and self.is_alone:
-            return text.ONLY_ALONE
-        if rival is None:
-            refused = [row for row in self.rows if row.form == "alone"]
-            return text.ONLY_MIXTURES(refusals="; ".join(f"{row.placement}: {row.refusal}" for row in refused))
-        ratio = _take(rival, self.goal) / _take(self.best, self.goal)
-        values = {"ratio": ratio, "more": ratio - 1.0, "share": 1.0 - 1.0 / ratio}
-        if self.simplest is rival:
-            return text.SAVES[self.goal](self.best, **values)
-        chance = rival.worse_probability
-        sure = text.TIED_WITH_IT if self._is_tied(rival) else None if chance is None else text.CONFIDENCE(chance=chance)
-        ahead = text.AHEAD_OF_MIXTURE if ratio < FAR else text.FAR_AHEAD_OF_MIXTURE
-        template = ahead if self.is_alone else text.AHEAD_OF_ALONE
-        return template[self.goal](rival, **values, sure=sure)
-
-    def _describe_copies(self) -> str:
-        """Describe the copies between devices in the best mixture; empty without a mixture.
-
-        Devices side by side copy nothing, so the text states the limit of their throughput instead.
-        """
-        mixed = self.rival if self.is_alone else self.best
-        if mixed is None:
-            return ""
-        return text.SIDE_BY_SIDE(mixed) if mixed.copy_s is None else text.COPIES(mixed)
-
-    def _list_ties(self) -> list[str]:
-        """Return the names of the placements that are statistically tied with the best."""
-        return [f"{row.placement} ({row.form})" for row in self.rows if self._is_tied(row)]
-
-    def _is_tied(self, row: PlacementRow) -> bool:
-        """Return True if a placement is statistically tied with the best one."""
-        return row.worse_probability is not None and row.worse_probability < TOLD_APART
-
-    def _is_named(self, ties: Sequence[str]) -> bool:
-        """Return whether the headline names the only placement that is tied with the best one."""
-        return len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)
-
-    def _describe_odds(self) -> str:
-        """Return a sentence on the placements that are statistically tied with the best; empty if the headline names
-        them.
-        """
-        ties = self._list_ties()
-        is_open = bool(ties) and not self._is_named(ties)
-        return text.TIED(self.best, best=self.best.placement, placements=ties) if is_open else ""
-
-    def _describe_gap(self) -> str:
-        """Return a sentence on how much better a placement that was not examined could be; empty below `LEAST_GAP`."""
-        if self.best.limit == BUDGET:
-            return text.BUDGET
-        gaps = [
-            (1.0 - _take(row, self.goal) / _take(self.best, self.goal) * (1.0 - row.gap_fraction), row.form)
-            for row in self.rows
-            if row.gap_fraction and row.limit != BUDGET
-        ]
-        share, form = max(gaps, default=(0.0, ""))
-        if share <= LEAST_GAP:
-            return ""
-        gap = text.GAP(form=form, share=share, taken=text.TAKEN[self.goal])
-        return gap if has_solver() else f"{gap} ({text.SOLVER})"
+    def _describe_solver(self) -> list[str]:
+        """Return a note on the package that searches further, if the search was not complete."""
+        return [] if has_solver() or find_gap(self.rows.rows, self.goal) is None else [text.SOLVER]
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return commands that analyze the whole model on each device that runs a part, busiest first."""
@@ -266,6 +178,17 @@ def _take(row: PlacementRow, goal: Goal) -> float:
     if goal == "throughput":
         return 1.0 / (row.throughput_per_s or math.inf)
     return (row.latency_s if goal == "latency" else row.energy_j) or math.inf
+
+
+def find_gap(rows: Sequence[PlacementRow], goal: Goal) -> tuple[str, float] | None:
+    """Return the form of a placement that was not examined and the share that it could save; None below `LEAST_GAP`."""
+    gaps = [
+        (1.0 - _take(row, goal) / _take(rows[0], goal) * (1.0 - row.gap_fraction), row.form)
+        for row in rows
+        if row.gap_fraction and row.limit != BUDGET
+    ]
+    share, form = max(gaps, default=(0.0, ""))
+    return (form, share) if share > LEAST_GAP else None
 
 
 def _take_published(model: str, settings: Settings) -> Settings:
@@ -359,6 +282,7 @@ def place(
         ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
+        facts=find_facts(rows, goal, find_gap(rows, goal)),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),

@@ -9,47 +9,6 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
 CHIP: Final = Template("{device}: {chip}")
 
-BEST: Final = {
-    "latency": Template("{placement} {form} has the lowest latency: {value:interval s} per batch"),
-    "throughput": Template("{placement} {form} has the highest throughput: {value:interval 1/s}"),
-    "energy": Template("{placement} {form} uses the least energy: {value:interval J} per batch"),
-}
-SIMPLEST: Final = {
-    "latency": Template("{placement} alone takes {value:interval s} per batch"),
-    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
-    "energy": Template("{placement} alone uses {value:interval J} per batch"),
-}
-"""Goal -> sentence on the best device alone, used if the best mixture is statistically tied with it."""
-FORM: Final = Template("({form})")
-TIES: Final = Template("statistically tied with {count:n other placement}")
-SAVES: Final = {
-    "latency": Template("the best mixture, {placement} ({form}), takes {share:%} less time, a statistical tie"),
-    "throughput": Template("the best mixture, {placement} ({form}), has {ratio:x} its throughput, a statistical tie"),
-    "energy": Template("the best mixture, {placement} ({form}), uses {share:%} less energy, a statistical tie"),
-}
-AHEAD_OF_MIXTURE: Final = {
-    "latency": Template("the best mixture, {placement} ({form}), takes {more:%} more time[ ({sure})]"),
-    "throughput": Template("the best mixture, {placement} ({form}), has {share:%} less throughput[ ({sure})]"),
-    "energy": Template("the best mixture, {placement} ({form}), uses {more:%} more energy[ ({sure})]"),
-}
-FAR_AHEAD_OF_MIXTURE: Final = {
-    "latency": Template("the best mixture, {placement} ({form}), takes {ratio:x} the time[ ({sure})]"),
-    "throughput": AHEAD_OF_MIXTURE["throughput"],
-    "energy": Template("the best mixture, {placement} ({form}), uses {ratio:x} the energy[ ({sure})]"),
-}
-"""Goal -> sentence on the lead of a device alone over the best mixture, if the lead is a factor of at least `FAR`."""
-AHEAD_OF_ALONE: Final = {
-    "latency": Template("it takes {share:%} less time than {placement} alone[ ({sure})]"),
-    "throughput": Template("it has {ratio:x} the throughput of {placement} alone[ ({sure})]"),
-    "energy": Template("it uses {share:%} less energy than {placement} alone[ ({sure})]"),
-}
-"""Goal -> sentence on the lead of a mixture over the best device alone."""
-CONFIDENCE: Final = Template("{chance:chance} confidence")
-TIED_WITH_IT: Final = "statistically tied"
-ONLY_ALONE: Final = "no mixture of devices is possible"
-ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
-TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}
-"""Goal -> name of the quantity that the goal minimizes."""
 
 COLUMNS: Final = Template(
     "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
@@ -63,17 +22,7 @@ GOALS: Final = {
 }
 """Goal -> (column of a placement with the goal's quantity, column with its half-width)."""
 
-COPIES: Final = Template(
-    "on {placement}, copying {copied_bytes:B} between devices ({copy_count:n copy|copies}) takes {copy_s:s} of the "
-    "{latency_s:s} per batch"
-)
-SIDE_BY_SIDE: Final = Template(
-    "each device runs the whole model on batches of its own; the rate is limited by the {limit}"
-)
 
-TIED: Final = Template("{best} ({form}) is statistically tied with {placements:and}")
-BUDGET: Final = "the power budget sets the rate; placements at lower power were not searched"
-GAP: Final = Template("a {form} that was not examined could lower the {taken} by at most {share:%}")
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
 
 DEVICES: Final = "Devices of the best placement"

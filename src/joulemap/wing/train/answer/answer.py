@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -13,29 +13,30 @@ from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
-from joulemap.answer.text import BRACKETS
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_interval
-from joulemap.present.document import MOST_INSIGHTS, Document, Section
+from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.row.compare import PairChance
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.uncertainty.scale import BASES, OTHER_WORK
 from joulemap.wing.llm.source import open_boxes
 from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, list_steps
-from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE, TrainingRow
+from joulemap.wing.train.answer.row import OK, REFUSED, TrainingRow
 from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows
+from joulemap.wing.train.ask import SAMPLE, SPEED, find_facts, find_pairs, rank
+from joulemap.wing.train.show import describe_answer, describe_refused, list_reasons
 
 TRAINING: Final = Training()
 """Default training: one device, AdamW."""
@@ -45,17 +46,6 @@ HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
-
-J_PER_KWH: Final = 3.6e6
-
-ANY_OVERHEAD: Final = 1.001
-"""Smallest ratio of billed energy to device energy at which the answer mentions cooling."""
-
-TESTED: Final = BASES[BASES.index(OTHER_WORK) + 1 :]
-"""Bases of an interval for which training steps were measured."""
-
-LEAST_SHARE: Final = 0.0005
-"""Smallest share of a step's time at which the answer names a phase; it rounds to 0.1 %."""
 
 
 @frozen(kw_only=True)
@@ -76,7 +66,7 @@ class TrainAnswer(RunAnswer):
     @property
     def trained(self) -> tuple[TrainingRow, ...]:
         """Rows that fit into memory, by descending samples per second."""
-        return _rank(self.rows)
+        return rank(self.rows.rows)
 
     def title(self) -> str:
         """Return the title: model, batches, precisions and training settings."""
@@ -98,7 +88,7 @@ class TrainAnswer(RunAnswer):
 
     def figures(self) -> Figures:
         """Return figures of the step time and the device memory by part."""
-        return (self._draw_figure("training", self._select(SHOWN), self.title(), self._describe_best()),)
+        return (self._draw_figure("training", self._select(SHOWN), self.title(), describe_answer(self.facts)),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` configurations in its tables; exported data has all of them."""
@@ -110,7 +100,9 @@ class TrainAnswer(RunAnswer):
             text.COLUMNS(unit=unit, rate=rate, power=power),
             limit=limit,
             noun="configurations",
-            ranked=unit,
+            ranked=f"{unit} | {text.SAMPLE}",
+            keep=text.KEPT,
+            pictures=text.RANGE,
             step_s=lambda row: (
                 text.AT_LEAST(value=row.step_s)
                 if row.is_lower_bound and row.step_s is not None
@@ -118,104 +110,23 @@ class TrainAnswer(RunAnswer):
             ),
         )
         details = {text.MEMORY: text.MEMORY_COLUMNS, text.TIME: text.TIME_COLUMNS, text.COST: text.COST_COLUMNS}
-        return self._compose(
-            self.title(),
-            (Section("", figures),),
+        refused = describe_refused(self.facts)
+        return self._compose_facts(
+            self.facts,
+            (show_under("", figures, *([Text(refused)] if refused else [])),),
             self.rows,
-            answer=self._describe_best(),
-            insights=[*self._list_total(), self._describe_phases(), *self._list_refused()][:MOST_INSIGHTS],
-            sure=self._describe_uncertainty(),
+            title=text.SUBJECT(title=self.title(), beside=figures.common),
+            answer=describe_answer(self.facts),
+            reasons=list_reasons(self.facts),
             details=[Section(title, self._lay(rows, columns, limit=limit)) for title, columns in details.items()],
             notes=[
                 *text.NOTES,
                 *(text.SEVERAL if any(row.device_count > 1 for row in self.rows) else ()),
                 *([text.ADAPTERS] if self.training.lora else []),
                 text.PAID(use=describe_use(self.assumptions, self.pay)),
-                *self.scope.describe(),
             ],
             steps=self._list_steps(repeated),
         )
-
-    def _describe_best(self) -> str:
-        """Return a sentence on the fastest configuration and its lead over the next one."""
-        row, *others = self.trained
-        if row.is_lower_bound:
-            return self._describe_bound(row)
-        values = {
-            "name": self.scope.mark(row.label),
-            "rate": (text.SAMPLES if row.tokens_per_s is None else text.TOKENS)(row),
-            "step": (row.step_s, row.latency_half_width),
-            "sample": (row.sample_j, row.energy_half_width),
-        }
-        if not others:
-            return text.ONLY(row, **values)
-        ratio = (row.samples_per_s or 0.0) / (others[0].samples_per_s or math.inf)
-        chance = self.probability_best
-        is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
-        shown = ratio if ratio > TIE_RATIO or not is_tied else None
-        is_same = others[0].label == row.label and others[0].batch != row.batch
-        lead = (text.TIED if is_tied else text.LEAD)(
-            runner_up=(text.ITSELF if is_tied else None) if is_same else self.scope.mark(others[0].label),
-            other_batch=others[0].batch if others[0].batch != row.batch else None,
-            ratio=shown,
-            chance=chance,
-        )
-        return text.FASTEST(row, **values, lead=lead)
-
-    def _describe_bound(self, row: TrainingRow) -> str:
-        """Return a sentence on the fastest configuration if its time is a lower bound."""
-        rate = (text.SAMPLES if row.tokens_per_s is None else text.TOKENS)(row)
-        return text.BOUND(row, name=self.scope.mark(row.label), rate=rate)
-
-    def _describe_phases(self) -> str:
-        row = self.trained[0]
-        names = text.NAMES if self.training.recompute else {**text.NAMES, "again_s": text.ATTENTION_AGAIN}
-        parts = sorted(((getattr(row, field) or 0.0, name) for field, name in names.items()), reverse=True)
-        shares = [(part / (row.step_s or 1.0), name) for part, name in parts]
-        return text.PHASES(
-            name=self.scope.mark(row.label),
-            shares=[text.SHARE(phase=name, share=share) for share, name in shares if share >= LEAST_SHARE],
-        )
-
-    def _list_refused(self) -> list[str]:
-        refused: dict[str, TrainingRow] = {}  # first refusal of each configuration
-        for row in self.rows:
-            if row.status in (TOO_LARGE, REFUSED):
-                refused.setdefault(row.label, row)
-        alike: dict[tuple[int, str], list[TrainingRow]] = {}
-        for row in refused.values():
-            if row.status == TOO_LARGE:
-                alike.setdefault((row.batch, row.fits_with or ""), []).append(row)
-        large = [text.TOO_LARGE(some[0], names=[self.scope.mark(row.label) for row in some]) for some in alike.values()]
-        return [*large, *dict.fromkeys(row.reason for row in refused.values() if row.status == REFUSED)]
-
-    def _list_total(self) -> list[str]:
-        row, epochs = self.trained[0], round(self.training.epochs)
-        if row.total_s is None:
-            return []
-        amount = (
-            text.ALL_SAMPLES(samples=round(self.training.samples or 0))
-            if self.training.epochs == 1.0
-            else text.EPOCHS(epochs=epochs)
-        )
-        trained_j = (row.sample_j or 0.0) * (self.training.samples or 0.0) * self.training.epochs
-        pue = (row.total_kwh or 0.0) * J_PER_KWH / trained_j if trained_j else 0.0
-        price = row.price_told.partition(", ")[0] + (text.EACH if row.device_count > 1 else "")
-        values: dict[str, Any] = {"pue": pue if pue > ANY_OVERHEAD else None, "price": price}
-        parts = list(filter(None, (part(row, **values) for part in text.TOTAL_PARTS)))
-        return [text.TOTAL(amount=amount, name=self.scope.mark(row.label), parts=parts)]
-
-    def _describe_uncertainty(self) -> str:
-        """Return a note that explains the intervals and the measurements behind them."""
-        untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
-        bounds = [self.scope.mark(row.label) for row in self.trained if row.is_lower_bound]
-        has_brackets = any(row.latency_half_width or row.energy_half_width for row in self.trained)
-        return "; ".join((
-            *([BRACKETS] if has_brackets else []),
-            *([text.EVIDENCE] if len(untested) < len(self.trained) else []),
-            *([text.UNTESTED(untested=untested)] if untested else []),
-            *([text.LOWER(bounds=bounds)] if bounds else []),
-        ))  # fmt: skip
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)
@@ -228,6 +139,8 @@ class TrainAnswer(RunAnswer):
         values = {"step": self.step_names[row.run_id], "spelled": self.scope.spell(row.hardware)}
         return self._fill_steps((text.ANALYZE,), row, repeated, **values)
 
+    facts: Facts
+    """Decision, parts of a step, rows and caveats, from which all sentences are made."""
     step_names: Mapping[int, str]
     """Run id -> name of the training step as a workload."""
     probability_best: float | None = None
@@ -278,7 +191,10 @@ def train(
                 if not ids:
                     raise UnsupportedError(_refuse(rows))
                 scope = find_stored_scope(runs.connection, ids)
-                chance = _find_chance(runs.connection, _rank(rows))
+                chance = _find_chance(runs.connection, rank(rows)[:2], SPEED)
+                pairs = find_pairs(rows)
+                chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
+                facts = find_facts(Asked.of(plan, runs.connection, ids), rows, training, chances)
                 chosen = next((one.pay for one in found.values()), "")
     return TrainAnswer(
         scope=widen(scope, selection),
@@ -287,18 +203,14 @@ def train(
         rows=make_table("train", TrainingRow, rows),
         assumptions=assumptions,
         pay=chosen,
+        facts=facts,
         step_names=names,
         probability_best=chance,
     )
 
 
-def _rank(rows: Iterable[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """Return the rows that fit into memory, by descending samples per second."""
-    return tuple(sorted((row for row in rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0.0)))
-
-
-def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float | None:
-    """Return the probability that the first configuration is faster than the second, given the errors of their runs.
+def _find_chance(connection: Connection, ranked: Sequence[TrainingRow], metric: str) -> float | None:
+    """Return the probability that the first configuration is better than the second, given the errors of their runs.
 
     Return None for a single row, and for runs of different steps, whose errors are not compared.
     """
@@ -306,10 +218,13 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float
 
     if len(ranked) < 2:
         return None
-    first, second = ranked[:2]
-    found = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric="latency")
+    first, second = ranked
+    error = "energy_per_inference" if metric == SAMPLE else "latency"
+    found = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
     width = next((row.half_width for row in found if row.run_id == first.run_id), None)
     ratio = (first.samples_per_s or 0.0) / (second.samples_per_s or math.inf)
+    if metric == SAMPLE:
+        ratio = (second.sample_j or 0.0) / (first.sample_j or math.inf)
     return probability_better(ratio, width) if width and ratio > 0.0 else None
 
 

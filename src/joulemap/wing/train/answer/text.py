@@ -25,63 +25,22 @@ SETTINGS: Final[Mapping[str, Template]] = {
 QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
-FASTEST: Final = Template(
-    "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample uses "
-    "{sample:interval J}"
-)
-LEAD: Final = Template("{ratio:x} faster than[ {runner_up}][ at batch {other_batch:#}][ ({chance:chance} confidence)]")
-TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
-ITSELF: Final = "its own rate"
-ONLY: Final = Template(
-    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample:interval J}"
-)
-TOKENS: Final = Template("{tokens_per_s:~} tokens/s")
-SAMPLES: Final = Template("{samples_per_s:~} samples/s")
-
+SUBJECT: Final = Template("{title}[; {beside:list}]")
 COLUMNS: Final = Template(
-    "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
-    "*energy per sample sample_j:energy_half_width | {power} device_power_w | *memory share memory_fraction | "
-    "exposed share of communication exchange_seen_fraction? | USD per million samples #usd_per_million"
+    "hardware @label | batch batch! | precision! | {unit} ~{rate} | energy per sample sample_j | "
+    "range -sample_j:energy_half_width | step time step_s | MFU utilization_fraction | {power} device_power_w | "
+    "memory share memory_fraction | exposed share of communication exchange_seen_fraction? | "
+    "USD per million samples #usd_per_million"
 )
+SAMPLE: Final = "energy per sample"
+RANGE: Final = "range"
+KEPT: Final = "batch | precision | step time | range | MFU"
 
 POWER: Final = "power"
 DEVICE_POWER: Final = "power per device"
 
-TOTAL: Final = Template("{amount} on {name} {parts:and}")
-TOTAL_PARTS: Final = (
-    Template("take {total_s:s}"),
-    Template("use {total_kwh:kWh}[ with cooling (PUE {pue:plain})]"),
-    Template("[cost {total_usd:USD} ({way} at {price})]"),
-    Template("[emit {total_gco2:g} of CO2]"),
-)
-EACH: Final = " per device"
-EPOCHS: Final = Template("{epochs:n epoch}")
-ALL_SAMPLES: Final = Template("{samples:n sample}")
-PHASES: Final = Template("time per step on {name}: {shares:list}")
-SHARE: Final = Template("{phase} {share:%}")
-NAMES: Final[Mapping[str, str]] = {
-    "forward_s": "forward",
-    "backward_s": "backward",
-    "again_s": "recomputation",
-    "exchange_s": "exposed communication",
-    "optimizer_s": "optimizer",
-    "bubble_s": "pipeline bubble",
-}
-"""Column of a phase's time -> name of the phase."""
-ATTENTION_AGAIN: Final = "recomputed attention scores"
-"""Name of the recomputation phase without --recompute, when only attention recomputes its scores."""
-TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
-
 AT_LEAST: Final = Template("at least {value:s}")
 """Step time that leaves out parts of the step."""
-BOUND: Final = Template("{name} trains fastest, at most at {rate}; a step of batch {batch:#} takes at least {step_s:s}")
-LOWER: Final = Template(
-    "times of {bounds:few} are lower bounds without an interval: kernels that convert operands are not counted"
-)
-
-EVIDENCE: Final = "intervals of step time come from errors against published training rates"
-UNTESTED: Final = Template("no training was measured in the class of {untested:few}")
-
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
     "hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | *optimizer state state_bytes | "

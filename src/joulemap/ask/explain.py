@@ -1,0 +1,273 @@
+"""Facts of the difference of two runs: which needs less, the terms that sum to the difference exactly, and caveats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.rule import find_caveats
+from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
+from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.role import ROLES
+from joulemap.row.explain import (
+    CategoryDifference,
+    MemoryTerm,
+    RoleDifference,
+    RunPair,
+    SubgraphDifference,
+    Traffic,
+)
+
+PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
+    "energy": ("energy_a_j", "energy_b_j", "difference_fj"),
+    "latency": ("latency_a_s", "latency_b_s", "latency_difference_fs"),
+    "edp": ("edp_a_js", "edp_b_js", "edp_difference_exact"),
+    "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
+}
+"""Metric -> names of three fields of `RunPair`: value of A, value of B, and the exact difference."""
+
+LEAST_CAUSE: Final = 0.25
+"""Minimum share of a difference for a count or a price to be a cause of it."""
+
+LEADING: Final = 0.1
+"""Minimum share of the difference at which a subgraph is a fact."""
+
+FEWEST_PASSES: Final = 1.5
+"""Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""
+
+RATES: Final = {"launch": "s", "memory": "B/s", "compute": "1/s"}
+"""Category of time -> unit of its price: seconds per kernel, or work per second."""
+
+WORK: Final = {"launch": "kernel", "memory": "B", "compute": "MAC"}
+"""Category of time -> unit of its work."""
+
+OF_WHOLE_RUNS: Final = ("assumed", "recalled", "unattributed", "host", "hosted", "fallback")
+"""Kinds of caveats on the share of a whole run, which say nothing about one subgraph."""
+
+
+def find_facts(
+    asked: Asked,
+    total: RunPair,
+    categories: Iterable[CategoryDifference],
+    roles: Sequence[RoleDifference],
+    subgraphs: Sequence[SubgraphDifference],
+    terms: Iterable[MemoryTerm],
+    traffic: Iterable[Traffic],
+    *,
+    metric: PartMetricName,
+    subgraph: str = "",
+) -> Facts:
+    """Return the facts of a difference: the choice, its terms, both runs, and caveats.
+
+    `terms` and `traffic` are used for memory, `categories` for other metrics; `subgraph` restricts them to one.
+    """
+    choice = _choose(total, metric)
+    if metric == "memory":
+        found = [*_list_places(terms, total), *_sum_traffic(traffic, total)]
+    else:
+        found = list(_list_categories(categories, roles, total))
+        found += _sum_quantities(found, total) if metric == "edp" else []
+        found += _lead(subgraphs, total, subgraph, is_tied=bool(choice.tied))
+    caveats: Iterable[Caveat | Refusal] = find_caveats(
+        asked, [choice], metric="latency" if metric == "latency" else "energy"
+    )
+    if metric == "memory":
+        caveats = (attrs.evolve(one, weight=0.0) if isinstance(one, Caveat) else one for one in caveats)
+    if subgraph:
+        caveats = (
+            attrs.evolve(one, weight=0.0) if isinstance(one, Caveat) and one.kind in OF_WHOLE_RUNS else one
+            for one in caveats
+        )
+    sides = dict.fromkeys((total.run_a, total.run_b)).keys()
+    entries = [_enter(asked, run_id, total, side, subgraph) for run_id, side in zip(sides, "ab", strict=False)]
+    return Facts(asked=(metric,), runs=_name(asked, total), facts=(choice, *found, *entries, *caveats))
+
+
+def _name(asked: Asked, total: RunPair) -> dict[int, Subject]:
+    """Return the runs; two runs on one chip differ by their ids."""
+    is_same = total.hardware_a == total.hardware_b and total.run_a != total.run_b
+    return asked.runs({run_id: (f"run {run_id}",) for run_id in asked.ids} if is_same else {})
+
+
+def _choose(total: RunPair, metric: PartMetricName) -> Choice:
+    """Return which run needs less."""
+    name_a, name_b, exact = PLACES[metric]
+    ends = {total.run_a: float(getattr(total, name_a)), total.run_b: float(getattr(total, name_b))}
+    order = sorted(ends, key=lambda one: ends[one])
+    least, most = ends[order[0]], ends[order[-1]]
+    probability = getattr(total, f"{metric}_probability", None)
+    is_equal = not getattr(total, exact)
+    is_close = least and most / least >= TIE_RATIO and probability is not None and probability < TOLD_APART
+    return Choice(
+        runs=tuple(order),
+        metric=metric,
+        value=Quantity(least, METRIC[metric].unit),
+        ratio=most / least if least else None,
+        probability=probability,
+        tied=(order[1],) if is_close and len(order) > 1 else (),
+        equal=tuple(order) if is_equal else (),
+    )
+
+
+def _enter(asked: Asked, run_id: int, total: RunPair, side: str, subgraph: str) -> Entry:
+    """Return the values of one run, with its intervals; of a `subgraph` no interval is known."""
+    one = asked.outlines[run_id]
+    energy, latency = (None, None) if subgraph else (one.energy_half_width, one.latency_half_width)
+    return Entry(
+        runs=(run_id,),
+        values={
+            "energy": Quantity(getattr(total, f"energy_{side}_j"), "J", energy),
+            "latency": Quantity(getattr(total, f"latency_{side}_s"), "s", latency),
+            "edp": Quantity(getattr(total, f"edp_{side}_js"), "Js"),
+            "memory": Quantity(float(getattr(total, f"memory_{side}_bytes")), "B"),
+        },
+    )
+
+
+def _list_categories(
+    rows: Iterable[CategoryDifference], roles: Sequence[RoleDifference], total: RunPair
+) -> Iterator[Term]:
+    """Yield a term per category, largest first: an energy with its largest role, a time with its work."""
+    for row in rows:
+        own = [one for one in roles if one.category == row.category] if row.quantity == "energy" else []
+        sign = 1 if row.difference_exact > 0 else -1
+        leading = max(own, key=lambda one: sign * one.difference_fj, default=None)
+        causes = _list_work(row, total) if leading is None else _list_causes(leading, total)
+        yield Term(
+            runs=(total.run_a, total.run_b),
+            level="category",
+            quantity=row.quantity,
+            name=row.category,
+            amounts=(Quantity(row.spent_a, row.spent_unit), Quantity(row.spent_b, row.spent_unit)),
+            difference=Quantity(row.difference, row.unit),
+            exact=row.difference_exact,
+            share=row.share_fraction,
+            **causes,
+        )
+
+
+def _list_causes(row: RoleDifference, total: RunPair) -> dict[str, Any]:
+    """Return the counts and the energies per count of a role, each if it explains much of the difference."""
+    unit = ROLES[row.role].unit if row.role in ROLES else "count"
+    is_static = row.role == "static"
+    has_count, has_price = (
+        is_static or abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
+    )
+    per = {"s": "W", "J": ""}.get(unit, "J")
+    sides = ((row.count_a, row.price_a_j, total.mac_count_a), (row.count_b, row.price_b_j, total.mac_count_b))
+    passes = tuple(count / macs if unit == "MAC" and macs else 0.0 for count, _, macs in sides)
+    return {
+        "role": row.role,
+        "role_amounts": (Quantity(row.energy_a_j, "J"), Quantity(row.energy_b_j, "J")),
+        "is_shared": row.is_shared,
+        "ways": (row.way_a, row.way_b) if row.way_a != row.way_b else (),
+        "counts": tuple(Quantity(count, unit) if count else None for count, _, _ in sides) if has_count else (),
+        "prices": tuple(Quantity(price, per) if price is not None else None for _, price, _ in sides)
+        if has_price
+        else (),
+        "passes": passes if max(passes) >= FEWEST_PASSES else (),
+    }
+
+
+def _list_work(row: CategoryDifference, total: RunPair) -> dict[str, Any]:
+    """Return the work of a category of time and its rates; for one subgraph, the units that compute it."""
+    sides = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
+    rates: list[Quantity | None] = []
+    for work, spent in sides:
+        rate = None if not work or not spent else spent / work if row.category == "launch" else work / spent
+        rates.append(None if rate is None else Quantity(rate, RATES[row.category]))
+    units = (
+        (total.units_used_a, total.units_total_a, total.unit_name_a or ""),
+        (total.units_used_b, total.units_total_b, total.unit_name_b or ""),
+    )
+    return {
+        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides),
+        "prices": tuple(rates),
+        "units": units if row.category == "compute" and total.units_used_a is not None else (),
+        "is_shared": abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact),
+    }
+
+
+def _sum_quantities(terms: Iterable[Term], total: RunPair) -> list[Term]:
+    """Return how much energy and time contribute to a difference in energy x delay."""
+    listed = list(terms)
+    whole = sum(one.exact or 0 for one in listed)
+    ends = {
+        "energy": (Quantity(total.energy_a_j, "J"), Quantity(total.energy_b_j, "J")),
+        "time": (Quantity(total.latency_a_s, "s"), Quantity(total.latency_b_s, "s")),
+    }
+    return [
+        Term(
+            runs=(total.run_a, total.run_b),
+            level="quantity",
+            quantity=name,
+            name=name,
+            amounts=amounts,
+            difference=Quantity(sum(one.difference.value for one in own), "Js"),
+            exact=sum(one.exact or 0 for one in own),
+            share=float(sum(one.exact or 0 for one in own) / whole) if whole else None,
+        )
+        for name, amounts in ends.items()
+        if (own := [one for one in listed if one.quantity == name])
+    ]
+
+
+def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, is_tied: bool) -> list[Term]:
+    """Return the explained subgraph, or the one that contributes most if it makes a tenth of the difference."""
+    own = [row for row in rows if row.name == subgraph] if subgraph else list(rows[:1])
+    if is_tied or not own or (not subgraph and (len(rows) < 2 or (own[0].share_fraction or 0.0) < LEADING)):
+        return []
+    (row,) = own
+    return [
+        Term(
+            runs=(total.run_a, total.run_b),
+            level="subgraph",
+            quantity="energy",
+            name=row.name,
+            amounts=(Quantity(row.energy_a_fj / 1e15, "J"), Quantity(row.energy_b_fj / 1e15, "J")),
+            difference=Quantity(row.difference, row.unit),
+            share=row.share_fraction,
+            alike=sum(one.difference == row.difference for one in rows) - 1,
+            total=len(rows),
+        )
+    ]
+
+
+def _list_places(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
+    """Yield a term per term of a difference in memory."""
+    for row in rows:
+        yield Term(
+            runs=(total.run_a, total.run_b),
+            level="place",
+            quantity="memory",
+            name=row.place,
+            amounts=(
+                Quantity(row.count_a * (row.price_a or 0.0), row.unit),
+                Quantity(row.count_b * (row.price_b or 0.0), row.unit),
+            ),
+            difference=Quantity(row.difference, row.unit),
+            exact=row.difference_exact,
+            share=row.share_fraction,
+        )
+
+
+def _sum_traffic(rows: Iterable[Traffic], total: RunPair) -> list[Term]:
+    """Return the bytes that each run moves off chip; empty if no memory is off chip."""
+    own = [row for row in rows if row.is_off_chip]
+    bytes_a, bytes_b = (sum(getattr(row, name) or 0.0 for row in own) for name in ("bytes_a", "bytes_b"))
+    if not own:
+        return []
+    return [
+        Term(
+            runs=(total.run_a, total.run_b),
+            level="traffic",
+            quantity="memory",
+            name="off_chip_memory",
+            amounts=(Quantity(bytes_a, "B"), Quantity(bytes_b, "B")),
+            difference=Quantity(bytes_b - bytes_a, "B"),
+        )
+    ]

@@ -1,0 +1,145 @@
+"""Words for fleets: the decision, its headroom, and alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
+from joulemap.domain.doubt import TIE_RATIO
+from joulemap.present.cell import show_chance, show_plain, show_quantity, show_share
+from joulemap.present.template import Template
+from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.name import name_run
+from joulemap.show.word import Words
+
+WORDS: Final = Words(
+    caveats={
+        "breaks": Template("up to 1.5x the load, {chips} first breaks the limit of {limits}"),
+        "device_count": Template("the 80 % range of {chips} is {low} to {high} devices"),
+        "device_price": Template("the price of {chips} is for devices {way} at {price}"),
+    },
+    nouns={"cost": "cost", "energy": "energy", "carbon": "CO2"},
+)
+
+LEAST: Final[Mapping[str, tuple[str, str]]] = {
+    "cost": ("costs least", "cost least"),
+    "energy": ("uses the least energy", "use the least energy"),
+    "carbon": ("emits the least CO2", "emit the least CO2"),
+}
+"""Objective -> verb of one device or server, and of several."""
+MORE: Final[Mapping[str, Template]] = {
+    "cost": Template("{rival} costs {ratio:x} as much"),
+    "energy": Template("{rival} uses {ratio:x} as much"),
+    "carbon": Template("{rival} emits {ratio:x} as much"),
+}
+BEST: Final = Template("{fleet} {least}: {value} per month[ ({chance} sure)][; {more}].")
+TIED: Final = Template("{fleet} {least}: {value} per month, statistically tied with {rival}.")
+TOGETHER: Final = Template(
+    "{fleet} together {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
+)
+NO_PRICE: Final = Template("No fleet within all limits has a known price; {fleet} draws {power}.")
+NO_LIMITS: Final = Template("No fleet meets all limits; the nearest is {fleet}: its {reason}.")
+DEVICES_OF: Final = Template("{count} {name}")
+SERVERS_OF: Final = Template("{count:n server} of {name}")
+HEADROOM: Final = Template("{noun} is {value}, {share} of the {target} target[; {utilization} of the capacity is used]")
+NOUNS: Final[Mapping[str, str]] = {"p99_s": "p99", "first_token_s": "p99 TTFT", "between_s": "p99 TPOT"}
+OTHER: Final[Mapping[str, Template]] = {
+    "least_energy": Template("{fleet} uses the least energy: {value} per month[, {ratio:x} less]"),
+    "published": Template("in the checkpoint's own precision, {fleet} is best: {value} per month"),
+}
+"""Metric of a further choice -> its sentence."""
+ONE_KIND: Final = Template("of one kind, {fleet} {least}: {value} per month")
+TWO_KINDS: Final = Template("{fleet} together would take {value} per month, a statistical tie")
+MOST_SHOWN: Final = 15.0
+"""Capacity from which a fleet is only known to carry more, as a multiple of the demanded rate."""
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the best fleet and its lead, or why there is none."""
+    choices = [one for one in facts.of(Choice) if one.metric in LEAST]
+    if not choices:
+        entry = facts.of(Entry)[0]
+        fleet = _count(facts, entry.runs[0])
+        for one in facts.of(Refusal):
+            return NO_LIMITS(fleet=fleet, reason=one.reason)
+        power = entry.values["power"]
+        return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))
+    first = choices[0]
+    fleet, chance = _count(facts, first.runs[0]), show_chance(first.probability)
+    given = {"fleet": fleet, "least": _say_least(facts, first), "value": _show(first.value)}
+    if _is_together(facts, first.runs[0]):
+        return TOGETHER(chance=chance, saved=None if first.ratio is None else 1.0 - 1.0 / first.ratio, **given)
+    if len(first.runs) < 2 or first.ratio is None:
+        return BEST(chance=None, more=None, **given)
+    rival = name_run(facts.runs[first.runs[1]])
+    if first.tied or first.ratio <= TIE_RATIO:
+        return TIED(rival=rival, **given)
+    more = MORE[first.metric](rival=rival, ratio=first.ratio)
+    whole = BEST(chance=chance, more=more, **given)
+    return whole if whole.count(" ") < MOST_WORDS else BEST(chance=chance, more=None, **given)
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on the headroom of the best fleet, a tied fleet of two kinds, and the least energy."""
+    return [*_describe_headroom(facts), *_describe_second(facts), *_describe_others(facts)][:MOST_WHY]
+
+
+def _describe_headroom(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Limit)[:1]:
+        values = _find_values(facts, one.runs[0])
+        used, capacity = values.get("utilization"), values.get("capacity")
+        is_known = used is not None and (capacity is None or capacity.value < MOST_SHOWN)
+        yield HEADROOM(
+            noun=NOUNS[one.metric],
+            value=_show(one.value),
+            share=show_share(one.value.value / one.bound.value),
+            target=_show(one.bound),
+            utilization=show_share(used.value) if used is not None and is_known else None,
+        )
+
+
+def _describe_second(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Choice)[1:]:
+        if one.metric not in LEAST:
+            continue
+        if _is_together(facts, one.runs[0]):
+            yield TWO_KINDS(fleet=_count(facts, one.runs[0]), value=_show(one.value))
+        else:
+            given = {"fleet": _count(facts, one.runs[0]), "least": _say_least(facts, one), "value": _show(one.value)}
+            yield ONE_KIND(**given)
+
+
+def _describe_others(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Choice):
+        if one.metric in OTHER:
+            yield OTHER[one.metric](fleet=_count(facts, one.runs[0]), value=_show(one.value), ratio=one.ratio)
+
+
+def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
+    found: Mapping[str, Quantity] = next((one.values for one in facts.of(Entry) if one.runs[0] == key), {})
+    return found
+
+
+def _is_together(facts: Facts, key: int) -> bool:
+    """Return whether a fleet has several kinds of servers."""
+    return "devices_per_server" not in _find_values(facts, key)
+
+
+def _count(facts: Facts, key: int) -> str:
+    """Return a fleet's name with its number of devices, or of servers if a server has several devices."""
+    values, name = _find_values(facts, key), name_run(facts.runs[key])
+    if "devices" not in values or "devices_per_server" not in values:
+        return name
+    devices, each = round(values["devices"].value), round(values["devices_per_server"].value)
+    return SERVERS_OF(count=devices // each, name=name) if each > 1 else DEVICES_OF(count=devices, name=name)
+
+
+def _say_least(facts: Facts, choice: Choice) -> str:
+    values = _find_values(facts, choice.runs[0])
+    each = values["devices_per_server"].value if "devices_per_server" in values else 0.0
+    return LEAST[choice.metric][0 if values["devices"].value == each else 1]
+
+
+def _show(value: Quantity) -> str:
+    return f"{show_plain(value.value)} USD" if value.unit == "USD" else show_quantity(value.value, value.unit)
