@@ -64,6 +64,7 @@ from joulemap.ask.fact import (
     Fact as Fact,
     Facts as Facts,
     Refusal as Refusal,
+    Term as Term,
 )
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
@@ -160,6 +161,7 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.present.picture import Marks as Marks, Picture as Picture, PictureKind as PictureKind
 from joulemap.present.sketch import (
     Axis as Axis,
     Bar as Bar,

@@ -88,7 +88,7 @@ class CompareAnswer(RunAnswer):
         figures = self._figures(limit)
         return self._compose_facts(
             self.facts,
-            (show_under("", figures, *self.scope.count_left_out()),),
+            self._sections(figures, limit),
             self.rows,
             title=text.SUBJECT(title=self.scope.title, beside=[*self._describe_per(), *figures.common]),
             answer=self.describe_best(),
@@ -101,6 +101,10 @@ class CompareAnswer(RunAnswer):
             ),
             steps=self._steps(repeated),
         )
+
+    def _sections(self, figures: Grid, limit: int) -> tuple[Section, ...]:  # noqa: ARG002
+        """Return the sections of the document, the first of which holds the figures of each chip."""
+        return (show_under("", figures, *self.scope.count_left_out()),)
 
     def _describe_per(self) -> list[str]:
         """Return what the figures refer to, unless every batch has one sample."""

@@ -13,7 +13,7 @@ TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {
 
 CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"
 CAUSE_COLUMN: Final = " | why the larger is larger by_count_exact"
-CATEGORY_RANKED: Final = "{a} | {b} | difference"
+CATEGORY_KEEP: Final = "{a} | {b}"
 MORE_ON: Final = Template("more on {name}")
 OTHERS: Final = Template("{count} others")
 CATEGORY_TABLE: Final = Template("{quantity} by category")

@@ -12,7 +12,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PartMetricName
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Section
+from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
@@ -41,7 +41,7 @@ class PipelineCompareAnswer(CompareAnswer):
         """Return the data for machine formats, with the figures at the frame rate."""
         return {**super().data(), "pipeline": self.paced.records()}
 
-    def _sections(self, limit: int) -> tuple[Section, ...]:
+    def _sections(self, figures: Grid, limit: int) -> tuple[Section, ...]:
         rate = self.paced.rate_per_s
         rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
         grid = self._lay(
@@ -53,7 +53,9 @@ class PipelineCompareAnswer(CompareAnswer):
             run_id=self.paced.name_busiest,
         )
         slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
-        return *super()._sections(limit), Section(TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid)
+        return *super()._sections(figures, limit), Section(
+            TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid
+        )
 
 
 def compare(
