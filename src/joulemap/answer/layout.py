@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -18,8 +18,10 @@ from joulemap.present.cell import (
     show_signed,
 )
 from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, choose_rows, grid
-from joulemap.present.picture import Picture, PictureKind, make_intervals
 from joulemap.present.template import Template
+
+if TYPE_CHECKING:
+    from joulemap.present.picture import Picture, PictureKind
 
 Cell = Callable[[Any], str]
 """Function that formats a cell from a row."""
@@ -116,6 +118,8 @@ def lay(
 
 def _draw(table: Table[Any], rows: Sequence[Any], heading: str, name: str) -> Picture:
     """Return the picture of a column, given as in the text of `lay`."""
+    from joulemap.present.picture import Picture, make_intervals
+
     field, _, half_width = name.strip("?!=@±#~+-").partition(":")
     values = [getattr(row, field) for row in rows]
     unit = next(column.unit for column in table.columns if column.name == field)
