@@ -159,7 +159,6 @@ PURPOSE_NOTE: Final = (
     "attention: `keys, values` contains the time of a kernel up to the end of these transfers; `computation` contains "
     "only the time beyond it"
 )
-UNATTRIBUTED_NOUN: Final = "unattributed losses"
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
     "residual that was fitted to measured boards; a class whose energies are computed from circuits alone has none"
