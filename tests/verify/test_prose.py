@@ -55,9 +55,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("prose") / "prose.duckdb")
 
 
-LABELS: Final = ("l4", "h100_sxm5", "t4")
-
-
 def check_offload(workspace: Workspace) -> None:
     answer: OffloadAnswer = workspace.offload("llama-3.1-8b", hardware=("workstation_rtx_4090",), batch=(1,))
     headline, _ = parts(answer)
