@@ -77,6 +77,9 @@ def answer_questions(page: str) -> str:
         return QUESTION.sub(put, page)
 
 
+WHY: Final = "plot waterfall resnet50 l4 h100_sxm5 --precision bf16"
+"""Command of the picture in README, docs/why.svg."""
+
 OWN_FILE: Final = re.compile(r"```python\n# (?P<name>\w+\.py)\n(?P<code>.*?)```", re.DOTALL)
 """Python file of the reader, which the page shows and its commands name."""
 
@@ -136,6 +139,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="into README and docs/")
     arguments = parser.parse_args()
+    if arguments.write:
+        with tempfile.TemporaryDirectory() as folder:
+            code = run([*shlex.split(WHY), "--db", f"{folder}/why.duckdb", "--output", str(DOCS / "why.svg"), "--force"])
+            assert code == 0, WHY
     for page, put in list_pages():
         text = put(page.read_text(encoding="utf-8"))
         if arguments.write:

@@ -484,7 +484,7 @@ def _stated() -> Iterator[str]:
 
 
 def draw(lines: Sequence[Line]) -> str:
-    """Return the figure as SVG: the mean errors of joulemap and of others, by source and quantity."""
+    """Return the figure as SVG: the mean errors of joulemap and of others, by source and quantity with rivals."""
     rows: list[dict[str, object]] = []
     for one in lines:
         if one.row_count < FEW or one.quantity in RESTATED:
@@ -498,7 +498,8 @@ def draw(lines: Sequence[Line]) -> str:
             label = f"{one.name}: {one.of} ({whole.row_count})"
             rows.append({"label": label, "who": one.peer, "mean": one.peer_mean})
     beside = {row["label"] for row in rows if row["who"] != "joulemap"}
-    order = sorted({str(row["label"]) for row in rows}, key=lambda label: (label not in beside, label))
+    rows = [row for row in rows if row["label"] in beside]
+    order = sorted({str(row["label"]) for row in rows})
     who = ["joulemap", *sorted({str(row["who"]) for row in rows} - {"joulemap"})]
     y = {"field": "label", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 330, "grid": True}}
     x = {"field": "mean", "type": "quantitative", "title": "mean error (logarithmic)", "axis": {"format": ".0%"},

@@ -351,7 +351,7 @@ def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> Non
     document = json.loads(done.stdout)
     assert sum(term["difference_fj"] for term in document["terms"]) == document["total"]["difference_fj"]
     shown = joulemap(
-        "explain", "resnet18", "xeon_8490h", "kpu_t256", "--level", "action", "--limit", 3, "--db", database
+        "explain", "resnet18", "xeon_8490h", "kpu_t256", "--level", "action", "--limit", 3, "--notes", "--db", database
     ).stdout
     assert "sum exactly" in shown
     assert "smaller terms" in shown

@@ -68,6 +68,7 @@ def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
     assert [row[2] for row in drawn.rows] == ["1.8\N{EN DASH}2.2 ms", ""]
     interval, difference = drawn.pictures
     assert (interval.kind, interval.after, interval.unit, interval.rows[1]) == ("interval", "span", "s", ())
+    assert interval.of == "step"  # whose best cells colour it
     low, value, high = interval.rows[0]
     assert_close(value, 0.002, rel=1e-15)
     assert_close(high / value, value / low, rel=1e-12)

@@ -106,7 +106,7 @@ def test_a_cause_is_count_times_price_of_the_larger_run_first() -> None:
 
 def test_what_makes_most_of_a_difference_is_in_the_first_line_unless_it_is_a_tie() -> None:
     assert describe_difference(make_facts(STATIC)).endswith(", mostly static power.")
-    assert describe_difference(make_facts(make_term(share=0.3))).endswith("; static power differs most.")
+    assert describe_difference(make_facts(make_term(share=0.3))).endswith("; the largest part is static power.")
     tied = describe_difference(make_facts(STATIC, tied=(2,)))
     assert "static" not in tied
     assert describe_difference(make_facts(STATIC), "conv1").startswith("In conv1, a uses ")

@@ -82,4 +82,4 @@ def test_words_of_a_front_without_members() -> None:
     told = describe_answer(
         Facts(asked=("latency", "cost"), runs={1: Subject(hardware="a")}, facts=(own, Entry(runs=(1,), values=values)))
     )
-    assert told == "a beats every other configuration, with 1 ms and 0.01 USD."
+    assert told == "a (1 ms, 0.01 USD) beats every other configuration."

@@ -11,7 +11,7 @@ import pytest
 from compare import assert_close
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
-from joulemap.ask.recommend import find_chip
+from joulemap.ask.candidate import find_chip
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.show.caveat import describe_trust, rank_caveats
@@ -218,7 +218,7 @@ def test_one_chip_alone_within_a_limit_is_told_with_its_best_configuration() -> 
     limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
     alone = attrs.evolve(limit, missed_count=2)
     assert describe_recommendation(make_facts(choice, alone)) == (
-        "Only chip_1 meets the limit, best at int8, batch 1: energy 2 J."
+        "Only chip_1 meets the limit, best at int8, batch 1 (energy 2 J)."
     )
     assert describe_recommendation(make_facts(choice, limit)).startswith(
         "chip_1 int8 batch 1 is the best configuration "

@@ -101,7 +101,7 @@ PRICE_NOTE: Final = (
 LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
-SHOWN: Final = 8
+SHOWN: Final = 6
 """Default number of chips per table."""
 
 

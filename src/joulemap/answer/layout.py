@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -18,8 +18,10 @@ from joulemap.present.cell import (
     show_signed,
 )
 from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, choose_rows, grid
-from joulemap.present.picture import Picture, PictureKind, make_intervals
 from joulemap.present.template import Template
+
+if TYPE_CHECKING:
+    from joulemap.present.picture import Picture, PictureKind
 
 Cell = Callable[[Any], str]
 """Function that formats a cell from a row."""
@@ -110,19 +112,23 @@ def lay(
         stays=stays,
     )
     rows = choose_rows(table.rows, limit, stays)
-    drawings = (_draw(table, rows, heading, named[heading]) for heading in _split(pictures) if heading in named)
+    drawings = (_draw(table, rows, heading, named) for heading in _split(pictures) if heading in named)
     return attrs.evolve(laid, pictures=tuple(drawings), common=tuple(common)) if pictures or common else laid
 
 
-def _draw(table: Table[Any], rows: Sequence[Any], heading: str, name: str) -> Picture:
-    """Return the picture of a column, given as in the text of `lay`."""
+def _draw(table: Table[Any], rows: Sequence[Any], heading: str, named: Mapping[str, str]) -> Picture:
+    """Return the picture of a column; `named` holds all columns by heading, as in the text of `lay`."""
+    from joulemap.present.picture import Picture, make_intervals
+
+    name = named[heading]
     field, _, half_width = name.strip("?!=@±#~+-").partition(":")
     values = [getattr(row, field) for row in rows]
     unit = next(column.unit for column in table.columns if column.name == field)
     if half_width:
         widths = [getattr(row, half_width) for row in rows]
         marks = make_intervals(list(zip(values, widths, strict=True)))
-        return Picture(kind="interval", after=heading, rows=marks, unit=unit)
+        own = next((one for one, column in named.items() if column.strip("?!=") == field), "")
+        return Picture(kind="interval", after=heading, of=own, rows=marks, unit=unit)
     is_signed = name[0] == "+" or min((one for one in values if one is not None), default=0.0) < 0.0
     kind: PictureKind = "difference" if is_signed else "share"
     return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))

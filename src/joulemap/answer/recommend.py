@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
@@ -236,7 +236,7 @@ class RecommendAnswer(RankedAnswer):
         """Text of the fixed rate; empty if the objective does not depend on the rate."""
         return self._rate if self._metric.energy_power else ""
 
-    def document(self, *, limit: int = 8, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = 6, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows that meet the limits and `limit` rows that violate one."""
         feasible, infeasible = self.select("feasible"), self.select("infeasible")
         shown = [row for row in feasible if self._is_shown(row)]
@@ -296,8 +296,9 @@ class RecommendAnswer(RankedAnswer):
     def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
         """Return a grid of these rows, one per chip, with the objective, the limited metrics and the ratio."""
         chances = self._chances("probability_best")
+        totals = {name: _head(name, column) if self.counts_hosts else column for name, column in TOTALS.items()}
         bounded = [
-            TOTALS.get(name) or list_metrics((name,)) for name, _ in self.limits.bounds if name != self.objective
+            totals.get(name) or list_metrics((name,)) for name, _ in self.limits.bounds if name != self.objective
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
@@ -422,6 +423,11 @@ class RecommendAnswer(RankedAnswer):
             *([PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []),
             *self.scope.describe_unsupported(),
         ]
+
+
+def _head(name: str, column: str) -> str:
+    """Return a column under the label of its metric, where the title says that values include hosts."""
+    return f"{METRIC[cast('MetricName', name)].label} {column.rpartition(' | ')[0].rpartition(' ')[2]} | "
 
 
 def _percent(row: RankedConfiguration) -> str:

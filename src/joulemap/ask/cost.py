@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.asked import Asked
+from joulemap.ask.candidate import MOST_ENTRIES, add_chances, choose_first, find_chip, find_likelier, list_first
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import Finding, find_caveats
-from joulemap.domain.doubt import TOLD_APART
-from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS
 from joulemap.domain.settings import Limits
 from joulemap.plan.hold import StoredRuns
 from joulemap.row.cost import BreakEven, CostOption
 
-MOST_ENTRIES: Final = 10
-"""Maximum chips that entries and rules cover."""
+CHANCE: Final = "probability_cheapest"
+"""Column with the probability that a configuration is the cheapest."""
 
 YEAR_S: Final = 365.0 * 24.0 * 3600.0
 
@@ -45,9 +44,16 @@ def find_facts(
     per chip, and caveats. `missed` are the runs beyond the limits, and `per` is the unit of work of the model.
     """
     asked = Asked(held)
-    ranked = list_chips(row for row in rows if is_asked(row) and row.rank is not None)
+    ranked = list_first(row for row in rows if is_asked(row) and row.rank is not None)
     best = next(iter(ranked), None)
     choices = [_choose(ranked, rows, per)] if best is not None else []
+    chances = add_chances(rows, CHANCE)
+    least = read_usd(ranked[0]) if ranked else 0.0
+    likelier = [
+        caveat
+        for one in choices
+        for caveat in find_likelier(one, ranked, chances, lambda row: read_usd(row) / least if least else 1.0)
+    ]
     projection = find_projection(rows, best)
     beyond = [_prefer(projection, best, per)] if projection is not None and best is not None else []
     shown = ranked[:MOST_ENTRIES]
@@ -64,7 +70,7 @@ def find_facts(
             *turns,
             *_bound(limits, {asked.outlines[one].hardware for one in missed}),
             *map(_enter, shown),
-            *_find_likelier(ranked, rows),
+            *likelier,
             *_find_elsewhere(rows),
             *_lack_price(rows),
             *caveats,
@@ -75,19 +81,6 @@ def find_facts(
 def is_asked(row: CostOption) -> bool:
     """Return True for a cost in the way of paying that is asked for."""
     return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
-
-
-def read_chip(row: CostOption) -> str:
-    """Return the hardware of a configuration without its power mode."""
-    return HardwareRef.read(row.hardware).label
-
-
-def list_chips(rows: Iterable[CostOption]) -> list[CostOption]:
-    """Return the first row of each chip."""
-    found: dict[str, CostOption] = {}
-    for row in rows:
-        found.setdefault(read_chip(row), row)
-    return list(found.values())
 
 
 def find_projection(rows: Iterable[CostOption], best: CostOption | None) -> CostOption | None:
@@ -106,9 +99,9 @@ def find_other_way(rows: Iterable[CostOption]) -> CostOption | None:
 
 def find_unoffered(rows: Sequence[CostOption]) -> list[CostOption]:
     """Return each available chip without a price in the asked way of paying, in its lowest-energy configuration."""
-    priced = {read_chip(row) for row in rows if is_asked(row)}
-    others = [row for row in rows if row.status != "unsupported" and row.is_available and read_chip(row) not in priced]
-    return list_chips(sorted(others, key=lambda row: row.kwh_per_million or 0.0))
+    priced = {find_chip(row) for row in rows if is_asked(row)}
+    others = [row for row in rows if row.status != "unsupported" and row.is_available and find_chip(row) not in priced]
+    return list_first(sorted(others, key=lambda row: row.kwh_per_million or 0.0))
 
 
 def read_usd(row: CostOption) -> float:
@@ -131,34 +124,17 @@ def _value(row: CostOption) -> Quantity:
     return Quantity(read_usd(row), METRIC["cost"].unit, row.usd_half_width)
 
 
-def _add_chances(rows: Iterable[CostOption]) -> dict[str, float]:
-    """Return chip -> probability that one of its configurations is the cheapest."""
-    found: dict[str, float] = {}
-    for row in rows:
-        if row.probability_cheapest is not None:
-            found[read_chip(row)] = found.get(read_chip(row), 0.0) + row.probability_cheapest
-    return found
-
-
 def _choose(ranked: Sequence[CostOption], rows: Sequence[CostOption], per: str) -> Choice:
     """Return the cheapest configuration, the cheapest of each other chip, and the chips that are statistically tied."""
     best, *others = ranked
-    chances = _add_chances(rows) if others else {}
-    chance = chances.get(read_chip(best))
-    likely = {read_chip(row) for row in rows if row.likely_cheapest} - {read_chip(best)}
-    tied = sorted(
-        (row for row in others if chance is not None and chance < TOLD_APART and read_chip(row) in likely),
-        key=lambda row: -chances.get(read_chip(row), 0.0),
-    )
-    equal = [row for row in others if row.usd_per_million == best.usd_per_million]
-    return Choice(
-        runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
+    return choose_first(
+        ranked,
+        add_chances(rows, CHANCE),
+        (row for row in rows if row.likely_cheapest),
+        read_usd,
         metric="cost",
         value=_value(best),
         ratio=read_usd(others[0]) / read_usd(best) if others and read_usd(best) else None,
-        probability=chance,
-        tied=tuple(row.run_id for row in tied),
-        equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
         per=per,
     )
 
@@ -234,21 +210,9 @@ def _find_prices(rows: Sequence[CostOption]) -> Iterator[Finding]:
             yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(read_usd(row) / alone))
 
 
-def _find_likelier(ranked: Sequence[CostOption], rows: Sequence[CostOption]) -> Iterator[Caveat]:
-    """Yield the chip that is likelier to be the cheapest than the first by the middle of its interval."""
-    chances = _add_chances(rows)
-    if len(ranked) < 2 or not chances:
-        return
-    likeliest = max(ranked, key=lambda row: chances.get(read_chip(row), 0.0))
-    chance = chances.get(read_chip(likeliest), 0.0)
-    if chance > chances.get(read_chip(ranked[0]), 0.0):
-        weight = abs(math.log(read_usd(likeliest) / read_usd(ranked[0]))) if read_usd(ranked[0]) else 0.0
-        yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
-
-
 def _find_elsewhere(rows: Sequence[CostOption]) -> Iterator[Caveat]:
     """Yield the available chips that only sellers of another kind offer."""
-    chips = list_chips(row for row in rows if is_asked(row) and not row.is_alike and row.is_available)
+    chips = list_first(row for row in rows if is_asked(row) and not row.is_alike and row.is_available)
     if chips:
         yield Caveat(kind="elsewhere", runs=tuple(row.run_id for row in chips), values={})
 

@@ -174,10 +174,15 @@ def _list_causes(row: RoleDifference, total: RunPair) -> dict[str, Any]:
 
 
 def _list_work(row: CategoryDifference, total: RunPair) -> dict[str, Any]:
-    """Return the work of a category of time and its rates; for one subgraph, the units that compute it."""
+    """Return the work of a category of time and its rates, each if it explains much of the difference; for one
+    subgraph, the units that compute it.
+    """
     sides = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
+    has_count, has_price = (
+        abs(one) >= LEAST_CAUSE * abs(row.difference_exact) for one in (row.by_count_exact, row.by_price_exact)
+    )
     rates: list[Quantity | None] = []
-    for work, spent in sides:
+    for work, spent in sides if has_price else ():
         rate = None if not work or not spent else spent / work if row.category == "launch" else work / spent
         rates.append(None if rate is None else Quantity(rate, RATES[row.category]))
     units = (
@@ -185,7 +190,9 @@ def _list_work(row: CategoryDifference, total: RunPair) -> dict[str, Any]:
         (total.units_used_b, total.units_total_b, total.unit_name_b or ""),
     )
     return {
-        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides),
+        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides)
+        if has_count or not has_price
+        else (),
         "prices": tuple(rates),
         "units": units if row.category == "compute" and total.units_used_a is not None else (),
         "is_shared": abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact),

@@ -12,10 +12,18 @@ from typing import Final
 import attrs
 
 from joulemap.ask.asked import VARYING, Asked, vary
+from joulemap.ask.candidate import (
+    MOST_ENTRIES,
+    add_chances,
+    choose_first,
+    find_chip,
+    find_likelier,
+    list_first,
+    read_chip,
+)
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
 from joulemap.ask.rule import UNKNOWN, Finding, find_caveats
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
-from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits
@@ -36,9 +44,6 @@ OTHER_PAY: Final[Mapping[str, str]] = {"rented": "bought", "bought": "rented"}
 
 OTHER_COST: Final[Mapping[str, str]] = {"rented": "bought_usd_per_million", "bought": "rented_usd_per_million"}
 """Way of paying that is ranked -> column with the cost in the other way."""
-
-MOST_ENTRIES: Final = 10
-"""Maximum chips that entries and rules cover."""
 
 MOST_SHARE: Final = 2.0
 """Factor from which a host is stated as a factor of the value, and no longer as a share to add."""
@@ -69,24 +74,6 @@ class Wanted:
 def order(objective: MetricName, value: float | None) -> float:
     """Return a value of a metric as a number of which the lowest is the best."""
     return math.inf if value is None else -value if METRIC[objective].is_higher_better else value
-
-
-def read_chip(hardware: str) -> str:
-    """Return the name of hardware without its power mode."""
-    return HardwareRef.read(hardware).label
-
-
-def find_chip(row: RankedConfiguration) -> str:
-    """Return the hardware of a configuration without its power mode."""
-    return read_chip(row.hardware)
-
-
-def list_first(rows: Iterable[RankedConfiguration]) -> list[RankedConfiguration]:
-    """Return the first row of each chip."""
-    found: dict[str, RankedConfiguration] = {}
-    for row in rows:
-        found.setdefault(find_chip(row), row)
-    return list(found.values())
 
 
 def find_best(rows: Iterable[RankedConfiguration]) -> RankedConfiguration | None:
@@ -130,15 +117,6 @@ def find_other_cost(row: RankedConfiguration) -> float | None:
     return getattr(row, OTHER_COST[row.pay]) if row.pay in OTHER_COST else None
 
 
-def add_chances(rows: Iterable[RankedConfiguration]) -> dict[str, float]:
-    """Return chip -> probability that one of its configurations is the best."""
-    found: dict[str, float] = {}
-    for row in rows:
-        if row.probability_best is not None:
-            found[find_chip(row)] = found.get(find_chip(row), 0.0) + row.probability_best
-    return found
-
-
 def find_facts(
     held: StoredRuns, rows: Sequence[RankedConfiguration], violations: Iterable[Violation], wanted: Wanted
 ) -> Facts:
@@ -150,10 +128,15 @@ def find_facts(
     best = find_best(rows)
     decided = tuple(_decide(rows, ranked, far, list(violations), wanted))
     choices = [one for one in decided if isinstance(one, Choice)]
+    chances = add_chances(rows, "probability_best")
     own: tuple[Caveat | Refusal, ...] = (
         *_refuse(rows, best, is_served=bool(far)),
         *_find_kept(best),
-        *_find_likelier(choices, ranked, rows),
+        *(
+            caveat
+            for one in choices
+            for caveat in find_likelier(one, ranked, chances, lambda row: row.objective_ratio or 1.0)
+        ),
         *_find_unpriced(rows, best, wanted),
     )
     pivotal = {row.run_id: row for row in (*ranked[:MOST_ENTRIES], *(() if ranked else far[:MOST_ENTRIES]))}
@@ -220,23 +203,14 @@ def _vary_by(rows: Sequence[RankedConfiguration]) -> tuple[str, ...]:
 def _choose(ranked: Sequence[RankedConfiguration], rows: Sequence[RankedConfiguration], wanted: Wanted) -> Choice:
     """Return the best configuration, the best of each other chip, and the chips that are statistically tied."""
     best, *others = ranked
-    assert best.objective_value is not None
-    chances = add_chances(rows) if others else {}
-    chance = chances.get(find_chip(best))
-    likely = {find_chip(row) for row in rows if row.likely_best} - {find_chip(best)}
-    tied = sorted(
-        (row for row in others if chance is not None and chance < TOLD_APART and find_chip(row) in likely),
-        key=lambda row: -chances.get(find_chip(row), 0.0),
-    )
-    equal = [row for row in others if row.objective_value == best.objective_value]
-    return Choice(
-        runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
+    return choose_first(
+        ranked,
+        add_chances(rows, "probability_best"),
+        (row for row in rows if row.likely_best),
+        lambda row: row.objective_value or 0.0,
         metric=wanted.objective,
         value=_value(best, wanted),
         ratio=others[0].objective_ratio if others else None,
-        probability=chance,
-        tied=tuple(row.run_id for row in tied),
-        equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
         per=wanted.per,
     )
 
@@ -402,19 +376,6 @@ def _find_kept(best: RankedConfiguration | None) -> Iterator[Caveat]:
         weight = math.inf if best.probability_kept < LEAST_KEPT else 0.0
         values = {"probability": best.probability_kept}
         yield Caveat(kind="kept", runs=(best.run_id,), values=values, weight=weight)
-
-
-def _find_likelier(
-    choices: Iterable[Choice], ranked: Sequence[RankedConfiguration], rows: Iterable[RankedConfiguration]
-) -> Iterator[Caveat]:
-    """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its interval."""
-    chances = add_chances(rows)
-    for choice in choices:
-        likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
-        chance = chances.get(find_chip(likeliest), 0.0)
-        if choice.probability is not None and chance > choice.probability and likeliest.run_id != choice.runs[0]:
-            weight = abs(math.log(likeliest.objective_ratio or 1.0))
-            yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
 
 
 def _find_unpriced(

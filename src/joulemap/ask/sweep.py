@@ -69,8 +69,7 @@ def find_facts(
         own = list(_choose(asked, had, told))
         chosen += own
         if len(had) < len(every):
-            winners = {one.runs[0] for one in own}
-            beyond += [one for one in _choose(asked, every, told) if one.runs[0] not in winners]
+            beyond += [choice for place, one in enumerate(own) for choice in _prefer(every, one, place)]
     named = {one for choice in (*chosen, *beyond) for one in choice.runs[:1]}
     leading = [one for one in best if named & set(one.ids)]
     shown = [*leading, *sorted(best, key=lambda one: one.best[0])[:WEIGHED]]
@@ -180,6 +179,21 @@ def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
             tied=tuple(row.rival_ids),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
             model=model,
+        )
+
+
+def _prefer(rows: Sequence[Best], own: Choice, place: int) -> Iterator[Choice]:
+    """Yield the choice of an unavailable chip over the best available one, by the metric at this place of `ASKED`."""
+    is_higher = METRIC[ASKED[place]].is_higher_better
+    best = min(rows, key=lambda one: (-one.best[place] if is_higher else one.best[place], one.row.hardware))
+    if best.ids[place] != own.runs[0]:
+        ends = sorted((best.best[place], own.value.value))
+        yield Choice(
+            runs=(best.ids[place], own.runs[0]),
+            metric=own.metric,
+            value=Quantity(best.best[place], own.value.unit),
+            ratio=ends[1] / ends[0],
+            model=own.model,
         )
 
 

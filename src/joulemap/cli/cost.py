@@ -36,7 +36,7 @@ def cost(
         metavar="A,B",
         shown="cheapest rented and cheapest bought",
     ),
-    limit: Limit = 8,
+    limit: Limit = 6,
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,

@@ -29,7 +29,7 @@ def explain(
         metavar="NAME",
         shown="the whole model",
     ),
-    limit: Limit = 6,
+    limit: Limit = 5,
     check: Check = False,
     run: PassRunOptions,
     plot: PlotOptions,

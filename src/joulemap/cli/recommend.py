@@ -33,7 +33,7 @@ def recommend(
     *,
     limits: LimitOptions,
     objective: MetricName = option("energy_per_inference", "Metric to optimize."),
-    limit: Limit = 8,
+    limit: Limit = 6,
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: RecommendedRunOptions,

@@ -55,7 +55,7 @@ def sweep(
         "hardware",
         "Table: best batch size per chip, every batch, winner per batch, or crossing (where the ranking reverses).",
     ),
-    limit: Limit = 5,
+    limit: Limit = 4,
     check: Check = False,
     hardware: HardwareOptions,
     run: SweepRunOptions,

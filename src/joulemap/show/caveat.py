@@ -46,7 +46,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "[{host} as ]the assumed host of {chips}[, the rest of its {whole},][ adds {share:%} to its {quantity}]"
         "[ multiplies its {quantity} by {factor:plain}]"
     ),
-    "elsewhere": Template("left out, because only sellers of another kind offer it (`--seller` chooses): {chips}"),
+    "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
@@ -74,7 +74,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
     "unoffered": Template("left out, because no {price} is known: {chips}"),
-    "unpriced": Template("left out, because {reason}: {chips}[ (the first is the best of them: {value})]"),
+    "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
 }
 """Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
 

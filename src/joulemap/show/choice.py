@@ -73,7 +73,7 @@ AND_OF: Final = Template("{share:%} to {other}")
 IDLE: Final = {"idle": "idle power"}
 """Cause beside the categories of energy -> its name: the time between inferences at a fixed rate."""
 
-OUTWEIGHED: Final = Template("{cause}: {name} saves {saved:J} against {other}, and loses part of it elsewhere")
+OUTWEIGHED: Final = Template("{cause}: {name} saves {saved:J} against {other}, partly lost elsewhere")
 
 
 def describe_answer(facts: Facts) -> str:

@@ -8,9 +8,9 @@ from typing import Final
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
 from joulemap.present.category import name_category
-from joulemap.present.cell import show_plain, show_quantity, show_share, show_units
+from joulemap.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
 from joulemap.present.template import Template
-from joulemap.show.caveat import RANGES, show_range
+from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import name_run
 
@@ -22,6 +22,9 @@ LEADING: Final = 0.1
 
 FEW: Final = 2
 """Number of lines on causes from which no subgraph is named."""
+
+MOST_ALONG: Final = 2
+"""Maximum lines on causes in the direction of the difference."""
 
 MOST_TIED_WHY: Final = 2
 """Maximum lines on why two runs that are tied differ."""
@@ -35,7 +38,7 @@ CONSEQUENCE: Final = "regulator"
 ITSELF: Final = Template("{name} is compared with itself, so nothing differs")
 IN_PART: Final = Template("in {part}, {line}")
 MOSTLY_OF: Final = Template("{line}, mostly {cause}")
-LARGEST_IN: Final = Template("{line}; {cause} differs most")
+LARGEST_IN: Final = Template("{line}; the largest part is {cause}")
 
 BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
 """Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
@@ -56,7 +59,7 @@ AT_RATE: Final = Template("{count} at {price}")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
-BOTTLENECK: Final = Template("the bottleneck of more subgraphs on {name}")
+BOTTLENECK: Final = Template("more subgraphs on {name}")
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
 SHARES: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
@@ -68,7 +71,7 @@ EACH: Final = "each"
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
 RANGE: Final = Template("{range} on {name}")
-RANGES_ARE: Final = Template("{ranges}: {spans:and}")
+RANGES_ARE: Final = Template("{ranges}: {spans:list}")
 
 
 def describe_difference(facts: Facts, part: str = "") -> str:
@@ -100,9 +103,9 @@ def name_term(term: Term) -> str:
 
 
 def describe_ranges(facts: Facts) -> str:
-    """Return the value of each run with its range; empty without ranges."""
+    """Return the range of each run, whose value the table states; empty without ranges."""
     spans = [
-        RANGE(range=show_range(value), name=name_run(facts.runs[one.runs[0]]))
+        RANGE(range=show_ends(value.value, value.unit, value.half_width), name=name_run(facts.runs[one.runs[0]]))
         for one in facts.of(Entry)
         if (value := one.values.get(facts.asked[0])) is not None and value.half_width
     ]
@@ -121,7 +124,7 @@ def list_reasons(facts: Facts) -> list[str]:
     large = [line for share, line in found if share >= SMALL]
     lines = _describe_quantities(facts) if not choice.tied and not choice.equal else []
     most = MOST_TIED_WHY if choice.tied else MOST_WHY
-    lines += (large or along[:1])[: max(0, most - len(lines) - len(against))]
+    lines += (large or along[:1])[: min(MOST_ALONG, max(0, most - len(lines) - len(against)))]
     lines += against
     if len(lines) < FEW:
         lines += [line for one in facts.of(Term) if (line := _describe_other(one, facts.runs, len(terms)))]
@@ -220,7 +223,7 @@ def _multiply(term: Term, place: int, count: Quantity | None, price: Quantity | 
     priced = show_share(price.value) if not price.unit else show_quantity(price.value, price.unit)
     if counted:
         return (AT_RATE if is_rate else TIMES)(count=counted, price=priced)
-    return priced if price.unit in ("W", "") else PER(price=priced)
+    return priced if is_rate or price.unit in ("W", "") else PER(price=priced)
 
 
 def _show_count(count: Quantity) -> str:

@@ -11,12 +11,10 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.name import join_names, name_all, name_run
 
-FRONT: Final = Template(
-    "{count} configurations are on the front, from {first} at {first_x} and {first_y} to {last} at {last_x} and "
-    "{last_y}."
-)
-ONE: Final = Template("{name} beats every other configuration, with {x} and {y}.")
-ALONE: Final = Template("{name} is the only configuration, with {x} and {y}.")
+FRONT: Final = Template("{count} configurations are on the front, from {first} to {last}.")
+END: Final = Template("{name} ({x}, {y})")
+ONE: Final = Template("{end} beats every other configuration.")
+ALONE: Final = Template("{end} is the only configuration.")
 NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
 LOST: Final = ("unpriced", "elsewhere")
 """Kinds of caveats on hardware that a missing price leaves out."""
@@ -31,19 +29,16 @@ def describe_answer(facts: Facts) -> str:
         x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
         return NOTHING(x=x, y=y)
     entries = {one.runs[0]: one for one in facts.of(Entry)}
-    names = [name_run(facts.runs[one]) for one in (front.runs[0], front.runs[-1])]
-    ends = [[_show(entries[one], metric) for metric in front.metrics] for one in (front.runs[0], front.runs[-1])]
-    if len(front.runs) == 1:
-        return (ALONE if front.count < 2 else ONE)(name=names[0], x=ends[0][0], y=ends[0][1])
-    return FRONT(
-        count=len(front.runs),
-        first=names[0],
-        first_x=ends[0][0],
-        first_y=ends[0][1],
-        last=names[1],
-        last_x=ends[1][0],
-        last_y=ends[1][1],
+    first, last = (
+        END(
+            name=name_run(facts.runs[one]),
+            **{at: _show(entries[one], name) for at, name in zip("xy", front.metrics, strict=True)},
+        )
+        for one in (front.runs[0], front.runs[-1])
     )
+    if len(front.runs) == 1:
+        return (ALONE if front.count < 2 else ONE)(end=first)
+    return FRONT(count=len(front.runs), first=first, last=last)
 
 
 def _show(entry: Entry, metric: MetricName) -> str:

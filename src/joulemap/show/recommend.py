@@ -41,31 +41,32 @@ WHOLE_DAYS: Final = 10.0
 
 KEPT: Final = Template("{head} within {limits}")
 ONE_LIMIT, ALL_LIMITS = "the limit", "all limits"
-ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}]: {noun} {value}")
-SINGLE: Final = Template("{name} is the only[ {available}] configuration: {noun} {value}")
+ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}] ({noun} {value})")
+SINGLE: Final = Template("{name} is the only[ {available}] configuration ({noun} {value})")
 AVAILABLE: Final = "available"
-PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration: {noun} {value}")
-BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}]: {noun} {value}")
+PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration ({noun} {value})")
+BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}] ({noun} {value})")
 NONE_KEEPS: Final = Template(
-    "No available configuration meets {limits}; {name}, which cannot be bought, does: {noun} {value}"
+    "No available configuration meets {limits}; {name}, which cannot be bought, does ({noun} {value})"
 )
-NONE_RUNS: Final = Template("No available chip can run the model; {name}, which cannot be bought, can: {noun} {value}")
+NONE_RUNS: Final = Template("No available chip can run the model; {name}, which cannot be bought, can ({noun} {value})")
 NOTHING: Final = Template("No configuration meets {limits}; {name} is nearest: {miss}")
 UNKNOWN: Final = Template("No configuration has a known {noun}[ within {limits}]")
-ABOVE: Final = Template("{label} {value}, {ratio:x} the limit of {bound}")
-BELOW: Final = Template("{label} {value}; the limit of {bound} is {ratio:x} as much")
-UNPRICED: Final = Template("its {label} is unknown, so the limit of {bound} cannot be checked")
+ABOVE: Final = Template("{label} {value} ({ratio:x} the limit of {bound})")
+BELOW: Final = Template("{label} {value} ({ratio:x} below the limit of {bound})")
+UNPRICED: Final = Template("its {label} is unknown (limit {bound})")
 
 LIMITED: Final = {"purchase": "purchase price with host"}
 """Metric -> what a limit on it refers to, if that is more than the metric."""
 
 ALSO: Final = Template("{name} also misses the limit on {labels:and}")
-HOSTLESS: Final = Template("without hosts, {name} would lead with {value} (with its host {whole})")
+HOSTLESS: Final = Template("without hosts, {name} would lead: {value} ({whole} with its host)")
 WITHOUT: Final = Template("{host} ({alone} without it)")
 PAID: Final = Template("{name} is the cheapest to {way}: {value} (--pay {pay})")
 WAYS: Final = {"rented": "rent", "bought": "buy"}
 """Way of paying -> its verb."""
-LOOSER: Final = Template("with the limit on {label} at {place}, {name} would lead with {value}")
+LOOSER: Final = Template("{label} {word} {place}: {name} would lead with {value}")
+UP_TO, DOWN_TO = "up to", "down to"
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 
 
@@ -138,7 +139,7 @@ def list_reasons(facts: Facts) -> list[str]:
     lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
     lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
               for one in facts.of(Supply)]  # fmt: skip
-    lines += describe_causes(facts.of(Cause)[:1], runs)
+    lines += describe_causes([one for one in facts.of(Cause) if one.share is not None][:1], runs)
     lines += [_describe_turn(one, runs) for one in facts.of(Turn)]
     lines += _describe_hosts(facts)
     for one in choices[1:2]:
@@ -154,8 +155,11 @@ def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
         return PAID(name=name, value=value, way=WAYS[str(turn.after)], pay=turn.after)
     if turn.axis == "host":
         return HOSTLESS(name=name, value=value, whole=format_bare(turn.before))
-    label = METRIC[cast("MetricName", turn.axis)].label
-    return LOOSER(label=label, place=format_value(turn.after), name=name, value=format_bare(turn.value))
+    metric = METRIC[cast("MetricName", turn.axis)]
+    word = DOWN_TO if metric.is_higher_better else UP_TO
+    return LOOSER(
+        label=metric.label, word=word, place=format_value(turn.after), name=name, value=format_bare(turn.value)
+    )
 
 
 def format_bare(value: Value) -> str:

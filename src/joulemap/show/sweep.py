@@ -16,8 +16,8 @@ from joulemap.show.choice import describe_choice, describe_choices, name_metric
 from joulemap.show.name import join_names, name_all, name_run
 
 ALONE: Final = Template(
-    "{name} uses {energy_per_inference} per inference at batch {energy_batch} and reaches {throughput} at batch "
-    "{throughput_batch}."
+    "{name} uses {energy_per_inference} per inference (batch {energy_batch}) and reaches {throughput} (batch "
+    "{throughput_batch})."
 )
 ONE_CHIP: Final = Template(
     "{name} uses the least energy per inference at batch {lean:range} and has its highest throughput at batch "
@@ -25,7 +25,7 @@ ONE_CHIP: Final = Template(
 )
 OF_MODELS: Final = {
     "energy_per_inference": Template("{name} uses the least energy per inference for {count} of {models} models"),
-    "throughput": Template("{name} has the highest throughput for {count}"),
+    "throughput": Template("{name} has the highest throughput for {count:n model}"),
 }
 """Metric -> clause on the chip that is best for most models."""
 
@@ -50,7 +50,7 @@ CAUSE: Final[Mapping[str, Template]] = {
 """Cause of a fall -> its clause."""
 
 WHY: Final = ("energy_per_inference", "latency")
-"""Metrics whose turns are among the reasons; those of energy x delay are a note."""
+"""Metrics whose turns are among the reasons, for the model and settings of the decision; the others are notes."""
 
 NOT_SOLD: Final = Template("{name}, which cannot be bought, {clause}")
 
@@ -90,7 +90,21 @@ def list_reasons(facts: Facts) -> list[str]:
     ]
     falls = [describe_fall(one, facts.runs) for one in facts.of(Change)]
     limits = [describe_limit(one, facts.runs) for one in facts.of(Limit)]
-    return [*limits, *beyond[:1], *list_turns(facts, names=WHY), *falls]
+    names = WHY if all(not one.model for one in decided) else WHY[:1]
+    turns = list_turns(facts, names=names, settings=_find_settings(decided, facts.runs))
+    return [*limits, *beyond[:1], *turns, *falls]
+
+
+def list_other_turns(facts: Facts) -> list[str]:
+    """Return the turns that are not among the reasons."""
+    shown = list_reasons(facts)
+    return [line for line in list_turns(facts) if line not in shown]
+
+
+def _find_settings(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> tuple[str, ...] | None:
+    """Return the model and settings of the first choice, as turns name them; None without a choice."""
+    first = next(iter(choices), None)
+    return None if first is None else tuple(filter(None, (first.model, *runs[first.runs[0]].settings)))
 
 
 def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:
@@ -101,19 +115,19 @@ def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:
     return BEYOND_LIMIT(names=join_names(names), s=is_one, bound=limit.bound.value, value=value)
 
 
-def list_turns(facts: Facts, *, names: Sequence[str] = ()) -> list[str]:
+def list_turns(facts: Facts, *, names: Sequence[str] = (), settings: tuple[str, ...] | None = None) -> list[str]:
     """Return a line per course along the batches: the best chip of some metrics at small batches, and its successors.
 
-    `names` restricts the metrics.
+    `names` restricts the metrics, `settings` the model and settings; a single group has no settings.
     """
     turns: dict[tuple[tuple[str, ...], str], list[Turn]] = {}
     for one in facts.of(Turn):
-        if not names or one.metric in names:
+        if (not names or one.metric in names) and (settings is None or one.settings in ((), settings)):
             turns.setdefault((one.settings, one.metric or ""), []).append(one)
     nouns: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (settings, metric), course in turns.items():
-        nouns.setdefault((settings, describe_course(course, facts.runs)), []).append(name_metric(metric))
-    return [COURSE(settings=settings, nouns=alike, course=course) for (settings, course), alike in nouns.items()]
+    for (group, metric), course in turns.items():
+        nouns.setdefault((group, describe_course(course, facts.runs)), []).append(name_metric(metric))
+    return [COURSE(settings=group, nouns=alike, course=course) for (group, course), alike in nouns.items()]
 
 
 def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:

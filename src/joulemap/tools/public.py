@@ -40,6 +40,8 @@ BESIDE: Final = {
     "joulemap.row": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
+    "joulemap.answer.record": ("Run",),  # rather than the run of a fact
+    "joulemap.row.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
 }
 """Module -> names that are always public."""

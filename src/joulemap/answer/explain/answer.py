@@ -45,7 +45,7 @@ OF_SERVED: Final = {"logits", "communication"}
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """Purposes of work that occur only in language models."""
 
-SHOWN: Final = 6
+SHOWN: Final = 5
 """Default number of rows per table."""
 
 NAMED: Final = 4
@@ -109,10 +109,9 @@ class ExplainAnswer(PairAnswer):
         The default division is by category; for a pass of a served language model it is by purpose of the work.
         """
         purposes = {row.purpose for row in self.purposes}
-        is_full = by in (None, "category")
         by = by or ("purpose" if OF_SERVED & purposes and self.metric != "memory" else "category")
         by = "action" if self.metric == "memory" and by == "category" else by
-        reasons = list_reasons(self.facts)[: None if is_full else 1]
+        has_reasons = by in ("category", "purpose") or self.metric == "memory"  # other divisions are the reasons
         shown: tuple[str, ...] = (by, "traffic") if self.metric == "memory" else (by,)
         omitted = [] if self.metric in ("energy", "edp") else ["role", "effect"]
         omitted += [] if OF_LANGUAGE & purposes else ["purpose"]
@@ -140,7 +139,7 @@ class ExplainAnswer(PairAnswer):
             tables[by],
             title=self.title(),
             answer=describe_difference(self.facts, self.subgraph),
-            reasons=reasons,
+            reasons=list_reasons(self.facts) if has_reasons else (),
             trust=describe_ranges(self.facts),
             details=[
                 *(section for name, section in divided.items() if name not in (*shown, *omitted)),

@@ -51,7 +51,8 @@ def lay_categories(answer: PairAnswer, *, most: int | None = None, least: float 
     drawn = lay(
         answer.categories.with_rows(large),
         _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)) + ("" if most else text.CAUSE_COLUMN),
-        ranked=text.CATEGORY_RANKED.format(a=name_a, b=name_b),
+        ranked="difference",
+        keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
         pictures="difference",
         category=name_spent,
         spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),

@@ -13,7 +13,7 @@ TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {
 
 CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"
 CAUSE_COLUMN: Final = " | why the larger is larger by_count_exact"
-CATEGORY_RANKED: Final = "{a} | {b} | difference"
+CATEGORY_KEEP: Final = "{a} | {b}"
 MORE_ON: Final = Template("more on {name}")
 OTHERS: Final = Template("{count} others")
 CATEGORY_TABLE: Final = Template("{quantity} by category")
@@ -159,7 +159,6 @@ PURPOSE_NOTE: Final = (
     "attention: `keys, values` contains the time of a kernel up to the end of these transfers; `computation` contains "
     "only the time beyond it"
 )
-UNATTRIBUTED_NOUN: Final = "unattributed losses"
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
     "residual that was fitted to measured boards; a class whose energies are computed from circuits alone has none"

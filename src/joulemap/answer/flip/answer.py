@@ -228,7 +228,11 @@ class FlipAnswer(RunAnswer):
             text.COLUMNS,
             **cells,
             value=lambda row: show_value(row, row.value, DIGITS),
+            ranked="break-even | chance",
+            pictures="share of uncertainty",
         )
+        pictures = tuple(attrs.evolve(one, heading=text.UNCERTAINTY) for one in decisive.pictures)
+        decisive = attrs.evolve(decisive, pictures=pictures)
         every = lay(
             self.rows,
             text.ALL_COLUMNS,

@@ -15,6 +15,8 @@ COLUMNS: Final = (
     "constant word | *side | *value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
     "*share of uncertainty variance_fraction | basis"
 )
+UNCERTAINTY: Final = "uncertainty"
+"""Heading of the drawn shares of uncertainty."""
 ALL_TITLE: Final = "Every constant, the likeliest to reverse the order first"
 ALL_COLUMNS: Final = (
     "constant | *hardware | value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "

@@ -28,14 +28,14 @@ from joulemap.present.document import Document, FieldCell, Grid, Section, choose
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses, join_texts
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-from joulemap.show.sweep import describe_answer, list_decided, list_reasons, list_turns
+from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-SHOWN: Final = 5
+SHOWN: Final = 4
 """Default number of rows per table."""
 
 SHOWN_TURNS: Final = 12
@@ -306,7 +306,7 @@ class SweepAnswer(RunAnswer):
         tally = self.tally
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
-            *list_turns(self.facts, names=("edp",)),
+            *list_other_turns(self.facts),
             text.EVALUATED(
                 new=tally.evaluated_count + tally.refused_count,
                 stored=tally.stored_count,

@@ -1,0 +1,100 @@
+"""Choices among configurations that queries rank: the best of each chip, and the chips that are tied with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from joulemap.ask.fact import Caveat, Choice
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.hardware_ref import HardwareRef
+
+MOST_ENTRIES: Final = 10
+"""Maximum chips that entries and rules cover."""
+
+
+class Candidate(Protocol):
+    """Row of a query that ranks configurations."""
+
+    @property
+    def hardware(self) -> str:
+        """Hardware at its power mode."""
+
+    @property
+    def run_id(self) -> int:
+        """Id of the run."""
+
+
+Row = TypeVar("Row", bound=Candidate)
+
+
+def read_chip(hardware: str) -> str:
+    """Return the name of hardware without its power mode."""
+    return HardwareRef.read(hardware).label
+
+
+def find_chip(row: Candidate) -> str:
+    """Return the hardware of a configuration without its power mode."""
+    return read_chip(row.hardware)
+
+
+def list_first(rows: Iterable[Row]) -> list[Row]:
+    """Return the first row of each chip."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        found.setdefault(find_chip(row), row)
+    return list(found.values())
+
+
+def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
+    """Return chip -> probability that one of its configurations is the best, from a column of the rows."""
+    found: dict[str, float] = {}
+    for row in rows:
+        chance = getattr(row, column)
+        if chance is not None:
+            found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
+    return found
+
+
+def choose_first(
+    ranked: Sequence[Row],
+    chances: Mapping[str, float],
+    likely: Iterable[Candidate],
+    measure: Callable[[Row], float],
+    **given: Any,
+) -> Choice:
+    """Return the first row as the best, the others by rank, and the chips that are statistically tied with it.
+
+    `chances` maps chips to their probability to be the best, `likely` are the rows that may be the best, and `measure`
+    returns the value of a row. `given` holds the other fields of the choice.
+    """
+    best, *others = ranked
+    chance = chances.get(find_chip(best)) if others else None
+    close = {find_chip(row) for row in likely} - {find_chip(best)}
+    tied = sorted(
+        (row for row in others if chance is not None and chance < TOLD_APART and find_chip(row) in close),
+        key=lambda row: -chances.get(find_chip(row), 0.0),
+    )
+    equal = [row for row in others if measure(row) == measure(best)]
+    return Choice(
+        runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
+        probability=chance,
+        tied=tuple(row.run_id for row in tied),
+        equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
+        **given,
+    )
+
+
+def find_likelier(
+    choice: Choice, ranked: Sequence[Row], chances: Mapping[str, float], ratio: Callable[[Row], float]
+) -> Iterator[Caveat]:
+    """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its interval.
+
+    `ratio` returns the factor by which the value of a row differs from the best.
+    """
+    likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
+    chance = chances.get(find_chip(likeliest), 0.0)
+    if choice.probability is not None and chance > choice.probability and likeliest.run_id != choice.runs[0]:
+        weight = abs(math.log(ratio(likeliest)))
+        yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
