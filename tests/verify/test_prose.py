@@ -53,3 +53,89 @@ def parts(answer: Answer) -> tuple[str, Sequence[str]]:
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("prose") / "prose.duckdb")
+
+
+def check_offload(workspace: Workspace) -> None:
+    answer: OffloadAnswer = workspace.offload("llama-3.1-8b", hardware=("workstation_rtx_4090",), batch=(1,))
+    headline, _ = parts(answer)
+    rows = {row.layers: row for row in answer.rows if not row.refusal}
+    best = max(rows.values(), key=lambda row: row.tokens_per_s or 0.0)
+    check(headline, " tokens/s", best.tokens_per_s)
+    check(headline, "J", best.output_token_j)
+    check(headline, "x", (best.tokens_per_s or 0.0) / (rows[0].tokens_per_s or 1.0))
+
+
+def check_fleet(workspace: Workspace) -> None:
+    settings = Settings(hardware=("l4", "t4"), precision=("int8",), batch=(1, 8, 32))
+    answer = workspace.fleet("resnet18", settings, demand=Demand(rate_per_s=4000.0, p99_s=0.05))
+    headline, insights = parts(answer)
+    best, second = sorted(
+        (row for row in answer.rows if row.cost_per_month), key=lambda row: row.cost_per_month or 0.0
+    )[:2]
+    winner = next(row for row in answer.winners if row.objective == "cost")
+    other = next(row for row in answer.rows if row.hardware != best.hardware and row.cost_per_month)
+    check(headline.partition(" per month")[0], "USD", best.cost_per_month)
+    check(headline, "x", (other.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
+    assert headline.startswith(f"{best.device_count} {best.label} ")
+    assert show_chance(winner.probability_best) in headline
+    headroom = insights[0]
+    assert show_share(best.utilization_fraction) in headroom
+    check(headroom, "s", best.p99_latency_s, 0.05)
+    assert show_share((best.p99_latency_s or 0.0) / 0.05) in headroom
+    energy = [line for line in insights if "kWh" in line]
+    least = min((row for row in answer.rows if row.kwh_per_month), key=lambda row: row.kwh_per_month or 0.0)
+    assert bool(energy) == ((best.kwh_per_month or 0.0) >= 1.005 * (least.kwh_per_month or 0.0))
+    for line in energy:
+        check(line, "kWh", least.kwh_per_month)
+        assert any(least.label in one.texts for one in answer.document().details)
+    assert second.cost_per_month
+
+
+def check_explore(workspace: Workspace) -> None:
+    answer = workspace.explore(
+        "mobilenet_v2", Settings(precision=("int8",)), like="kpu_t256", vary={"units": "x0.5,x1,x2", "clock": "x0.8,x1"}
+    )
+    headline, insights = parts(answer)
+    own = {one.objective: one for one in answer.best}
+    changes = [max(one.own_ratio, 1.0 / one.own_ratio) for one in own.values() if one.own_ratio]
+    check(headline, "x", *(one for one in changes if one > 1.005))
+    front = [row for row in answer.rows.records() if row["status"] == "front"]
+    band = [row for row in answer.rows.records() if row["status"] == "band"]
+    assert (answer.front_count, answer.band_count) == (len(front), len(band))
+    counts = [int(one) for one in re.findall(r"\b\d+\b(?! %|\.)", re.sub(r"[\d.]+x", "", headline))]
+    assert counts == [len(front), answer.point_count]
+    for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
+        assert own[objective].value == pytest.approx(min(row[column] for row in front), rel=1e-9, abs=0)
+        line = next(line for line in insights if f"{objective} changes" in line)
+        for row in answer.margins:
+            if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-3:
+                name = name_parameter(answer.survey, row.parameter)
+                assert f"{row.elasticity:+.2f} % for 1 % more {name}" in line
+
+
+def check_here(workspace: Workspace) -> None:
+    answer = workspace.here("resnet18", recorded=TESTS / "here" / "machine" / "gaming_pc.json")
+    headline, _ = parts(answer)
+    best, second = sorted((row for row in answer.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
+    assert headline.startswith(best.label)
+    check(headline, "s", best.latency_s)
+    check(headline, "J", best.energy_j)
+    check(headline, "x", (second.latency_s or 0.0) / (best.latency_s or 1.0))
+
+
+CHECKS: Final[Sequence[Callable[[Workspace], None]]] = (check_offload, check_fleet, check_explore, check_here)
+
+
+@pytest.mark.parametrize("checked", CHECKS, ids=lambda one: one.__name__)
+def test_numbers_of_sentences_are_those_of_the_rows(checked: Callable[[Workspace], None], workspace: Workspace) -> None:
+    checked(workspace)
+
+
+def test_a_number_that_no_row_has_is_found() -> None:
+    text = "l4 uses the least decode energy: 1.36 J (0.9\N{EN DASH}2) per token at batch 8, 2.4x less than h100_sxm5 x4"
+    assert read(text, "J") == [1.36]
+    assert read(text, "x") == [2.4]
+    check(text, "J", 1.357)
+    for unit, value in (("J", 1.37), ("x", 2.2), ("x", None)):
+        with pytest.raises(AssertionError):
+            check(text, unit, value)
