@@ -141,7 +141,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.write:
         with tempfile.TemporaryDirectory() as folder:
-            code = run([*shlex.split(WHY), "--db", f"{folder}/why.duckdb", "--output", str(DOCS / "why.svg"), "--force"])
+            code = run(
+                [*shlex.split(WHY), "--db", f"{folder}/why.duckdb", "--output", str(DOCS / "why.svg"), "--force"]
+            )
             assert code == 0, WHY
     for page, put in list_pages():
         text = put(page.read_text(encoding="utf-8"))

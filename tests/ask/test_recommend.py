@@ -10,8 +10,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.recommend import RecommendAnswer
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
 from joulemap.ask.candidate import find_chip
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.show.caveat import describe_trust, rank_caveats
