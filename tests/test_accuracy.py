@@ -23,7 +23,9 @@ ROOT: Final = Path(__file__).parents[1]
 
 @cache
 def benchmark() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        return runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
 
 
 def kind(name: str, time_s: float, weighted: float, bias: float, **more: object) -> dict[str, object]:

@@ -17,7 +17,7 @@ from joulemap.answer.assumed import (
     names_chip,
     show_assumed,
 )
-from joulemap.answer.candidate import find_chip
+from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Caveat
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share

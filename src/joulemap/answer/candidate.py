@@ -10,9 +10,9 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
+from joulemap.ask.candidate import find_chip, list_first
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
-from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
@@ -211,19 +211,6 @@ def describe_pay(pay: str, kind: str = "") -> str:
     return PAID(way=WAYS_TOLD[pay], sellers=MANY[kind] if kind else "")
 
 
-def first_of_each(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each chip; the power modes of a chip count as one chip."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        found.setdefault(find_chip(row), row)
-    return list(found.values())
-
-
-def find_chip(row: Candidate) -> str:
-    """Return the hardware of a configuration without its power mode."""
-    return HardwareRef.read(row.hardware).label
-
-
 def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) -> str:
     """Return the columns of metrics in the syntax of `lay`; metrics in `but` are omitted."""
     return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
@@ -311,18 +298,9 @@ class CandidateAnswer(RunAnswer):
             **shown,
         )
 
-    def _chances(self, column: str) -> dict[str, float]:
-        """Return hardware -> sum of a probability column over its configurations; omit hardware without a value."""
-        found: dict[str, float] = {}
-        for row in self.rows:
-            chance = getattr(row, column)
-            if chance is not None:
-                found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
-        return found
-
     def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
-        names = [self.scope.mark(find_chip(row)) for row in first_of_each(rows)]
+        names = [self.scope.mark(find_chip(row)) for row in list_first(rows)]
         return [UNRANKED(names=", ".join(shorten(names, SHOWN_NAMES)))] if names else []
 
     def _describe_terms(self) -> list[str]:
@@ -395,7 +373,7 @@ class RankedAnswer(CandidateAnswer):
         likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
         own = find_chip(self.best) if self.best is not None else ""
         return [
-            *first_of_each(row for row in likely if find_chip(row) != own),
+            *list_first(row for row in likely if find_chip(row) != own),
             *(row for row in likely if find_chip(row) == own),
         ]
 

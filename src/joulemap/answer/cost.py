@@ -15,14 +15,13 @@ from joulemap.answer.candidate import (
     RankedAnswer,
     describe_limits,
     describe_use,
-    find_chip,
-    first_of_each,
     plan_candidates,
     read_usage,
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_scope
+from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.configuration import BOARD
@@ -190,7 +189,7 @@ class CostAnswer(RankedAnswer):
         """
         named = bool(self.scope.settings.hardware)
         asked = (row for row in self.rows if is_asked(row))
-        return first_of_each(row for row in asked if row.rank is not None or named)
+        return list_first(row for row in asked if row.rank is not None or named)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with the cheapest configuration of each of `limit` chips; machine formats contain every
@@ -244,7 +243,7 @@ class CostAnswer(RankedAnswer):
 
     def _show_deciding(self, rows: Sequence[CostOption], limit: int) -> Grid:
         """Return a grid of these configurations: cost with its interval, ratio to the cheapest, and price."""
-        chances = self._chances("probability_cheapest")
+        chances = add_chances(self.rows, "probability_cheapest")
         least = self.best.usd_per_million if self.best is not None else None
         drawn = self._lay(
             self.rows.with_rows(rows),

@@ -18,10 +18,8 @@ from joulemap.answer.candidate import (
     RankedAnswer,
     describe_limits,
     describe_use,
-    find_chip,
     find_fixed_rate,
     find_limited,
-    first_of_each,
     list_metrics,
     plan_candidates,
     read_usage,
@@ -32,6 +30,7 @@ from joulemap.answer.engine import INFERENCES
 from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
 from joulemap.answer.scope import find_scope
+from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.recommend import (
     Wanted,
@@ -254,7 +253,7 @@ class RecommendAnswer(RankedAnswer):
         every = Section(EVERY(count=len(shown)), self._show_every(shown, limit))
         return self._compose_facts(
             self.facts,
-            (Section("", self._show_deciding(first_of_each(shown), limit)) if shown else missed,),
+            (Section("", self._show_deciding(list_first(shown), limit)) if shown else missed,),
             self.rows,
             title=title,
             answer=self.describe_best(),
@@ -295,7 +294,7 @@ class RecommendAnswer(RankedAnswer):
 
     def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
         """Return a grid of these rows, one per chip, with the objective, the limited metrics and the ratio."""
-        chances = self._chances("probability_best")
+        chances = add_chances(self.rows, "probability_best")
         totals = {name: _head(name, column) if self.counts_hosts else column for name, column in TOTALS.items()}
         bounded = [
             totals.get(name) or list_metrics((name,)) for name, _ in self.limits.bounds if name != self.objective
