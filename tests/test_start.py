@@ -54,7 +54,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(150, 351, 32, 103),
     ("compare", "resnet18"): Budget(178, 466, 60, 136),
     ("compare", "mobilenet_v2"): Budget(213, 505, 106, 138),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(302, 598, 162, 169),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(303, 599, 162, 169),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
