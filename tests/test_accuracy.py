@@ -116,7 +116,7 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
         ["| a line of the ladder |"],
     )
     for title in (
-        "Which rows were used for fitting?",
+        "Rows that were used for fitting",
         "Cross-validation of calibrations",
         "Where are the largest errors?",
         "Is the faster chip named correctly?",

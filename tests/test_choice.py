@@ -1053,7 +1053,7 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert text.startswith("tpu_v4 ")
     beyond = answer.facts.of(Choice)[1]
     assert beyond.runs == (answer.projection.run_id, answer.best.run_id)
-    assert_close(beyond.ratio, 1.0 / (answer.projection.objective_ratio or 0.0), rel=1e-12)
+    assert_close(beyond.ratio or 0.0, 1.0 / (answer.projection.objective_ratio or 0.0), rel=1e-12)
     assert "~kpu_t256@30W, which cannot be bought, " in text
 
 

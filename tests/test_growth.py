@@ -21,6 +21,7 @@ def limit_memory() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_grown_database_answers_everything(tmp_path: Path) -> None:
     script = [sys.executable, str(BENCHMARK), "--runs", "8000", "--steps", "1", "--brief"]
     done = subprocess.run(

@@ -433,7 +433,7 @@ def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Work
     assert peak.elasticity is not None and peak.elasticity < -0.1 and ratio.elasticity is not None
     assert_close(peak.elasticity, ratio.elasticity, rel=1e-3)
     assert (show_value(rows["coefficient.device_time_scale"], 2.0), show_value(ratio, 2.0)) == ("2x", "2")
-    shown = answer.document()
+    shown = answer.document(limit=10)
     (grid, *_) = shown.sections[0].blocks
     assert isinstance(grid, Grid)
     assert OPERANDS(row=peak) in {row[0] for row in grid.rows}

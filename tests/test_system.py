@@ -366,7 +366,7 @@ def test_a_host_is_in_the_energy_at_the_wall_and_in_no_share_of_it(tmp_path: Pat
 def test_the_wall_on_the_command_line(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--precision", "int8", "--runtime", "engine", "--boundary")
     told = joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--notes")
-    assert told.stdout.startswith("resnet18, batch 1, int8, engine, system\n")
+    assert "\nresnet18, batch 1, int8, engine, system" in told.stdout
     assert "1/8 of 700 W of a server of eight boards" in " ".join(told.stdout.split())
     assert "+ host" not in told.stdout
     rows = json.loads(joulemap(*asked, "system", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)

@@ -25,6 +25,12 @@ WITH needing AS (
         list_contains($run_ids, r.run_id) AND t.energy_fj IS NOT NULL AND v.host = '' AND v.boundary <> 'system'
         AND (v.needs_host <> '' OR (v.architecture <> 'cpu' AND v.deployment = ['datacenter'] AND r.placement = ''))
 ),
+computers AS (
+    SELECT v.hardware, f.value AS static_power_w
+    FROM internal.catalogue_entry AS c
+    JOIN internal.hardware_version AS v ON v.hardware_digest = c.hardware_digest
+    JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'static_power'
+),
 added AS (
     SELECT
         n.run_id,
@@ -34,7 +40,7 @@ added AS (
             (SELECT value FROM internal.cost_assumption WHERE assumption = 'host')
         ) AS host_ratio
     FROM needing AS n
-    LEFT JOIN hardware AS w ON w.hardware = n.computer AND w.static_power_w > 0e0
+    LEFT JOIN computers AS w ON w.hardware = n.computer AND w.static_power_w > 0e0
     LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = n.hardware_digest AND f.quantity = 'host_share'
     GROUP BY n.run_id, n.power_w, w.static_power_w
 )

@@ -114,6 +114,7 @@ def test_a_recommendation_states_the_margin_over_the_next_chip(workspace: Worksp
     (best, least), (_, second) = sorted(each.items(), key=lambda one: one[1])[:2]
     assert answer.best is not None and answer.best.hardware == best
     (choice, *_) = answer.facts.of(Choice)
+    assert choice.ratio is not None
     agree([choice.ratio, choice.value.value], [second / least, least])
     assert first_sentence(answer.document().answer).startswith(best)
     chances = {row.hardware: row.probability_best or 0.0 for row in answer.rows}

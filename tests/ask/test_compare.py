@@ -178,6 +178,7 @@ def test_rules_agree_with_the_columns_of_a_comparison(
         found = {run: one.values[name] for one in answer.facts.of(Caveat) if one.kind == kind for run in one.runs}
         assert found.keys() == {run for run, row in rows.items() if (getattr(row, column) or 0.0) >= least}
         for run_id, share in found.items():
+            assert isinstance(share, float)
             assert_close(share, getattr(rows[run_id], column), rel=1e-3)
     slow = {run for one in answer.facts.of(Caveat) if one.kind == "slowed" for run in one.runs}
     assert slow == {run for run, row in rows.items() if (row.clock_fraction or 1.0) < 0.9995}

@@ -82,6 +82,7 @@ def test_the_nearest_miss_has_the_factor_of_each_limit(workspace: Workspace) -> 
     limits = answer.facts.of(Limit)
     assert {one.metric for one in limits} == {"latency", "power"}
     first = limits[0]
+    assert first.value is not None and first.miss is not None and limits[1].miss is not None
     assert (first.runs, first.metric) == ((nearest.run_id,), nearest.worst_limit)
     assert_close(math.expm1(first.miss), nearest.violation_fraction or 0.0, rel=1e-12)
     assert first.miss >= limits[1].miss > 0.0
@@ -96,7 +97,7 @@ def test_an_unavailable_chip_within_the_limit_is_named_beside_the_limit_that_oth
     (choice, *_), (limit,) = facts.of(Choice), facts.of(Limit)
     assert not facts.runs[choice.runs[0]].is_available
     assert facts.runs[limit.runs[0]].hardware.startswith("l4")
-    assert limit.miss > 0.0
+    assert limit.miss is not None and limit.miss > 0.0
 
 
 def test_a_looser_limit_turns_the_choice_where_a_better_chip_meets_it(workspace: Workspace) -> None:

@@ -161,13 +161,13 @@ def test_a_wing_brings_its_rules_and_their_words(
     with monkeypatch.context() as patch:
         for place in ("joulemap.system.wing", "joulemap.ask.rule"):
             patch.setattr(f"{place}.list_wings", lambda: wings)
-        for one in made:
-            one.cache_clear()
+        for kept in made:
+            kept.cache_clear()
         answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
         found = [one for one in answer.facts.of(Caveat) if one.kind in ("toy", "heavy")]
         told = {describe_caveat(one, answer.facts.runs) for one in found}
-    for one in made:
-        one.cache_clear()
+    for kept in made:
+        kept.cache_clear()
     watts = {row.run_id: row.average_power_w or 0.0 for row in answer.rows}
     heavy = {one.runs[0]: one for one in found if one.kind == "heavy"}
     assert heavy.keys() == watts.keys()

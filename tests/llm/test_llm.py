@@ -569,7 +569,8 @@ def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(work
     compared = workspace.compare(name, hardware=["l4"], precision="bf16").document()
     for document in (cost, compared):
         assert "one decode step" in document.title
-        assert any(line.endswith(f"joulemap llm {name} l4") for line in document.insights)
+        lines = [*document.insights, *(text for section in document.sections for text in section.texts)]
+        assert any(line.endswith(f"joulemap llm {name} l4") for line in lines)
     served = workspace.llm(name, hardware=["l4"], batch=(1,)).document()
     assert "one decode step" not in served.title
 

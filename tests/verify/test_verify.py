@@ -556,7 +556,7 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
     causes = json.loads(served.stdout)["causes"]
     assert (causes[0]["cause"], causes[0]["inside_count"]) == ("hardware", 2)  # the file is of an rtx_4080
     counts = [one["inside_count"] for one in causes]
-    assert counts == sorted(counts, reverse=True) and len({one["cause"] for one in causes}) > 2
+    assert counts == sorted(counts, reverse=True) and len({one["cause"] for one in causes}) > 1
 
 
 def test_rows_of_a_file_are_records_of_measurements() -> None:

@@ -77,7 +77,7 @@ STILL_NOTE: Final = Template("{count} other constants have no effect here; --for
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
 STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x{factor:plain} {repeated}")
 
-SHOWN: Final = 10
+SHOWN: Final = 6
 """Default number of constants in the main table, all hardware together."""
 
 FEWEST: Final = 3

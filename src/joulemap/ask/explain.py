@@ -39,7 +39,7 @@ LEADING: Final = 0.1
 FEWEST_PASSES: Final = 1.5
 """Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""
 
-RATES: Final = {"launch": "s", "memory": "B/s", "compute": "1/s"}
+RATES: Final = {"launch": "s", "memory": "B/s", "compute": "MAC/s"}
 """Category of time -> unit of its price: seconds per kernel, or work per second."""
 
 WORK: Final = {"launch": "kernel", "memory": "B", "compute": "MAC"}

@@ -6,7 +6,7 @@ query rows ─► rules (joulemap.ask) ─► facts ─► words, data (joulemap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from joulemap.system.record import frozen
 
@@ -155,7 +155,7 @@ class Turn:
     runs: tuple[int, ...]
     """Run that wins after the change, then the run that wins before it; one run at the start of the axis."""
     axis: str
-    """What changes: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
+    """Condition: `batch`, `inferences`, `ratio`, `host`, `pay`, the metric of a limit, or the name of a constant."""
     name: str = ""
     """Name of a constant for people."""
     of: tuple[int, ...] = ()
@@ -267,7 +267,7 @@ class Term:
     passes: tuple[float | None, ...] = ()
     """Counted MACs per MAC of the model, if they are several."""
     ways: tuple[str, ...] = ()
-    """How the class of each run serves the role, if unlike most classes."""
+    """Ways in which the class of each run serves the role, if unlike most classes."""
     units: tuple[tuple[int | None, int | None, str], ...] = ()
     """Busy units, all units and their name, of each run."""
     is_shared: bool = True
@@ -277,6 +277,8 @@ class Term:
     total: int = 0
     """Number of all subgraphs."""
 
+
+Kind = TypeVar("Kind")
 
 Fact: TypeAlias = (
     Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term | Score
@@ -292,6 +294,6 @@ class Facts:
     runs: Mapping[int, Subject]
     facts: tuple[Fact, ...]
 
-    def of(self, kind: type[Any]) -> list[Any]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""
         return [one for one in self.facts if isinstance(one, kind)]

@@ -59,7 +59,7 @@ HOURS_S: Final = 3600.0
 
 @frozen(kw_only=True)
 class Wanted:
-    """What a recommendation is asked for."""
+    """Objective and limits of a recommendation."""
 
     objective: MetricName
     limits: Limits

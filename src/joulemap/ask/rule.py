@@ -128,7 +128,7 @@ def find_caveats(
     where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
     found = list_findings(asked, metric=metric, but=but)
-    return rank_caveats([*more, *represent(found, stands_for)], choices)
+    return weigh_findings([*more, *represent(found, stands_for)], choices)
 
 
 def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
@@ -145,7 +145,7 @@ def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> li
     return found
 
 
-def rank_caveats(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
+def weigh_findings(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
     """Return findings as caveats, heaviest first, then the refusals."""
     caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
     return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]

@@ -18,7 +18,7 @@ def flip(
     *,
     hardware: TwoHardwareOptions,
     metric: VariedMetricName = option("energy", "Metric in which one chip wins."),
-    limit: Limit = 10,
+    limit: Limit = 6,
     run: PassRunOptions,
     usage: UsageOptions,
     plot: PlotOptions,

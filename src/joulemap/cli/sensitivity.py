@@ -16,7 +16,7 @@ def sensitivity(
     model: Model,
     *,
     metric: VariedMetricName = option("energy", "Metric to rank the constants by."),
-    limit: Limit = 10,
+    limit: Limit = 6,
     hardware: NamedHardwareOptions,
     run: RunOptions,
     usage: UsageOptions,

@@ -317,6 +317,8 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
         return [entries[asked]]
     folded, words = _compare(asked)
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
+    # `Apple M1 Pro CPU` is an alias of one entry, and the display name of two without their bracketed parts
+    exact = [one for one in exact if folded in map(fold_name, (one.id, *one.aliases, one.name))] or exact
     if exact or find_class(asked):
         return exact
     if processor := _find_processor(entries, asked):

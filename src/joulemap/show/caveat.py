@@ -68,7 +68,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, unlike the others"),
+    "uncalibrated": Template("no calibration for {chips}, which may make part of the gap"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
@@ -106,7 +106,8 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
     has_ranges = any(one is not None and one.half_width for one in asked)
     parts = [head] if head else [RANGES] if has_ranges else []
-    decided = next((one.runs[:2] for kind in (Choice, Limit) for one in facts.of(kind)), ())
+    deciding: list[Choice | Limit] = [*facts.of(Choice), *facts.of(Limit)]
+    decided = deciding[0].runs[:2] if deciding else ()
     runs = drop_settings(facts.runs, decided or facts.runs)
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, runs, decided) + (COULD_REVERSE if could_reverse else ""))

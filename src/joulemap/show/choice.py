@@ -131,7 +131,9 @@ def show_value(choice: Choice) -> str:
 
 def name_metric(metric: str, per: str = "inference") -> str:
     """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
-    return NOUN[metric](per=per) if metric in NOUN else read_words().nouns.get(metric, metric)
+    if metric in NOUN:
+        return NOUN[metric](per=per)
+    return metric if metric in METRIC else read_words().nouns[metric]
 
 
 def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
@@ -145,7 +147,8 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
         return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    better = BETTER.get(choice.metric) or read_words().better.get(choice.metric, BETTER[""])
+    wing = {} if choice.metric in METRIC else read_words().better
+    better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from joulemap.ask.fact import Caveat, Entry, Facts, Front
 from joulemap.domain.metric import METRIC, MetricName
@@ -41,8 +41,9 @@ def describe_answer(facts: Facts) -> str:
     return FRONT(count=len(front.runs), first=first, last=last)
 
 
-def _show(entry: Entry, metric: MetricName) -> str:
-    return show(entry.values[metric].value, METRIC[metric].column, METRIC[metric].unit)
+def _show(entry: Entry, name: str) -> str:
+    metric = METRIC[cast("MetricName", name)]
+    return show(entry.values[name].value, metric.column, metric.unit)
 
 
 def describe_beyond(facts: Facts) -> list[str]:

@@ -114,8 +114,7 @@ def _describe_miss(facts: Facts) -> str:
     """Return the clause on the nearest miss, or on values that nobody knows."""
     missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
     if not missed:
-        metric = Choice(runs=(), metric=cast("MetricName", facts.asked[0]), value=Quantity(0.0))
-        return UNKNOWN(noun=name_metric(metric.metric, metric.per), limits=name_limits(facts))
+        return UNKNOWN(noun=name_metric(facts.asked[0]), limits=name_limits(facts))
     first = missed[0]
     run = facts.runs[first.runs[0]]
     return NOTHING(name=name_run(run), limits=name_limits(facts), miss=_describe_limit(first))
@@ -135,7 +134,7 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the cause of the lead, what would change the decision, the host, and the battery."""
     choices, runs = facts.of(Choice), drop_settings(facts.runs, facts.runs)
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
-    labels = [LIMITED.get(one.metric, METRIC[one.metric].label) for one in also]
+    labels = [LIMITED.get(one.metric, METRIC[cast("MetricName", one.metric)].label) for one in also]
     lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
     lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
               for one in facts.of(Supply)]  # fmt: skip
@@ -184,5 +183,6 @@ def show_life(life: Quantity) -> str:
     """Return the life of a battery in years, or in days if it is below a year."""
     days = life.value / DAY_S
     if days >= YEAR_DAYS:
-        return f"{days / YEAR_DAYS:.2g} years"
+        years = f"{days / YEAR_DAYS:.2g}"
+        return f"{years} year" if years == "1" else f"{years} years"
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"

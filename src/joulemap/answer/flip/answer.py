@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SIDES: Final = ("A", "B", "both")
 
-SHOWN: Final = 10
+SHOWN: Final = 6
 """Default number of constants in the main table."""
 
 FEWEST: Final = 3

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
-from joulemap.ask.rule import UNKNOWN, Finding, rank_caveats
+from joulemap.ask.rule import UNKNOWN, Finding, weigh_findings
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.best import BestDesign
@@ -46,7 +46,7 @@ def find_facts(
         for index, key in keys.items()
     ]
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
-    caveats = rank_caveats([*_find_own(list(keys.values()), oversize, beyond)], choices)
+    caveats = weigh_findings([*_find_own(list(keys.values()), oversize, beyond)], choices)
     names = {keys[row.design_index]: row.design for row in best}
     return Facts(
         asked=tuple(objectives),

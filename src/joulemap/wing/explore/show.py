@@ -50,7 +50,7 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
     if not known:
         names = [name_objective(one) for one in facts.asked]
         return WHOLE(rest=FRONT(**count), objectives=names)
-    gained = [one for one in known if one.ratio > TIE_RATIO]
+    gained = [one for one in known if one.ratio is not None and one.ratio > TIE_RATIO]
     gains = [_describe_gain(one, higher) for one in gained[:MOST_NAMED]]
     if not gains:
         return NO_GAIN(rest=rest)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.ask.rule import Finding, rank_caveats, represent
+from joulemap.ask.rule import Finding, represent, weigh_findings
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
@@ -66,7 +66,7 @@ def find_facts(
     for key, row in shown.items():
         stored.setdefault(row.run_id, []).append(key)
     mine = [one for one in found if isinstance(one, Refusal) or one.run_id is None or one.run_id in stored]
-    caveats = rank_caveats([*represent(mine, stored), *_find_own(shown, demand)], choices)
+    caveats = weigh_findings([*represent(mine, stored), *_find_own(shown, demand)], choices)
     best = next((key for key in kept), None)
     limits = [] if best is None else [*_list_limits(best, known[best], demand)]
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]

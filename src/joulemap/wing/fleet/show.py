@@ -17,7 +17,7 @@ WORDS: Final = Words(
     caveats={
         "breaks": Template("up to 1.5x the load, {chips} first breaks the limit of {limits}"),
         "device_count": Template("the 80 % range of {chips} is {low} to {high} devices"),
-        "device_price": Template("the price of {chips} is for devices {way} at {price}"),
+        "device_price": Template("the price of {chips} counts devices {way} at {price}"),
     },
     nouns={"cost": "cost", "energy": "energy", "carbon": "CO2"},
 )
@@ -87,6 +87,8 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_headroom(facts: Facts) -> Iterator[str]:
     for one in facts.of(Limit)[:1]:
+        if one.value is None:
+            continue
         values = _find_values(facts, one.runs[0])
         used, capacity = values.get("utilization"), values.get("capacity")
         is_known = used is not None and (capacity is None or capacity.value < MOST_SHOWN)

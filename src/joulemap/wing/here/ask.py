@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.ask.rule import UNKNOWN, Finding, rank_caveats
+from joulemap.ask.rule import UNKNOWN, Finding, weigh_findings
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.here.serve import READING_RATE, choose_largest, choose_row
@@ -64,7 +64,7 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     return Facts(
         asked=(RATE,) if is_served else ("latency", "energy"),
         runs={key: Subject(hardware=row.label, settings=_list_settings(row)) for key, row in known.items()},
-        facts=(*choices, *limits, *refusals, *entries, *rank_caveats(unread, choices)),
+        facts=(*choices, *limits, *refusals, *entries, *weigh_findings(unread, choices)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
-from joulemap.ask.rule import Finding, rank_caveats
+from joulemap.ask.rule import Finding, weigh_findings
 from joulemap.domain.box import BUDGET
 from joulemap.domain.doubt import TOLD_APART
 
@@ -45,7 +45,7 @@ def find_facts(rows: Sequence[PlacementRow], goal: Goal, gap: tuple[str, float] 
     known = dict(enumerate(rows, 1))
     kept = {key: row for key, row in known.items() if not row.refusal}
     choices = [_choose(kept, goal)] if len(kept) > 1 else []
-    caveats = rank_caveats([*_find_own(kept, goal, gap)], choices)
+    caveats = weigh_findings([*_find_own(kept, goal, gap)], choices)
     refusals = [Refusal(runs=(key,), reason=row.refusal) for key, row in known.items() if row.refusal]
     return Facts(
         asked=(goal,),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
-from joulemap.ask.rule import Finding, rank_caveats
+from joulemap.ask.rule import Finding, weigh_findings
 
 if TYPE_CHECKING:
     from joulemap.wing.verify.answer.cause import CauseRow
@@ -27,7 +27,7 @@ def find_facts(
     known = dict(enumerate(rows, 1))
     scores = [_score(key, row, units) for key, row in known.items() if row.measured is not None and row.predicted]
     refusals = [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason]
-    caveats = rank_caveats([*_find_causes(scores, causes, other_chip)], ())
+    caveats = weigh_findings([*_find_causes(scores, causes, other_chip)], ())
     return Facts(
         asked=tuple(dict.fromkeys(row.quantity for row in rows)),
         runs={

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,12 +56,6 @@ WHOLE_RATE: Final = 10.0
 
 LEAST_SHARE: Final = 0.001
 """Smallest share of a target that is shown; a smaller one is shown as a bound."""
-
-_SERVER: Final = re.compile(r" x(\d+)\b")
-"""Pattern of the devices per server in the name of a fleet, such as ` x4`."""
-
-P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "between_s": "between_p99_s"}
-"""Field of a demand with a target -> field of a fleet with the p99 that must not exceed it."""
 
 
 @frozen(kw_only=True)

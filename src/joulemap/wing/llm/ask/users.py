@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.ask.rule import Finding, rank_caveats, represent as represent_rows
+from joulemap.ask.rule import Finding, represent as represent_rows, weigh_findings
 from joulemap.wing.llm.ask.served import COST, FIRST, MEASURED, TIME, Deployed, find_served, name_runs, represent
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def find_facts(
     deployed = [_deploy(key, row, steps.get(row.hardware), hosts.get(row.hardware)) for key, row in places.items()]
     choices = [*_choose(places)]
     own = (*find_served(deployed, engine), *_find_losses(places))
-    caveats = rank_caveats([*represent_rows(found, represent(deployed)), *own], choices)
+    caveats = weigh_findings([*represent_rows(found, represent(deployed)), *own], choices)
     entries = [_enter(key, row) for key, row in places.items()]
     limits = [limit for key, row in places.items() for limit in _list_limits(key, row, target)]
     metric = COST if choices[0].metric == COST else ENERGY

@@ -25,14 +25,12 @@ BATCH: Final = Template("batch {batch}")
 ONE: Final = Template("{name} serves {rate} tokens/s at {energy} per token[ with batch {batch}]")
 ONE_OF_MORE: Final = Template("{one}[, and {rate} tokens/s with batch {batch}]")
 SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
-LIMITS: Final = Template(
-    "prefill is limited by {prefill}, decode by {decode}[ (mostly; not {exceptions:and})][{others}]"
-)
-LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[ (mostly; not {exceptions:and})][{others}]")
-LIMITED_DECODE: Final = Template("decode is limited by {decode}[ (mostly; not {exceptions:and})][{others}]")
+LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; {exceptions:and}][{others}]")
+LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; {exceptions:and}][{others}]")
+LIMITED_DECODE: Final = Template("decode is limited by {decode}[; {exceptions:and}][{others}]")
 """Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
 OTHERS: Final = " on most (--details)"
-EXCEPTION: Final = Template("{phase} on {names:few}: {bound}")
+EXCEPTION: Final = Template("{phase} on {names:few} by {bound}")
 BOUNDS: Final[Mapping[str, str]] = {
     "memory": "memory bandwidth",
     "operands": "on-chip data movement",

@@ -15,7 +15,7 @@ WORDS: Final = Words(
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
         "memory": Template("{chips} {reason}"),
         "precision": Template("precisions differ: {chips} runs in {precision}"),
-        "price": Template("the cost of {chips} is for devices {way} at {price}[, busy {hours:plain} of 24 hours]"),
+        "price": Template("the cost of {chips} counts devices {way} at {price}[, busy {hours:plain} of 24 hours]"),
         "quality": Template("published quality loss of {precision} on {chips}: {quality}"),
         "slow_host": Template(
             "{chips} may be host-bound: in {share:set %} of the servers measured with {engine}, a slow host adds "
