@@ -327,9 +327,9 @@ def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
 def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--hardware", "gaudi3,tpu_v4", "--calibration", "none", "--precision", "bf16")
     told = joulemap(*asked)
-    assert "\nresnet18, batch 1, bf16, fused, board\n" in told.stdout
+    assert "\nresnet18, batch 1, bf16, fused, board: memory " in told.stdout
     inside = joulemap(*asked, "--boundary", "chip")
-    assert "\nresnet18, batch 1, bf16, fused, chip\n" in inside.stdout
+    assert "\nresnet18, batch 1, bf16, fused, chip: memory " in inside.stdout
     assert "--boundary chip" in inside.stdout
     rows = json.loads(joulemap(*asked, "--boundary", "chip", "--format", "json").stdout)
     assert rows["boundaries"] == ["chip"]

@@ -399,9 +399,11 @@ def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
     found = 0
     for place, other in zip(places, [*kept[1:], kept[0]], strict=True):
         own_database.write_bytes(content[:place] + other + content[place + BLOCK_BYTES :])
-        with contextlib.suppress(DatabaseError):
+        try:
             found += guard.check_apart(own_database, PATIENT) != []
-    assert found >= 4  # runs by both their keys, totals, calibrations; a check looks no other row up by its index
+        except DatabaseError:  # the index does not find its keys, or the engine fails or does not end in it
+            found += 1
+    assert found >= 15  # of 28; the others hold indexes of several columns, in which no row is looked up
 
 
 @pytest.mark.apart

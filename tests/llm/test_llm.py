@@ -36,7 +36,6 @@ from joulemap.wing.llm.capacity.case import plan_served
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
-from joulemap.wing.llm.show.batch import list_reasons
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
@@ -281,16 +280,18 @@ def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
 
 
 @pytest.mark.slow
-def test_a_limit_of_prefill_that_is_unknown_is_not_described(workspace: Workspace) -> None:
-    """A prompt that fits in memory only in chunks has no stored pass, hence neither a limit nor a price."""
+def test_a_prompt_in_chunks_has_a_limit_and_a_price(workspace: Workspace) -> None:
+    """A prompt of 100,000 tokens fits in memory only in chunks."""
     serving = Serving(prompt=100_000, output=2, engine="llamacpp")
     found = workspace.llm(
         "llama-3.1-8b", hardware=["rtx_3090"], batch=(1,), weight_precision=("q8_0",), serving=serving
     )
     (row,) = found.rows
-    assert row.first_token_s and (row.prefill_bound, row.prompt_usd_per_million) == ("", None)
-    assert [(one.metric, one.name) for one in found.facts.of(Share)] == [("decode", "memory")]
-    assert list_reasons(found.facts)[0].endswith("limited by memory bandwidth")
+    assert row.first_token_s and row.prefill_bound == "compute"
+    (phase,) = (one for one in found.phases if one.phase == "prefill")
+    assert_close(row.prompt_usd_per_million or 0.0, phase.usd_per_million or 0.0, rel=1e-9)
+    assert_close(row.prompt_usd_per_million or 0.0, row.first_token_s / 0.1 / 3600 * 0.1697 * 24 / 12, rel=1e-3)
+    assert {(one.metric, one.name) for one in found.facts.of(Share)} == {("prefill", "compute"), ("decode", "memory")}
 
 
 def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:

@@ -106,7 +106,7 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Metric -> quantities (`energy`, `latency`) that its uncertainty comes from."""
 
-FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
+FP32: Final = re.compile(r"(?<=[ ,])fp32(?=[,:]| and |$)")
 """Pattern of `fp32` in a title that lacks a description of its arithmetic."""
 
 

@@ -55,6 +55,9 @@ LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
 OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
 """Keys of a family's file that no hardware file has."""
 
+MOST_WORDS: Final = 12
+"""Words of the longest part of a text that is looked up as one name; printed names of chips have up to ten."""
+
 _IN_USE: Final[set[str]] = set()
 """Ids of the members that this process has resolved."""
 
@@ -166,8 +169,12 @@ def _find_named(part: str) -> tuple[str, ...]:
         return tuple(one.id for one in known.values() if fold_name(one.family) == folded)
     found: dict[str, None] = {}
     words = plain.split()
-    spans = ((start, end) for start in range(len(words)) for end in range(len(words), start, -1))
-    for name in (plain, *(" ".join(words[start:end]) for start, end in spans if end - start < len(words))):
+    spans = (
+        " ".join(words[start:end])
+        for start in range(len(words))
+        for end in range(min(len(words), start + MOST_WORDS), start, -1)
+    )
+    for name in dict.fromkeys((plain, *spans)):
         alike = find_alike(cast("Mapping[str, HardwareEntry]", known), name)
         found.update(dict.fromkeys(one.id for one in alike))
         if name == plain and alike:

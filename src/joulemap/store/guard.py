@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
@@ -41,6 +42,13 @@ NEW_GROUP: Final[int] = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """Windows flag for starting a process that Ctrl-C in the terminal does not reach; 0 elsewhere."""
 
 
+LEAST_S: Final = 60.0
+PER_BYTE_S: Final = 2e-6
+"""Processor time in seconds that a check may take: a constant part, and one per byte of the file. A sound database
+takes a tenth of it. A damaged index can lead the engine in circles.
+"""
+
+
 class CrashError(DatabaseError):
     """Crash of the engine while it read a database."""
 
@@ -48,7 +56,7 @@ class CrashError(DatabaseError):
 def check_apart(path: Path, patience: Patience) -> list[Fault]:
     """Run `check_database` in another process and return its faults.
 
-    Raises its DatabaseError, or CrashError if the file crashes the engine.
+    Raises its DatabaseError, CrashError if the file crashes the engine, or DatabaseError if reading it does not end.
     """
     faults = _ask("check", path, patience.limit_s)
     return [tuple(fault) for fault in faults]
@@ -100,15 +108,29 @@ def main() -> None:
     try:
         with reporting_failures(path):
             if task == "check":
+                Thread(target=_end_when_endless, args=(path,), daemon=True).start()
                 answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
             else:
                 answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
     except (DatabaseError, EngineError) as error:
-        answer = {"refusal": type(error).__name__, "reason": str(error)}
+        answer = _refuse(error)
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
         sys.exit(1)
     print(json.dumps(answer))
+
+
+def _refuse(error: JoulemapError) -> dict[str, str]:
+    return {"refusal": type(error).__name__, "reason": str(error)}
+
+
+def _end_when_endless(path: Path) -> None:
+    """End this process with a refusal when it has used the processor time that a file of this size may take."""
+    most_s = LEAST_S + PER_BYTE_S * path.stat().st_size
+    while time.process_time() < most_s:
+        time.sleep(1.0)
+    print(json.dumps(_refuse(DatabaseError(f"{path} is damaged: reading it does not end; {ADVICE}"))), flush=True)
+    os._exit(0)
 
 
 def _end_with_parent() -> None:

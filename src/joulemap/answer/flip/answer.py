@@ -51,7 +51,7 @@ SHOWN: Final = 6
 FEWEST: Final = 3
 """Reversals in the main table even if none is likely."""
 
-FIRST: Final = 5
+FIRST: Final = 4
 """Places of the main table that only the likeliest reversals use."""
 
 SHOWN_STILL: Final = 4

@@ -21,6 +21,9 @@ from joulemap.system.record import frozen
 from joulemap.wing.here import text
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 
+LONGEST_NAME: Final = 200
+"""Characters of a printed name that are compared with names of chips."""
+
 CPU: Final = "cpu"
 GPU: Final = "gpu"
 NPU: Final = "npu"
@@ -109,7 +112,7 @@ def match_machine(machine: Machine) -> Found:
 
     A name must match as a whole: no chip is guessed from a part of its name.
     """
-    known = known_hardware(list(_list_names(machine)))
+    known = known_hardware([name[:LONGEST_NAME] for name in _list_names(machine)])
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
     shared = next((one.memory_bytes_per_s for one in devices if one.printed.startswith(APPLE)), None)

@@ -21,7 +21,8 @@ ARRIVALS: Final = Template("{rate} arrivals")
 POOLS: Final = Template(
     "{prompts} for prefill and {answers} for decode have a p99 TTFT of {tail}, at {energy} per output token."
 )
-SERVERS: Final = Template("{count:n server} of {label}")
+FIRST: Final = Template("{count:n server} of {label}")
+SECOND: Final = Template("{count} of {label}")
 USED: Final = Template(
     "prefill servers are at {prompts:%} utilization, decode servers at {answers:%}; {first} saturates first"
 )
@@ -48,8 +49,10 @@ def describe_answer(facts: Facts) -> str:
 
 def describe_pools(facts: Facts, servers: Sequence[tuple[int, str]]) -> str:
     """Return the servers of both pools with what they reach; `servers` holds (count, server) for prefill and decode."""
-    named = [SERVERS(count=count, label=label) for count, label in servers]
-    return POOLS(prompts=named[0], answers=named[1], **_show_values(facts.of(Entry)[0]))
+    prompts, answers = (
+        template(count=count, label=label) for template, (count, label) in zip((FIRST, SECOND), servers, strict=True)
+    )
+    return POOLS(prompts=prompts, answers=answers, **_show_values(facts.of(Entry)[0]))
 
 
 def list_reasons(facts: Facts) -> list[str]:
