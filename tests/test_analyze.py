@@ -16,10 +16,10 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.part import text
 from joulemap.answer.part.analyze import AnalyzeAnswer
+from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
-from joulemap.present.cell import show_quantity
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
@@ -200,19 +200,32 @@ def test_people_see_every_row_and_that_it_adds_up(
     assert (f"~{answer.total.hardware}" in written) == (not hardware.is_available)
 
 
-def test_the_tree_is_indented_by_category(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+def test_the_tree_is_indented_by_common_category(analyses: Mapping[str, AnalyzeAnswer]) -> None:
     answer = analyses["cpu"]
-    lines = write(answer.document(limit=len(answer.actions)), "table").splitlines()
-    first = lines.index(next(line for line in lines if line.startswith("run ")))
-    tree = lines[first : first + 1 + len(answer.categories) + len(answer.actions)]
-    assert [len(line) - len(line.lstrip()) for line in tree] == [
-        0,
-        *(
-            indent
-            for category in answer.categories
-            for indent in (2, *(4 for row in answer.actions if row.category == category.category))
-        ),
-    ]
+    (grid,) = answer.document(limit=len(answer.actions)).sections[0].grids
+    groups: dict[str, list[int]] = {}
+    for row in answer.actions:
+        groups.setdefault(row.common_category, []).append(row.energy_fj)
+    ordered = sorted(groups.values(), key=lambda amounts: -sum(amounts))
+    indents = [len(cells[0]) - len(cells[0].lstrip()) for cells in grid.rows]
+    assert indents == [0, *(one for rows in ordered for one in ([2] if len(rows) == 1 else [2, *[4] * len(rows)]))]
+    (picture,) = grid.pictures
+    shares = [share for (share,) in picture.rows]
+    whole = sum(map(sum, groups.values()))
+    places = [place for place, indent in enumerate(indents) if indent == 2]
+    for place, rows in zip(places, ordered, strict=True):
+        assert_close(shares[place], sum(rows) / whole, rel=1e-12)
+
+
+def test_categories_without_a_large_action_share_a_row(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    answer = analyses["cpu"]
+    (grid,) = answer.document(limit=1).sections[0].grids
+    first = max(answer.actions, key=lambda row: row.energy_fj)
+    assert len(grid.rows) in (3, 4)  # the run, a category, its action unless it is the only one, and the others
+    assert any(f"{first.component}.{first.action}" in cells[0] for cells in grid.rows)
+    (picture,) = grid.pictures
+    tops = [share for (share,), cells in zip(picture.rows, grid.rows, strict=True) if cells[0][:4].strip()]
+    assert_close(sum(tops[1:]), 1.0, rel=1e-12)
 
 
 def test_a_power_cap_that_lowers_the_clock_is_said_with_numbers(workspace: Workspace) -> None:
@@ -224,11 +237,12 @@ def test_a_power_cap_that_lowers_the_clock_is_said_with_numbers(workspace: Works
     # of what the cap leaves beside static power, 0.975
     assert_close(total.average_power_w, total.static_power_w + 0.975 * (7.0 - total.static_power_w), rel=1e-6)
     assert total.uncapped_power_w > total.tdp_w
-    assert text.CAPPED(total) in capped.notes()
+    (slowed,) = (one for one in capped.facts.of(Caveat) if one.kind == "slowed")
+    assert slowed.values["clock_fraction"] == total.clock_fraction
     free = workspace.analyze("mobilenet_v2", "jetson_agx_orin_cpu")
     assert free.total.clock_fraction == 1.0
     assert_close(free.total.uncapped_power_w, free.total.average_power_w, rel=1e-9)
-    assert text.CAPPED(free.total) not in free.notes()
+    assert not [one for one in free.facts.of(Caveat) if one.kind == "slowed"]
 
 
 def test_a_small_feature_map_shows_on_a_kpu(workspace: Workspace) -> None:
@@ -312,5 +326,7 @@ def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
     total = answer.total
     assert total.interval_s < total.latency_s
     assert_close(total.average_power_w, total.energy_j / total.interval_s, rel=1e-9)
-    assert f"starts a batch every {show_quantity(total.interval_s, 's')}" in answer.document().answer
-    assert "starts a batch" not in workspace.analyze("resnet18", "l4").document().answer
+    (overlapping,) = (one for one in answer.facts.of(Caveat) if one.kind == "overlapping")
+    assert overlapping.values["interval_s"] == Quantity(total.interval_s, "s")
+    serial = workspace.analyze("resnet18", "l4")
+    assert not [one for one in serial.facts.of(Caveat) if one.kind == "overlapping"]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from compare import assert_close
@@ -18,9 +17,7 @@ from joulemap.answer.part import text
 from joulemap.answer.part.edp import EdpAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
-from joulemap.present.cell import show_quantity
 from joulemap.present.format import write
-from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, SqlError, UnsupportedError
@@ -314,45 +311,10 @@ def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivis
     assert f"{len(rows) - 5} of {len(rows)} {noun} not shown, " in written.replace("\n ", " ")
     assert "sum exactly to" in written
     assert "~kpu_t256" in written
-    assert "unsupported: coral_edge_tpu has no fp32" in written
+    assert "left out: coral_edge_tpu has no fp32" in written
     whole = write(compared.document(by=level, limit=100), form)
     assert all(row.name in whole for row in rows)
     assert "more subgraphs" not in whole
-
-
-def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
-    total, bound = compared.total, compared.bounds[0]
-    best = [row.hardware for row in compared.comparison if row.is_best]
-    first, *others = compared.insights()
-    assert f"{best.count(max(set(best), key=best.count))}" in first
-    assert others == [
-        text.BOUNDS[bound.remedy](bound, saving=bound.saving_fraction),
-        text.FUSION_SAVES(total, saved=1 - total.edp_js / total.separate_edp_js),
-    ]
-    assert f"{compared.cuts[0].top_count} of 23 subgraphs" in compared.headline()
-
-
-def change(answer: EdpAnswer, **total: Any) -> EdpAnswer:
-    """Return an answer whose run has other values."""
-    totals: EdpTotal = answer.total.replace(**total)
-    return attrs.evolve(answer, totals=attrs.evolve(answer.totals, rows=(totals,)))
-
-
-def test_what_is_not_so_is_not_said(compared: EdpAnswer) -> None:
-    waiting = tuple(row.replace(saving_fraction=0.009) for row in compared.bounds)
-    plain = attrs.evolve(
-        change(compared, separate_edp_js=compared.total.edp_js, alone_share_fraction=0.0),
-        bounds=attrs.evolve(compared.bounds, rows=waiting),
-        patterns=attrs.evolve(compared.patterns, rows=compared.patterns.rows[:1]),
-        comparison=attrs.evolve(compared.comparison, rows=()),
-    )
-    halving = text.HALVING(plain.subgraphs[0])
-    assert plain.insights() == [halving]
-    costly = change(plain, separate_edp_js=compared.total.edp_js / 2)
-    assert costly.insights() == [text.FUSION_COSTS(costly.total), halving]
-    eager = change(costly, runtime="eager")
-    assert eager.insights() == [text.LAUNCH_COSTS(eager.total), halving]
-    assert change(costly, runtime="graph").insights() == [halving]
 
 
 def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, tmp_path: Path) -> None:
@@ -385,14 +347,3 @@ def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
     assert (
         document["next_steps"][0] == "joulemap edp resnet18 h100_sxm5 --level subgraph --precision bf16 --runtime graph"
     )
-
-
-def test_the_headline_has_the_product_of_every_chip(compared: EdpAnswer, workspace: Workspace) -> None:
-    for hardware in ("tpu_v4", "kpu_t256"):
-        (row,) = workspace.compare("resnet18", hardware=hardware).rows
-        assert row.edp_js is not None
-        assert f"{show_quantity(row.edp_js, 'Js')} on {compared.scope.mark(hardware)}" in compared.headline()
-    alone = workspace.edp("resnet18", "h100_sxm5")
-    half = next(row for row in alone.cuts if row.level == "subgraph")
-    parts = text.MOST_EDP(half, verb=text.ACCOUNT, whose=text.ITS)
-    assert alone.headline() == text.EDP_HEADLINE(alone.total, name="h100_sxm5", others=[], parts=parts)

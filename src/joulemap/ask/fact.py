@@ -111,9 +111,15 @@ class Share:
     runs: tuple[int, ...]
     metric: str
     """Quantity that is divided, such as `energy` or `uncertainty`."""
+    level: str = ""
+    """Division that the part belongs to, such as category or subgraph, if an answer has several."""
     name: str = ""
     """Name of the part; empty for all of these runs."""
     share: float
+    count: int = 0
+    """Number of equal or of largest parts that make the share together, if they are counted."""
+    total: int = 0
+    """Number of all parts of the division, if they are counted."""
     axis: str = ""
     """Name of a constant, as in `--set`."""
     basis: str = ""

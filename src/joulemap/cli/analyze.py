@@ -27,7 +27,7 @@ def analyze(
         shown="no breakdown; action with --subgraph",
     ),
     subgraph: str = option("", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False),
-    limit: Limit = 8,
+    limit: Limit = 6,
     check: Check = False,
     mode: ModeOptions,
     run: WholeRunOptions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
@@ -88,7 +88,7 @@ def describe_answer(facts: Facts) -> str:
 
 
 def describe_choices(
-    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: str
+    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: Any
 ) -> str:
     """Return a line on the winner by each of the first two metrics, by how much, and how surely.
 
@@ -118,9 +118,9 @@ def describe_choices(
         clause = describe_choice(other, runs, rival)
         whole = f"{head} and {clause}" if is_same else f"{head}; {name_run(runs[other.runs[0]])} {clause}"
         head = whole if whole.count(" ") < MOST_WORDS else head
+    head += "" if runs[first.runs[0]].is_available else NOT_SOLD
     whole = add(head=head, **more) if add is not None else head
-    head = whole if whole.count(" ") < MOST_WORDS else head
-    return head + ("" if runs[first.runs[0]].is_available else NOT_SOLD) + "."
+    return (whole if whole.count(" ") < MOST_WORDS else head) + "."
 
 
 def show_value(choice: Choice) -> str:

@@ -10,25 +10,26 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_beside
 from joulemap.answer.run import prove
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.part import find_whole
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.category import name_category
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import EnergyBranch, RunFigure
+from joulemap.row.compare import EnergyBranch, PairChance, RunFigure
+from joulemap.show.choice import MOST_WHY
+from joulemap.show.part import describe_energies, describe_least
+from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 NAME: Final = Template("[{model} on ]{name}")
-LEAST: Final = Template("{label} uses the least energy[ of the {among}]: {energy_j:J}, {share:%} of it {largest}.")
-ENERGY: Final = Template("{label} uses {energy_j:J}, {share:%} of it {largest}")
-AVAILABLE: Final = "available hardware"
-
-FIGURES_TABLE: Final = "Figures"
 PER_BATCH: Final = "quantity per batch"
 FIGURES: Final = (
     "energy | {energy_j:J}",
@@ -78,28 +79,23 @@ class BreakdownAnswer(RunAnswer):
     rows: Table[RunFigure]
     tree: Table[EnergyBranch]
     """Energy of each run by category and action, largest first within a category."""
+    facts: Facts
+    """Run with the least energy, values and categories of each, and caveats, from which all sentences are made."""
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document; csv contains the figures."""
         scope = self.scope
         answered = [row for row in self.rows if row.status == "ok"]
-        ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
-        first, *others = ordered
-        is_part = scope.mark(ordered[-1].hardware) != ordered[-1].hardware
-        is_tied = bool(others) and others[0].energy_fj == first.energy_fj
-        is_choice = len(answered) > 1 and len(scope.models) == 1 and not is_tied
         spelled = [scope.spell(row.hardware) for row in answered if row.model == self.rows[0].model]
         trees = [
             Section(TREE_TABLE(row, name=scope.mark(row.hardware)), self._lay_tree(row)) for row in answered
         ]  # fmt: skip
-        return self._compose(
-            scope.title,
-            (show_under(FIGURES_TABLE, self._lay_figures(answered, FIGURES), *scope.describe_left_out()),),
+        return self._compose_facts(
+            self.facts,
+            (show_under("", self._lay_figures(answered, FIGURES), *scope.count_left_out()),),
             self.rows,
-            answer=self._describe(LEAST, first, among=AVAILABLE if is_part else "")
-            if is_choice
-            else f"{self._describe(ENERGY, first)}.",
-            insights=[self._describe(ENERGY, row) for row in others[:3]],
+            answer=describe_least(self.facts),
+            reasons=describe_energies(self.facts, MOST_WHY),
             details=(Section(MORE_TABLE, self._lay_figures(answered, MORE)), *trees),
             steps=self._fill_steps(
                 STEPS[: len(spelled)],
@@ -114,23 +110,13 @@ class BreakdownAnswer(RunAnswer):
         """Return the energy of each run by common category; empty if every run was refused."""
         if not self.tree.rows:
             return ()
-        facts = "; ".join([self._describe(ENERGY, row) for row in self.rows if row.status == "ok"][:SHOWN_RUNS])
+        facts = "; ".join(describe_energies(self.facts, SHOWN_RUNS))
         texts = {"label": "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}"}
         return (self._draw_figure("breakdown", self.tree, "", f"{facts}.", texts),)
 
     def _name(self, row: RunFigure) -> str:
         model = row.model if len(self.scope.models) > 1 else ""
         return NAME(model=model, name=self.scope.mark(row.hardware))
-
-    def _describe(self, sentence: Template, row: RunFigure, among: str = "") -> str:
-        """Return a sentence on a run, with its largest energy category and the share of this category."""
-        amounts: dict[str, int] = {}
-        for branch in self.tree:
-            if branch.run_id == row.run_id:
-                amounts[branch.common_category] = amounts.get(branch.common_category, 0) + branch.energy_fj
-        most = max(amounts, key=lambda name: (amounts[name], name))
-        share = amounts[most] / max(1, sum(amounts.values()))
-        return sentence(row, label=self._name(row), share=share, largest=name_category(most), among=among)
 
     def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
         """Return a grid with a row per figure and a column per run.
@@ -160,5 +146,10 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     Raises like `compare`.
     """
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
-        return BreakdownAnswer(scope=scope, **fetch_tables(connection, BreakdownAnswer, run_ids=ids))
+    with holding_runs(source, plan_runs(models, settings)) as held:
+        scope, ids = find_scope(held), list(held.ids)
+        scope.check_evaluated()
+        found = fetch_tables(held.connection, BreakdownAnswer, run_ids=ids)
+        chances = fetch(held.connection, PairChance, run_ids=ids, metric="energy_per_inference")
+        facts = find_whole(Asked(held), found["rows"], found["tree"], chances)
+        return BreakdownAnswer(scope=scope, **found, facts=facts)

@@ -14,14 +14,26 @@ from joulemap.answer.part import text
 from joulemap.answer.part.part import PartsAnswer, holding_parts
 from joulemap.answer.part.text import NO_ROOF, ROOF_CAPTION, TREE_ACTION, TREE_CAPTION
 from joulemap.answer.run import overlaps, title_run
-from joulemap.answer.scope import SHOWN_FRACTION, describe_recalled
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.part import find_analysis
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.category import OVERHEAD, name_category
-from joulemap.present.cell import name_unit, show, show_amount, show_plain, show_price, show_quantity, show_units
+from joulemap.present.cell import (
+    name_unit,
+    show,
+    show_amount,
+    show_count,
+    show_plain,
+    show_price,
+    show_quantity,
+    show_units,
+)
 from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.present.picture import Picture
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -33,6 +45,7 @@ from joulemap.row.analyze import (
     SubgraphShare,
 )
 from joulemap.row.report import EnergyLeaf
+from joulemap.show.part import describe_ranges, describe_run, list_reasons
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -87,7 +100,7 @@ def _describe_roof(roofs: list[SubgraphRoof]) -> str:
     )
 
 
-SHOWN: Final = 8
+SHOWN: Final = 6
 """Default number of rows per table."""
 
 
@@ -114,6 +127,8 @@ class AnalyzeAnswer(PartsAnswer):
     """Counts of instructions, cache lines, tiles and other events, in the order of the class file."""
     subgraph: str
     """Subgraph that the events belong to; empty for the whole run."""
+    facts: Facts
+    """Values, largest parts, limits and caveats, from which all sentences are made."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -137,42 +152,16 @@ class AnalyzeAnswer(PartsAnswer):
         """Return the document with the `limit` largest rows of the division; csv contains the division's rows."""
         total, divisions = self.total, get_args(RunDivision)
         first, *others = self._divided(by, limit)
-        longest = max(self.bottlenecks, key=lambda row: row.latency_fs)
-        largest, share = self.categories[0].category, self.categories[0].share_fraction
-        is_by_part = by in ("subgraph", "operator")  # their tables divide energy into parts, not into categories
-        if is_by_part:
-            parts = {part: getattr(total, f"{part}_energy_j") for part in text.PARTS}
-            largest = max(parts, key=lambda part: parts[part])
-            share = parts[largest] / (total.energy_j or 1.0)
-        named = {
-            "name": self.scope.mark(total.hardware),
-            "kind": text.PART if is_by_part else text.CATEGORY,
-            "largest": name_category(largest),
-            "share": share,
-            "bottleneck": longest.bottleneck,
-            "time": longest.latency_fraction,
-            "energy": (total.energy_j, self.scope.find_width(total.hardware, "energy")),
-            "latency": (total.latency_s, self.scope.find_width(total.hardware, "latency")),
-            "interval": total.interval_s if overlaps(total.interval_s, total.latency_s) else None,
-        }
-        most = max(self.subgraphs, key=lambda row: row.energy_fj)
         bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
-        busy = total.units_used_count if total.units_total_count > 1 else None
-        given = {
-            "part": most,
-            "busy": busy,
-            "overhead": OVERHEAD if (total.overhead_fraction or 0.0) >= SHOWN_FRACTION else None,
-            **({} if total.subgraph_count > 1 else {"subgraph_count": None}),
-        }
-        return self._compose(
-            title_run(total, self.scope),
+        return self._compose_facts(
+            self.facts,
             (first,),
             self.rows(by),
-            answer=text.RUN_HEADLINE(total, **named),
-            insights=[line for one in text.RUN_INSIGHTS if (line := one(total, **given))],
+            title=title_run(total, self.scope),
+            answer=describe_run(self.facts, "batch" if total.batch > 1 else ""),
+            reasons=list_reasons(self.facts),
+            trust=describe_ranges(self.facts),
             details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
-            sure=self.scope.describe_spread(has_brackets=True),
-            notes=self.notes(),
             steps=self._fill_steps(
                 text.RUN_STEPS,
                 total,
@@ -245,17 +234,38 @@ class AnalyzeAnswer(PartsAnswer):
         )
 
     def _tree(self, limit: int) -> Grid:
-        """Return a grid of the run, its categories, and the largest actions of each."""
-        lines = [fill_cells(text.ACTION_RUN, self.total, whole=1.0)]
+        """Return a grid of the run, its largest actions below their common categories, and the other categories
+        together. A category of one action shares its row.
+        """
+        whole = self.total.energy_fj or 1
         large = sorted(self.actions, key=lambda row: -row.energy_fj)[:limit]
-        for category in self.categories:
-            lines.append(fill_cells(text.ACTION_CATEGORY, category))
-            for row in large:
-                if row.category == category.category:
-                    count, price = show_amount(row.action_count, row.per), show_price(row.energy_per_action_j, row.per)
-                    unit = "" if count.endswith(row.per) else name_unit(row.per)
-                    lines.append(fill_cells(text.ACTION_LINE, row, count=count, unit=unit, price=price))
-        return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True)
+        named = {row.common_category for row in large}
+        groups: dict[str, list[ActionShare]] = {}
+        for row in self.actions:
+            groups.setdefault(row.common_category, []).append(row)
+        sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
+        lines, amounts = [fill_cells(text.ACTION_RUN, self.total, whole=1.0)], [whole]
+        for name in sorted(named, key=lambda name: (-sums[name], name)):
+            given = {"category": name_category(name)}
+            is_alone = len(groups[name]) == 1
+            if not is_alone:
+                energy = {"energy_j": sums[name] / FJ_PER_J, "share": sums[name] / whole}
+                lines.append(fill_cells(text.ACTION_CATEGORY, None, **given, **energy))
+                amounts.append(sums[name])
+            for row in (row for row in large if row.common_category == name):
+                count, price = show_amount(row.action_count, row.per), show_price(row.energy_per_action_j, row.per)
+                unit = "" if count.endswith(row.per) else name_unit(row.per)
+                line = text.ACTION_ALONE if is_alone else text.ACTION_LINE
+                lines.append(fill_cells(line, row, count=count, unit=unit, price=price, **given))
+                amounts.append(row.energy_fj)
+        if others := groups.keys() - named:
+            rest = sum(sums[name] for name in others)
+            energy = {"energy_j": rest / FJ_PER_J, "share": rest / whole}
+            counted = show_count(len(others), *text.OTHER_CATEGORY)
+            lines.append(fill_cells(text.ACTION_OTHERS, None, named=counted, **energy))
+            amounts.append(rest)
+        drawn = Picture(kind="share", after="energy share", rows=tuple((one / whole,) for one in amounts))
+        return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True, pictures=(drawn,))
 
     def _lay_events(self, headings: str, line: str) -> Grid:
         """Return a tree of components and their events; an event that is part of another is indented below it."""
@@ -269,15 +279,6 @@ class AnalyzeAnswer(PartsAnswer):
                 lines.append(fill_cells(line, row, indent="  " * depths[row.event], count=count))
         return lay_lines(headings, lines, is_tree=True)
 
-    def notes(self) -> list[str]:
-        """Return notes on this run: clock, assumptions and other caveats."""
-        total = self.total
-        return [
-            *((text.CAPPED(total),) if total.clock_fraction < 1.0 else ()),
-            *describe_recalled(total.recalled_energy_fraction, total.hardware),
-            *self.scope.describe(),
-        ]
-
 
 def analyze(
     source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS, *, subgraph: str = ""
@@ -288,7 +289,10 @@ def analyze(
     does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
     cannot run the configuration, for example for lack of a precision or of memory.
     """
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
-        events = start(connection, EventCount, run_id=ids[0], subgraph=subgraph)
-        found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=ids[0], run_ids=ids)
-        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, held):
+        connection, run_id = held.connection, held.ids[0]
+        events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
+        found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])
+        (total,) = found["totals"]
+        facts = find_analysis(Asked(held), total, found["actions"], found["bottlenecks"], found["subgraphs"].rows)
+        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events(), facts=facts)

@@ -11,16 +11,21 @@ from joulemap.answer.answer import Drawings
 from joulemap.answer.part import text
 from joulemap.answer.part.part import PartsAnswer, check_subgraph, holding_parts, lay_across
 from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, holding_scope
+from joulemap.answer.scope import Scope, find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.part import find_largest
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
+from joulemap.present.category import name_category
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.row.breakdown import PartAction, PartCategory
-from joulemap.store.connection import Connection
+from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -31,9 +36,6 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
-
-SHOWN_HARDWARE: Final = 4
-"""Maximum hardware named in a headline."""
 
 Rows = Sequence[PartCategory | PartAction]
 
@@ -50,6 +52,8 @@ class PartAnswer(PartsAnswer):
     """Energy of each part of each run by category, largest first; None if divided by action."""
     actions: Table[PartAction] | None
     """Energy of each part of each run by action, largest first; None if divided by category."""
+    facts: Facts
+    """Parts of each run, largest first, and caveats, from which all sentences are made."""
 
     @property
     def rows(self) -> Table[PartCategory] | Table[PartAction]:
@@ -88,14 +92,17 @@ class PartAnswer(PartsAnswer):
             title = text.INSIDE_TABLE if self.subgraph else text.PARTS_TABLE
             named = title(**subject, model=model if len(self.scope.models) > 1 else "")
             drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)
-            shown.append(Section(named, (drawn, *self.scope.describe_left_out()), is_tight=True))
-        return self._compose(
-            text.PART_TITLE(
-                title=self.scope.title, hardware=list(dict.fromkeys(map(self._name, runs.values()))), **subject
-            ),
+            shown.append(Section(named, (drawn, *self.scope.count_left_out()), is_tight=True))
+        divided = self.subgraph or text.EVERY(level=self.level)
+        return self._compose_facts(
+            self.facts,
             shown,
             self.rows,
-            answer=self._describe_largest(rows),
+            title=text.PART_TITLE(
+                title=self.scope.title, hardware=list(dict.fromkeys(map(self._name, runs.values()))), **subject
+            ),
+            answer=describe_parts(self.facts, self.by, divided),
+            trust=describe_ranges(self.facts),
             details=(Section(text.EACH_TABLE(**subject), (self._lay_each(), *self._prove_runs(runs))),),
             steps=self._list_steps(rows, repeated),
         )
@@ -117,7 +124,11 @@ class PartAnswer(PartsAnswer):
                     sums.setdefault(name, [0] * len(runs))[index] += row.energy_fj
         whole, *ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
         lines = [
-            (name, *(_show(value) if value else "" for value in values), show_share(values[0] / (whole[1][0] or 1)))
+            (
+                name_category(name),
+                *(_show(value) if value else "" for value in values),
+                show_share(values[0] / (whole[1][0] or 1)),
+            )
             for name, values in (whole, *ordered[:limit])
         ]
         names = [*map(self._name, runs)]
@@ -144,28 +155,12 @@ class PartAnswer(PartsAnswer):
             cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
             if is_single:
                 largest = max(mine[0], key=lambda row: row.energy_fj)
-                share = text.LARGEST_PART(largest=name_part(largest), share=largest.share_fraction)
+                share = text.LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
                 cells += [show_share(sum(row.run_fraction or 0.0 for row in mine[0])), share]
             lines.append((first.name, *cells, first.fusion_pattern if self.level == "subgraph" else first.kind))
         names = ["energy", *text.LARGEST_PARTS] if is_single else [*map(self._name, runs)]
         headings = (self.level, *names, text.KINDS[self.level])
         return lay_across(headings, lines, len(parts), f"{self.level}s", names)
-
-    def _describe_largest(self, rows: Rows) -> str:
-        """Return a clause on the category or action with the most energy on one chip."""
-        sums: dict[str, dict[str, int]] = {}
-        for row in rows:
-            mine = sums.setdefault(row.hardware, {})
-            mine[name_part(row)] = mine.get(name_part(row), 0) + row.energy_fj
-        subject = {"by": self.by, "subject": self.subgraph or f"the {self.level}s"}
-        largest = []
-        for hardware, mine in list(sums.items())[:SHOWN_HARDWARE]:
-            name = max(mine, key=lambda name: mine[name])
-            share = mine[name] / (sum(mine.values()) or 1)
-            largest.append({"largest": name, "name": self.scope.mark(hardware), "share": share})
-        if len(largest) == 1:
-            return text.PART_HEADLINE(**subject, **largest[0])
-        return text.PARTS_HEADLINE(**subject, largest=[text.PART_LARGEST(**one) for one in largest])
 
     def _prove_runs(self, runs: Mapping[int, Rows]) -> Iterator[Text]:
         """Yield the check that the parts of a run sum to its energy, for each run."""
@@ -212,8 +207,8 @@ def break_down(
     Raises like `analyze`; UnknownNameError for a subgraph that the model does not have.
     """
     _check(level, by)
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
-        answer = _fetch(scope, connection, ids, level=level, by=by, subgraph=subgraph, is_common=False)
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, held):
+        answer = _fetch(scope, held, level=level, by=by, subgraph=subgraph, is_common=False)
     return _check_energy(answer)
 
 
@@ -233,9 +228,11 @@ def compare_breakdowns(
     """
     _check(level, by)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
-        check_subgraph(connection, ids, subgraph)
-        answer = _fetch(scope, connection, ids, level=level, by=by, subgraph=subgraph, is_common=True)
+    with holding_runs(source, plan_runs(models, settings)) as held:
+        scope = find_scope(held)
+        scope.check_evaluated()
+        check_subgraph(held.connection, list(held.ids), subgraph)
+        answer = _fetch(scope, held, level=level, by=by, subgraph=subgraph, is_common=True)
     return _check_energy(answer)
 
 
@@ -245,24 +242,16 @@ def _check(level: ModelDivision, by: EnergyDivision) -> None:
 
 
 def _fetch(
-    scope: Scope,
-    connection: Connection,
-    ids: list[int],
-    *,
-    level: ModelDivision,
-    by: EnergyDivision,
-    subgraph: str,
-    is_common: bool,
+    scope: Scope, held: StoredRuns, *, level: ModelDivision, by: EnergyDivision, subgraph: str, is_common: bool
 ) -> PartAnswer:
-    given = {"run_ids": ids, "level": level, "subgraph": subgraph}
-    is_by_category = by == "category"
+    given = {"run_ids": list(held.ids), "level": level, "subgraph": subgraph}
+    connection, is_by_category = held.connection, by == "category"
+    categories = fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None
+    actions = None if is_by_category else fetch(connection, PartAction, **given)
+    table = actions if categories is None else categories
+    facts = find_largest(Asked(held), by, table or (), name_part)
     return PartAnswer(
-        scope=scope,
-        level=level,
-        by=by,
-        subgraph=subgraph,
-        categories=fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None,
-        actions=None if is_by_category else fetch(connection, PartAction, **given),
+        scope=scope, level=level, by=by, subgraph=subgraph, categories=categories, actions=actions, facts=facts
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,25 +12,29 @@ from joulemap.answer.layout import lay_facts
 from joulemap.answer.part import text
 from joulemap.answer.part.part import PartsAnswer, holding_parts, lay_across
 from joulemap.answer.run import title_run
-from joulemap.domain.configuration import MERGING
+from joulemap.ask.asked import Asked
+from joulemap.ask.edp import find_facts
+from joulemap.ask.fact import Facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import ModelDivision, RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chosen_share
 from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.present.picture import Picture
+from joulemap.row.compare import PairChance
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
+from joulemap.show.edp import describe_product, list_reasons
+from joulemap.show.part import describe_ranges
+from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
 
-WORTH_SAYING: Final = 0.01
-"""Share of the energy-delay product below which a saving is not stated."""
-
-INSIGHTS: Final = 3
-"""Maximum sentences below the headline."""
+SHOWN: Final = 8
+"""Default number of rows per table."""
 
 
 @frozen(kw_only=True)
@@ -54,6 +57,8 @@ class EdpAnswer(PartsAnswer):
     """Upper bounds of the EDP saved by removing one cost, largest saving first."""
     comparison: Table[EdpComparison]
     """Each subgraph on this and on other hardware, with the run's own row first; empty without other hardware."""
+    facts: Facts
+    """Product, largest parts, possible savings and caveats, from which all sentences are made."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -65,13 +70,9 @@ class EdpAnswer(PartsAnswer):
         """Totals of the whole run."""
         return self.totals[0]
 
-    def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the sentences that people see."""
-        return {**super().data(), "insights": [self.headline(), *self.insights()]}
-
     def figures(self) -> Figures:
         """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
-        facts = "; ".join((self.headline().removesuffix("."), *self.insights()[:1]))
+        facts = "; ".join((self.headline().removesuffix("."), *list_reasons(self.facts)[:1]))
         return (
             self._draw_figure(
                 "edp", self.subgraphs, title_run(self.total, self.scope), f"{facts}.", {"part": "subgraph"}
@@ -82,13 +83,13 @@ class EdpAnswer(PartsAnswer):
         """Return a text drawing of the shares of subgraphs, or of operators if these are shown."""
         return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
-    def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, by: ModelDivision = "subgraph", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` subgraphs or operators. Machine formats contain both tables, csv the shown
         one.
         """
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
         noun = text.WITH_BIASES if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
-        shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit), is_tight=True)
+        shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit))
         tables = (Section(text.BESIDE_TABLE, self._lay_beside(limit), is_tight=True), shares)
         first, *others = tables if self.comparison.rows else tables[1:]
         cuts = self.cuts.with_rows(row for row in self.cuts if row.level == by)
@@ -96,12 +97,14 @@ class EdpAnswer(PartsAnswer):
             "hardware": self.scope.spell(self.total.hardware),
             "other": "operator" if by == "subgraph" else "subgraph",
         }
-        return self._compose(
-            title_run(self.total, self.scope),
+        return self._compose_facts(
+            self.facts,
             (first,),
             rows,
+            title=title_run(self.total, self.scope),
             answer=self.headline(),
-            insights=self.insights(),
+            reasons=list_reasons(self.facts),
+            trust=describe_ranges(self.facts),
             details=(
                 *others,
                 Section(
@@ -128,64 +131,13 @@ class EdpAnswer(PartsAnswer):
                     ),
                 ),
             ),
-            notes=[
-                *self.scope.describe_refusals(),
-                text.EDP_NOTE,
-                *((text.EDP_CAPPED(self.total),) if self.total.clock_fraction < 1.0 else ()),
-                *self.scope.describe(),
-            ],
+            notes=[text.EDP_NOTE],
             steps=self._fill_steps(text.EDP_STEPS, self.total, repeated, **given),
         )
 
     def headline(self) -> str:
-        """Return the EDP of the run and of compared hardware, and the subgraphs that make up half of the run's EDP."""
-        half = next(row for row in self.cuts if row.level == "subgraph")
-        name = self.scope.mark(self.total.hardware)
-        sums: dict[str, float] = {}
-        for row in self.comparison:
-            if row.run_id != self.total.run_id:
-                sums[row.hardware] = sums.get(row.hardware, 0.0) + row.edp_share_js
-        others = [text.OTHER_EDP(edp=edp, name=self.scope.mark(hardware)) for hardware, edp in sums.items()]
-        whose = text.THAT_OF(name=name) if others else text.ITS
-        verb = text.ACCOUNTS if half.top_count == 1 else text.ACCOUNT
-        parts = text.MOST_EDP(half, verb=verb, whose=whose) if half.total_count > 1 else ""
-        return text.EDP_HEADLINE(self.total, name=name, others=others, parts=parts)
-
-    def insights(self) -> list[str]:
-        """Return at most three sentences: the chips with the lowest EDP shares, the largest saving, fusion, and
-        concentration.
-        """
-        best = [row.hardware for row in self.comparison if row.is_best]
-        wins = sorted(Counter(best).items(), key=lambda item: (-item[1], item[0]))
-        marked = [(self.scope.mark(name), count) for name, count in wins]
-        others = [text.WIN(name=name, count=count) for name, count in marked[1:]]
-        bound = self.bounds[0]
-        found = [
-            *(
-                (text.WINS if others else text.WINS_ALL)(total=len(best), first=name, count=count, others=others)
-                for name, count in marked[:1]
-                if len(best) > 1
-            ),
-            *(
-                (text.BOUNDS[bound.remedy](bound, saving=bound.saving_fraction),)
-                if bound.saving_fraction >= WORTH_SAYING
-                else ()
-            ),
-            *self._describe_fusion(),
-            *((text.HALVING(self.subgraphs[0]),) if len(self.subgraphs) > 1 else ()),
-            *((text.PATTERN(self.patterns[0]),) if len(self.patterns) > 1 else ()),
-        ]
-        return found[:INSIGHTS]
-
-    def _describe_fusion(self) -> list[str]:
-        """Return a sentence on how fusion, or launches by the host, change the EDP; empty if the effect is small."""
-        total = self.total
-        ratio = total.separate_edp_js / total.edp_js
-        if total.runtime in MERGING and ratio >= 1.0 + WORTH_SAYING:
-            return [text.FUSION_SAVES(total, saved=1.0 - 1.0 / ratio)]
-        if ratio <= 1.0 - WORTH_SAYING and (total.runtime in MERGING or total.runtime == "eager"):
-            return [(text.FUSION_COSTS if total.runtime in MERGING else text.LAUNCH_COSTS)(total)]
-        return []
+        """Return the EDP of the run, or the least of compared hardware, and the subgraphs that make half of it."""
+        return describe_product(self.facts)
 
     def _lay_shares(self, by: ModelDivision, rows: Table[Any], noun: str, limit: int) -> Grid:
         kind, fused = ("", "") if by == "subgraph" else (" kind |", " fused is_fused |")
@@ -194,11 +146,13 @@ class EdpAnswer(PartsAnswer):
             text.EDP_COLUMNS.format(by=by, kind=kind, fused=fused),
             limit=limit,
             keep=text.EDP_KEEP.format(by=by),
-            ranked="additive EDP",
+            ranked="additive EDP | cumulative share",
             noun=noun,
         )
         rest = sum(row.share_fraction for row in rows.rows[limit:])
-        return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest))
+        marks = ((row.cumulative_fraction - row.share_fraction, row.cumulative_fraction) for row in rows.rows[:limit])
+        picture = Picture(kind="cumulative", after="cumulative share", rows=tuple(marks))
+        return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest), pictures=(picture,))
 
     def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
         """Return a grid with a row per subgraph and a column per chip, and a note on its meaning.
@@ -215,9 +169,9 @@ class EdpAnswer(PartsAnswer):
             first = next(iter(by_run.values()))
             best = next(row for row in by_run.values() if row.is_best)
             cells = [text.BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
-            lines.append((first.name, first.fusion_pattern, *cells, names[best.run_id]))
-        headings = ("subgraph", "pattern", *names.values(), text.LOWEST)
-        drawn = lay_across(headings, lines, len(subgraphs), "subgraphs", (text.LOWEST,))
+            lines.append((first.name, *cells, names[best.run_id], first.fusion_pattern))
+        headings = ("subgraph", *names.values(), text.LOWEST, "pattern")
+        drawn = lay_across(headings, lines, len(subgraphs), "subgraphs", (*names.values(), text.LOWEST))
         return drawn, Text(text.BESIDE_MEANING)
 
 
@@ -234,6 +188,19 @@ def edp(
     `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
     reason. Raises like `analyze`.
     """
-    with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, connection, ids):
-        beside = list(scope.evaluated_ids) if len(ids) > 1 else []
-        return EdpAnswer(scope=scope, **fetch_tables(connection, EdpAnswer, run_id=ids[0], run_ids=beside))
+    with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, held):
+        beside = list(scope.evaluated_ids) if len(held.ids) > 1 else []
+        found = fetch_tables(held.connection, EdpAnswer, run_id=held.ids[0], run_ids=beside)
+        (total,) = found["totals"]
+        chances = fetch(held.connection, PairChance, run_ids=beside, metric="edp_per_inference") if beside else ()
+        facts = find_facts(
+            Asked(held),
+            total,
+            cuts=found["cuts"],
+            subgraphs=found["subgraphs"].rows,
+            patterns=found["patterns"].rows,
+            bounds=found["bounds"].rows,
+            comparison=found["comparison"].rows,
+            chances=chances,
+        )
+        return EdpAnswer(scope=scope, **found, facts=facts)

@@ -10,9 +10,10 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, holding_scope
+from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -68,8 +69,8 @@ def holding_parts(
     *,
     against: Iterable[str | Hardware] = (),
     subgraph: str = "",
-) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Yield the scope, a connection and the run ids: the run on `hardware` first, then the runs on `against`.
+) -> Iterator[tuple[Scope, StoredRuns]]:
+    """Yield the scope and the runs: the run on `hardware` first, then the runs on `against`.
 
     Raises UsageError for a folder of several chips, UnsupportedError if the run on `hardware` was refused,
     UnknownNameError for a subgraph that no run has.
@@ -77,11 +78,12 @@ def holding_parts(
     settings.check_single(question)
     select_one(hardware, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
-    with holding_scope(source, plan_selected((model,), settings, selection)) as (scope, connection, ids):
-        if ids[0] in scope.refused:
-            raise UnsupportedError(scope.refused[ids[0]])
-        check_subgraph(connection, ids, subgraph)
-        yield scope, connection, ids
+    with holding_runs(source, plan_selected((model,), settings, selection)) as held:
+        scope = find_scope(held)
+        if held.ids[0] in scope.refused:
+            raise UnsupportedError(scope.refused[held.ids[0]])
+        check_subgraph(held.connection, list(held.ids), subgraph)
+        yield scope, held
 
 
 def check_subgraph(connection: Connection, ids: list[int], subgraph: str) -> None:

@@ -24,12 +24,6 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
 
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
-RUN_HEADLINE: Final = Template(
-    "{name} uses {energy:interval J}[ per batch, starts a batch every {interval:s},] and takes {latency:interval s} at "
-    "{average_power_w:W}; the largest energy {kind} is {largest} ({share:%}), and {time:%} of the time is "
-    "{bottleneck}-bound."
-)
-
 RUN_TABLE: Final = Template("Energy by {by}")
 EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
 ALL_ROWS: Final = Template("{title}, all rows")
@@ -51,7 +45,12 @@ RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
 
 ACTION_TREE: Final = "action | energy | energy share | count | per | energy each | basis"
 ACTION_RUN: Final = "run | {energy_j:J} | {whole:%}"
-ACTION_CATEGORY: Final = "  {category} | {energy_j:J} | {share_fraction:%}"
+ACTION_CATEGORY: Final = "  {category} | {energy_j:J} | {share:%}"
+OTHER_CATEGORY: Final = ("other category", "other categories")
+ACTION_OTHERS: Final = "  {named} | {energy_j:J} | {share:%}"
+ACTION_ALONE: Final = (
+    "  {category}: {component}.{action} | {energy_j:J} | {share_fraction:%} | {count} | {unit} | {price} | {basis}"
+)
 ACTION_LINE: Final = (
     "    {component}.{action} | {energy_j:J} | {share_fraction:%} | {count} | {unit} | {price} | {basis}"
 )
@@ -64,19 +63,6 @@ FORMULA_TABLE: Final = "Formulas of the events"
 FORMULA_TREE: Final = "event | formula | meaning"
 FORMULA_LINE: Final = "{indent}{event} | {formula} | {meaning}"
 SHARED_ENERGY: Final = "An action may belong to several events, so energies of events do not sum to the run."
-
-RUN_INSIGHTS: Final = (
-    Template(
-        "the run uses {compute_utilization_fraction:%} of the compute peak and {bandwidth_utilization_fraction:%} of "
-        "the off-chip bandwidth[; on average {busy} of {units_total_count} {unit_name}s are busy]"
-    ),
-    Template("[{overhead_fraction:%} of the energy goes to {overhead}]"),
-    Template(
-        "[{part.name} uses the most energy of the {subgraph_count} subgraphs: {part.share_fraction:%} of the energy "
-        "and {part.latency_fraction:%} of the time]"
-    ),
-)
-CATEGORY, PART = "category", "part"
 
 FACTS_TABLE: Final = "Performance"
 FACTS: Final = "quantity | value | detail"
@@ -107,11 +93,6 @@ BOTTLENECKS: Final = (
     "energy share energy_fraction | such time in all subgraphs (overlapping) busy_s"
 )
 
-CAPPED: Final = Template(
-    "the power cap of {tdp_w:W} lowers the clock to {clock_hz:Hz}, {clock_fraction:%} of the full clock. At the lower "
-    "voltage, an action on the chip takes {voltage_factor:%} of its energy at full voltage. At the full clock, the run "
-    "would draw {uncapped_power_w:W}, of which {static_power_w:W} is static power"
-)
 RUN_STEPS: Final = (
     Template("analyze {model} {hardware} --level {deeper}"),
     Template("compare {model}"),
@@ -131,10 +112,7 @@ NO_ROOF: Final = "No subgraph multiplies."
 # ---- analyze --by and compare --by: energy of each part --------------------------------------------------------------
 
 PART_TITLE: Final = Template("{title} on {hardware:list}[, subgraph {subgraph}]")
-PART_HEADLINE: Final = Template("On {name}, {largest} is the largest {by} of {subject}: {share:%} of the energy.")
-PARTS_HEADLINE: Final = Template("Largest {by} of {subject}: {largest:list}.")
-PART_LARGEST: Final = Template("{largest} on {name} ({share:%} of the energy)")
-
+EVERY: Final = Template("the {level}s")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
 WHOLE: Final = "all"
@@ -158,13 +136,6 @@ INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph[ --subgrap
 
 # ---- edp: energy x delay of one run ----------------------------------------------------------------------------------
 
-EDP_HEADLINE: Final = Template("{name} has an energy x delay of {edp_js:Js}[, against {others:and}][; {parts}].")
-MOST_EDP: Final = Template("{top_count} of {total_count} subgraphs {verb} for {reached_fraction:%} of {whose}")
-ACCOUNTS, ACCOUNT = "accounts", "account"
-OTHER_EDP: Final = Template("{edp:Js} on {name}")
-ITS: Final = "it"
-THAT_OF: Final = Template("that on {name}")
-
 BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
 BESIDE_MEANING: Final = "cells: additive EDP in Js, and in percent of the energy x delay of that run"
@@ -184,34 +155,6 @@ EDP_NOTE: Final = (
 )
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
-
-WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP for {count}[, {others:list}]")
-WINS_ALL: Final = Template("{first} has the lowest additive EDP for all {total:n subgraph}")
-WIN: Final = Template("{name} for {count}")
-BOUNDS: Final = {
-    "roofline": Template("with every subgraph at its roofline, energy x delay would be {edp_js:Js}, {saving:%} less"),
-    "no_memory_wait": Template("without waiting for memory, energy x delay would fall by at most {saving:%}"),
-    "full_units": Template("without padding and partly filled waves, energy x delay would fall by at most {saving:%}"),
-    "no_launch": Template("without the fixed cost of kernels, energy x delay would fall by {saving:%}"),
-    "no_static": Template("without static power, energy x delay would fall by {saving:%}"),
-    "no_control": Template("without control energy, energy x delay would fall by {saving:%}"),
-}
-FUSION_SAVES: Final = Template(
-    "fusion saves {saved:%} of the energy x delay, which would be {separate_edp_js:Js} with one kernel per operator"
-)
-FUSION_COSTS: Final = Template(
-    "fusion raises the energy x delay, which would be {separate_edp_js:Js} with one kernel per operator"
-)
-LAUNCH_COSTS: Final = Template(
-    "without launches by the host (--runtime graph), energy x delay would be {separate_edp_js:Js}"
-)
-HALVING: Final = Template(
-    "halving the energy and time of {name} alone would save {halving_fraction:%} of the energy x delay"
-)
-PATTERN: Final = Template(
-    "{fusion_pattern} is the largest pattern: {share_fraction:%} in {subgraph_count:n subgraph}[, with "
-    "{mac_fraction:%} of the MACs]"
-)
 
 EDP_FACTS_TABLE: Final = "Energy x delay"
 EDP_FACTS: Final = (
@@ -243,11 +186,6 @@ REMEDIES: Final = {
     "no_static": "static power",
     "no_control": "control energy",
 }
-
-EDP_CAPPED: Final = Template(
-    "the power cap lowers the clock to {clock_fraction:%} of nominal; savings are counted at this clock, except "
-    "for the roofline"
-)
 
 EDP_STEPS: Final = (
     Template("edp {model} {hardware} --level {other}"),

@@ -21,6 +21,7 @@ from joulemap.present.category import name_category
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Grid, Lines, Section, Steps, Text
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.show.edp import list_reasons
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
@@ -152,7 +153,7 @@ class Drawn:
         """Return the chapter on energy x delay per chip."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
         folds = tuple(
-            Fold(title=text.EDP_OF(name=name), blocks=(Lines(one.insights()), Source(table=one.bounds)))
+            Fold(title=text.EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
             for name, one in asked[:1]
         )
         return self._chapter("edp", text.EDP, (*self._exhibit("edp", asked), *folds))

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.run import BOUNDS, describe_clock
-from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.answer.scope import SHOWN_FRACTION, find_scope
 from joulemap.answer.utilization import text
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.utilization import BOUNDS, find_facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import label_precision
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_count, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, show_under
 from joulemap.row.compare import ModelMix
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
+from joulemap.show.utilization import describe_use, list_reasons
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -55,9 +59,6 @@ ALIKE: Final = 0.005
 MOSTLY: Final = 0.5
 """Minimum share of a model's MACs in GEMMs other than convolutions for `has_plain_gemms`."""
 
-INSIGHTS: Final = 3
-"""Maximum sentences below the headline."""
-
 
 @frozen(kw_only=True)
 class UtilizationAnswer(RunAnswer):
@@ -79,6 +80,8 @@ class UtilizationAnswer(RunAnswer):
     """Best hardware for stored models of each size class, at this precision; None unless requested."""
     has_plain_gemms: bool
     """True if most MACs belong to GEMMs other than convolutions; frameworks do not run these in TF32 by default."""
+    facts: Facts
+    """Utilization, limits, remedies and caveats, from which all sentences of the first screen are made."""
     untraced: str
     """Reason why the model could not be traced at other batch sizes; empty if it was, or without advice."""
 
@@ -93,12 +96,12 @@ class UtilizationAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware; csv contains the rows."""
-        return self._compose(
-            self.scope.title,
-            (show_under(text.USE_TABLE, self._lay_use(limit), *self.scope.describe_left_out()),),
+        return self._compose_facts(
+            self.facts,
+            (show_under("", self._lay_use(limit), *self.scope.count_left_out()),),
             self.rows,
-            answer=self._describe_use(),
-            insights=self._list_insights(),
+            answer=describe_use(self.facts),
+            reasons=list_reasons(self.facts),
             details=(
                 Section(text.ROOF_TABLE, self._lay(self.rows, text.ROOF_COLUMNS)),
                 Section(text.REMEDY_TABLE, Lines(self.advice())),
@@ -120,38 +123,9 @@ class UtilizationAnswer(RunAnswer):
         """Rows of hardware that was not refused, highest utilization first."""
         return [row for row in self.rows if row.status == "ok"]
 
-    def _describe_use(self) -> str:
-        """Return the headline: the most and the least utilized hardware, its bottleneck, and the first remedy."""
-        best, worst = self.used[0], self.used[-1]
-        bound, _, time = describe_bound(worst).partition(" ")
-        peak = "" if worst.fp32_peak_ops_per_s is None else text.TF32
-        given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "peak": peak, "better": ""}
-        if (remedy := self._find_better(worst)) is not None:
-            lower = self._find_better(worst, is_lower=True)
-            is_stated = lower is not None and lower.gain_ratio > remedy.gain_ratio
-            is_other = remedy.remedy not in (*text.SETTINGS, text.LOWER)
-            given["better"] = (text.INSTEAD if is_other else text.BETTER)(
-                name=given["name"],
-                remedy=mark_projected(remedy.choice, self.scope.projected) if is_other else self._name(remedy),
-                proviso=text.PROVISO if remedy.remedy == text.LOWER else "",
-                gain=_describe_gain(remedy),
-                precision=lower.choice if lower is not None and is_stated else "",
-                more=_describe_gain(lower) if lower is not None and is_stated else "",
-            )
-        if best is worst:
-            return text.HEADLINE(worst, **given)
-        return text.HEADLINE_OF_SEVERAL(worst, best=best, best_name=self.scope.mark(best.hardware), **given)
-
-    def _find_better(self, row: Utilization, *, is_lower: bool = False) -> Remedy | None:
-        """Return the setting that reduces the energy x delay of a run most; None if nothing helps.
-
-        If no setting helps, return the first remedy that may change the accuracy or the hardware. With `is_lower`,
-        consider only a lower precision.
-        """
-        rows = [one for one in self.remedies or () if one.run_id == row.run_id and one.is_better]
-        named = [one for one in rows if one.place is not None]
-        chosen = [one for one in named if one.remedy in ((text.LOWER,) if is_lower else text.SETTINGS)]
-        return max(chosen, key=lambda one: one.gain_ratio) if chosen else None if is_lower else next(iter(named), None)
+    def _find_better(self, row: Utilization) -> Remedy | None:
+        """Return the setting that reduces the energy x delay of a run most; None if nothing helps."""
+        return next(iter(rank_remedies(row, self.remedies or ())), None)
 
     def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each chip."""
@@ -174,7 +148,7 @@ class UtilizationAnswer(RunAnswer):
         if not self.used:
             return ()
         return (
-            self._draw_figure("utilization", self.rows, facts=self._describe_use()),
+            self._draw_figure("utilization", self.rows, facts=describe_use(self.facts)),
             self._draw_figure("rooflines", self._bound(), facts=self._describe_time()),
         )
 
@@ -195,22 +169,6 @@ class UtilizationAnswer(RunAnswer):
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
         return [text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=describe_flag(row)) for row in self.flags]
-
-    def _list_insights(self) -> list[str]:
-        """Return at most three sentences: chips that run fp32 without TF32, then the flags of each chip, least utilized
-        first.
-        """
-        lines = []
-        for row in self.used if self.has_plain_gemms else ():
-            if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
-                share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
-                lines.append(text.LANES(row, name=self.scope.mark(row.hardware), share=share))
-        for row in reversed(self.rows):
-            flags = [flag for flag in self.flags if flag.run_id == row.run_id]
-            described = [*map(describe_flag, flags[:1]), *(text.LEVELS[flag.flag](flag) for flag in flags[1:])]
-            if flags:
-                lines.append(text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines="; ".join(described)))
-        return lines[:INSIGHTS]
 
     def advice(self) -> list[str]:
         """Return a sentence per chip on how its time is distributed and which remedies help; empty unless requested."""
@@ -288,15 +246,12 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def _list_notes(self) -> list[str]:
-        """Return notes on refusals, grades, clocks, remedies and the scope."""
+        """Return notes on grades, remedies and batches that were not tried."""
         *bounds, last = self.grades
         return [
-            *self.scope.describe_refusals(),
             text.GRADES(bounds=[text.GRADE(row) for row in bounds], last=last.grade),
-            *describe_clock(self.rows, self.scope),
             *((text.REMEDY_MEANING,) if self.remedies is not None else ()),
             *((text.UNTRACED(self),) if self.untraced else ()),
-            *self.scope.describe(),
         ]
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -308,6 +263,19 @@ class UtilizationAnswer(RunAnswer):
         ]
         rivals = ",".join((*others[:SHOWN_RIVALS], worst))
         return self._fill_steps(steps, None, repeated, model=self.scope.model, worst=worst, rivals=rivals)
+
+
+def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
+    """Return the remedies that help a run: the setting that reduces its energy x delay most, or if no setting helps,
+    the first remedy that may change the accuracy or the hardware; then a lower precision that reduces it more.
+    """
+    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.place is not None]
+    settings = [one for one in named if one.remedy in text.SETTINGS]
+    first = max(settings, key=lambda one: one.gain_ratio) if settings else next(iter(named), None)
+    if first is None:
+        return []
+    lower = [one for one in named if one.remedy == text.LOWER and one.gain_ratio > first.gain_ratio]
+    return [first, *([max(lower, key=lambda one: one.gain_ratio)] if lower else [])]
 
 
 def describe_bound(row: Utilization) -> str:
@@ -371,7 +339,9 @@ def utilization(
     variants = evaluate_variants(source, plan) if has_advice else None
     if is_pairing:
         evaluate_sizes(source, plan)
-    with holding_scope(source, plan) as (scope, connection, ids):
+    with holding_runs(source, plan) as held:
+        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+        scope.check_evaluated()
         rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)
         given = variants or Variants(batch=(), precision=(), other=(), untraced="")
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
@@ -381,25 +351,37 @@ def utilization(
             "runtime": settings.runtime[0],
             "batch": scope.batches[0],
         }
-        return UtilizationAnswer(
-            scope=scope,
-            grades=fetch(connection, Grade, grade_bounds=bounds),
-            flags=fetch(connection, UtilizationFlag, run_ids=ids, **limits),
-            remedies=fetch(
+        flags = fetch(connection, UtilizationFlag, run_ids=ids, **limits)
+        remedies = (
+            fetch(
                 connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds, takes_all=settings.takes_all
             )
             if variants
-            else None,
+            else None
+        )
+        has_plain_gemms = (
+            _has_plain_gemms(connection, ids)
+            and settings.matmul_precision == DEFAULT
+            and settings.runtime[0] not in text.ALL_IN_TF32
+        )
+        used = rows()
+        answered = [row for row in used if row.status == "ok"]
+        better = rank_remedies(answered[-1], remedies or ())
+        facts = find_facts(Asked(held), answered, flags, better, has_plain_gemms=has_plain_gemms)
+        return UtilizationAnswer(
+            scope=scope,
+            facts=facts,
+            grades=fetch(connection, Grade, grade_bounds=bounds),
+            flags=flags,
+            remedies=remedies,
             zones=fetch(connection, BatchZone, run_ids=list(given.batch)) if variants else None,
             precisions=fetch(connection, PrecisionGain, run_ids=list(given.precision)) if variants else None,
             pairings=fetch(connection, Pairing, **where, hardware=names if len(names) > 1 else [])
             if is_pairing
             else None,
-            has_plain_gemms=_has_plain_gemms(connection, ids)
-            and settings.matmul_precision == DEFAULT
-            and settings.runtime[0] not in text.ALL_IN_TF32,
+            has_plain_gemms=has_plain_gemms,
             untraced=given.untraced,
-            rows=rows(),
+            rows=used,
         )
 
 

@@ -7,27 +7,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-HEADLINE: Final = Template(
-    "{name} uses {compute_utilization_fraction:%} of its [{peak} ]compute peak ({compute_grade})"
-    "[; {bound}-bound kernels take {time} of the time][. {better}]."
-)
-HEADLINE_OF_SEVERAL: Final = Template(
-    "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
-    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})"
-    "[, where {bound}-bound kernels take {time} of the time][. {better}]."
-)
-BETTER: Final = Template(
-    "On {name}, {remedy}{proviso} would give {gain}[; {precision}, if accurate enough, would give {more}]"
-)
-PROVISO: Final = ", if accurate enough,"
-INSTEAD: Final = Template("{remedy} in place of {name} would give {gain}")
-TF32: Final = "TF32"
 ALL_IN_TF32: Final = ("engine",)
 """Runtimes that run all GEMMs of an fp32 run in TF32."""
-LANES: Final = Template(
-    "{name}: only convolutions use TF32; linear and attention layers run in fp32. The run reaches {share:%} of the "
-    "fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--matmul-precision high` runs all of them in TF32"
-)
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""
 SETTINGS: Final = ("larger batch", "other runtime", "lower power mode")
@@ -36,7 +17,6 @@ GAIN: Final = Template("{gains:and}")
 NO_CHANGE: Final = "no change"
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
-USE_TABLE: Final = "Utilization"
 USE_COLUMNS: Final = (
     "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck, share of time bound | "
     "idle units idle_units_fraction |{remedies} bandwidth bandwidth_utilization_fraction | power average_power_w"

@@ -1,0 +1,149 @@
+"""Facts of runs divided into parts: their values, and the parts with most of the energy or time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
+from joulemap.ask.rule import find_caveats
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.row.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
+from joulemap.row.compare import PairChance
+
+OF_A_GAP: Final = ("uncalibrated",)
+"""SQL rules on the difference of two runs."""
+
+OVERHEAD: Final = "overhead"
+"""Level of the share of the categories of architectural overhead."""
+
+LEAST: Final = 0.01
+"""Minimum share of architectural overhead that is a fact."""
+
+
+def gather(asked: Asked, metric: MetricName, facts: Iterable[Fact], runs: Mapping[int, Subject] | None = None) -> Facts:
+    """Return these facts with the caveats of all rules; weights refer to the first choice, or else to the first run."""
+    listed = list(facts)
+    choices = [one for one in listed if isinstance(one, Choice)]
+    own = [Choice(runs=asked.evaluated[:1], metric=metric, value=Quantity(0.0))]
+    caveats = find_caveats(asked, choices or own, metric=metric, but=() if choices else OF_A_GAP)
+    return Facts(asked=(metric,), runs=runs or asked.runs({}), facts=(*listed, *caveats))
+
+
+def name_models(asked: Asked, rows: Iterable[Any]) -> dict[int, Subject]:
+    """Return the runs, with their models if these differ."""
+    models = {row.run_id: row.model for row in rows}
+    is_several = len(set(models.values())) > 1
+    return asked.runs({run_id: (model,) for run_id, model in models.items()} if is_several else {})
+
+
+def enter(asked: Asked, row: Any, *more: MetricName) -> Entry:
+    """Return energy and latency of a run with their intervals, and further metrics of its row."""
+    outline = asked.outlines[row.run_id]
+    values: dict[str, Quantity] = {
+        "energy": Quantity(row.energy_j, "J", outline.energy_half_width),
+        "latency": Quantity(row.latency_s, "s", outline.latency_half_width),
+    }
+    for name in more:
+        values[name] = Quantity(getattr(row, METRIC[name].column), METRIC[name].unit)
+    return Entry(runs=(row.run_id,), values=values)
+
+
+def find_analysis(
+    asked: Asked,
+    total: RunTotal,
+    actions: Iterable[ActionShare],
+    bottlenecks: Iterable[BottleneckShare],
+    subgraphs: Sequence[SubgraphShare],
+) -> Facts:
+    """Return the facts of one run: its values, its common categories of energy, what limits its time, how busy its
+    units are, and its largest subgraph.
+    """
+    runs = (total.run_id,)
+    categories: dict[str, float] = {}
+    for row in actions:
+        categories[row.common_category] = categories.get(row.common_category, 0.0) + (row.share_fraction or 0.0)
+    largest = max(subgraphs, key=lambda row: row.energy_fj)
+    parts: dict[str, Any] = {"level": "subgraph", "name": largest.name, "total": len(subgraphs)}
+    overhead = total.overhead_fraction or 0.0
+    facts: list[Fact] = [
+        enter(asked, total, "power", "edp"),
+        *share_out(runs, "energy", "category", categories),
+        *share_out(runs, "time", "bottleneck", {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}),
+        Share(runs=runs, metric="compute", share=total.compute_utilization_fraction),
+        Share(runs=runs, metric="bandwidth", share=total.bandwidth_utilization_fraction),
+        Share(
+            runs=runs,
+            metric="units",
+            name=total.unit_name,
+            count=total.units_used_count,
+            total=total.units_total_count,
+            share=total.units_used_count / max(1, total.units_total_count),
+        ),
+        *(Share(runs=runs, metric="energy", level=OVERHEAD, share=overhead) for _ in range(overhead >= LEAST)),
+        Share(runs=runs, metric="energy", share=largest.share_fraction, **parts),
+        Share(runs=runs, metric="time", share=largest.latency_fraction, **parts),
+    ]
+    return gather(asked, "energy", facts)
+
+
+def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[str, float]) -> Iterator[Share]:
+    """Yield the parts of a division, largest first, without those of no share."""
+    for name, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
+        if share > 0.0:
+            yield Share(runs=runs, metric=metric, level=level, name=name, share=share)
+
+
+def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Any) -> Facts:
+    """Return the parts of each run by category or action, largest first; `name_part` returns the part of a row."""
+    sums: dict[int, dict[str, int]] = {}
+    listed = list(rows)
+    for row in listed:
+        mine = sums.setdefault(row.run_id, {})
+        mine[name_part(row)] = mine.get(name_part(row), 0) + row.energy_fj
+    found: list[Fact] = []
+    for run_id, mine in sums.items():
+        whole = sum(mine.values()) or 1
+        found += share_out((run_id,), "energy", level, {name: value / whole for name, value in mine.items()})
+    return gather(asked, "energy", found, name_models(asked, listed))
+
+
+def find_whole(asked: Asked, rows: Iterable[Any], tree: Iterable[Any], chances: Iterable[PairChance]) -> Facts:
+    """Return the facts of whole runs: the one with the least energy if one model has several, the values of each, and
+    its common categories of energy. `chances` are the probabilities that one run is better than another.
+    """
+    answered = [row for row in rows if row.status == "ok"]
+    branches: dict[int, dict[str, int]] = {}
+    for row in tree:
+        mine = branches.setdefault(row.run_id, {})
+        mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
+    runs = name_models(asked, answered)
+    ordered = sorted(answered, key=lambda row: (not runs[row.run_id].is_available, row.energy_fj or 0))
+    found: list[Fact] = []
+    if len(ordered) > 1 and len({row.model for row in answered}) == 1:
+        found.append(choose_least({row.run_id: row.energy_j for row in ordered}, "energy", chances))
+    found += [enter(asked, row) for row in ordered]
+    for row in ordered:
+        mine = branches.get(row.run_id, {})
+        whole = sum(mine.values()) or 1
+        found += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
+    return gather(asked, "energy", found, runs)
+
+
+def choose_least(values: Mapping[int, float], metric: MetricName, chances: Iterable[PairChance]) -> Choice:
+    """Return the run with the least of several values, which are given best first; `chances` are the probabilities that
+    one run is better than another.
+    """
+    first, second = list(values)[:2]
+    against = {row.other_run_id: row for row in chances if row.run_id == first}
+    is_equal = values[first] == values[second]
+    return Choice(
+        runs=tuple(values),
+        metric=metric,
+        value=Quantity(values[first], METRIC[metric].unit),
+        ratio=values[second] / values[first] if values[first] else None,
+        probability=against[second].probability_better if second in against else None,
+        tied=tuple(one for one, row in against.items() if not row.is_told_apart),
+        equal=tuple(one for one, value in values.items() if value == values[first]) if is_equal else (),
+    )

@@ -1,0 +1,154 @@
+"""Words on runs divided into parts: what a run uses, what most of it goes to, and how busy its units are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
+from joulemap.present.category import OVERHEAD, name_category
+from joulemap.present.cell import show_ends, show_quantity
+from joulemap.present.template import Template
+from joulemap.show.caveat import RANGES
+from joulemap.show.choice import MOST_WORDS, describe_choices
+from joulemap.show.name import name_run
+
+RUN: Final = Template(
+    "{name} uses {energy}[ ({share:%} {largest})] and takes {latency}[ per {per}][ ({time:%} limited by {bound})]"
+)
+ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
+BOUND: Final[Mapping[str, str]] = {"compute": "compute", "memory": "memory", "launch": "launches"}
+"""Bottleneck of a kernel -> what limits it."""
+
+BUSY: Final = Template(
+    "[{count} of {total} {unit}s busy; ]{compute:%} of compute peak, {bandwidth:%} of off-chip bandwidth"
+)
+LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {energy:%} of the energy, {time:%} of the time")
+OVER: Final = Template("{overhead}: {share:%} of the energy")
+
+PART: Final = Template("On {name}, {largest} is the largest {by} of {subject}: {share:%} of the energy")
+PARTS: Final = Template("The largest {by} of {subject} is {groups:and}")
+GROUP: Final = Template("{largest} on {names:and}")
+CHIP: Final = Template("{name} ({share:%})")
+OTHERS: Final = Template("{count} others")
+MOST_CHIPS: Final = 4
+"""Maximum chips in a first line."""
+
+RANGES_ARE: Final = Template("{ranges}: {spans:list}")
+SPAN: Final = Template("{metric} {ends}")
+
+
+def describe_run(facts: Facts, per: str = "") -> str:
+    """Return the first line on one run: energy, latency, and what most of both goes to; `per` is the unit of work."""
+    entry = facts.of(Entry)[0]
+    shares = {one.metric: one for one in reversed(facts.of(Share)) if one.level in ("category", "bottleneck")}
+    energy, time = shares.get("energy"), shares.get("time")
+    return (
+        RUN(
+            name=name_run(facts.runs[entry.runs[0]]),
+            energy=show_quantity(entry.values["energy"].value, "J"),
+            latency=show_quantity(entry.values["latency"].value, "s"),
+            per=per,
+            share=energy.share if energy else None,
+            largest=name_category(energy.name) if energy else "",
+            time=time.share if time else None,
+            bound=BOUND[time.name] if time else "",
+        )
+        + "."
+    )
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on how busy the chip is, the largest subgraph, and the energy of architectural overhead."""
+    return [*_describe_use(facts), *_describe_largest(facts), *_describe_overhead(facts)]
+
+
+def _describe_use(facts: Facts) -> Iterator[str]:
+    found = {one.metric: one for one in facts.of(Share)}
+    units = found["units"]
+    counted = {"count": units.count, "total": units.total, "unit": units.name} if units.total > 1 else {}
+    yield BUSY(
+        compute=found["compute"].share,
+        bandwidth=found["bandwidth"].share,
+        **{"count": None, "total": None, "unit": "", **counted},
+    )
+
+
+def _describe_largest(facts: Facts) -> Iterator[str]:
+    found = {one.metric: one for one in facts.of(Share) if one.level == "subgraph"}
+    if found and found["energy"].total > 1:
+        first = found["energy"]
+        yield LARGEST(name=first.name, total=first.total, energy=first.share, time=found["time"].share)
+
+
+def _describe_overhead(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Share):
+        if one.level == "overhead":
+            yield OVER(share=one.share, overhead=OVERHEAD)
+
+
+def describe_ranges(facts: Facts) -> str:
+    """Return the ends of the 80 % intervals of the only run; empty without intervals or for several runs."""
+    entries = facts.of(Entry)
+    if len(entries) != 1:
+        return ""
+    known = {name: one for name, one in entries[0].values.items() if one.half_width}
+    spans = [SPAN(metric=name, ends=show_ends(one.value, one.unit, one.half_width)) for name, one in known.items()]
+    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+
+
+def describe_parts(facts: Facts, by: str, subject: str) -> str:
+    """Return the first line on a division: the largest category or action of each chip; `subject` is what is divided.
+
+    Chips with the same largest part are named together.
+    """
+    firsts: dict[int, Share] = {}
+    for one in facts.of(Share):
+        firsts.setdefault(one.runs[0], one)
+    if len(firsts) == 1:
+        (first,) = firsts.values()
+        name = name_run(facts.runs[first.runs[0]])
+        return PART(name=name, largest=name_category(first.name), by=by, subject=subject, share=first.share) + "."
+    lines = (
+        PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
+        for most in range(MOST_CHIPS, 0, -1)
+    )
+    found = next((one for one in lines if one.count(" ") < MOST_WORDS), None)
+    return (found or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
+
+
+def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> list[str]:
+    """Return one text per largest part with the names of at most `most` chips in all."""
+    named: dict[str, list[str]] = {}
+    for one in firsts[:most]:
+        chip = CHIP(name=name_run(runs[one.runs[0]]), share=one.share)
+        named.setdefault(name_category(one.name), []).append(chip)
+    rest = [OTHERS(count=len(firsts) - most)] if len(firsts) > most else []
+    groups = [GROUP(largest=largest, names=names) for largest, names in named.items()]
+    return [*groups, *rest] if rest else groups
+
+
+def describe_least(facts: Facts) -> str:
+    """Return the first line on whole runs: which uses least energy, or the energy of the first one."""
+    if choices := facts.of(Choice):
+        return describe_choices(choices, facts.runs)
+    return describe_energies(facts)[0] + "."
+
+
+def describe_energies(facts: Facts, most: int | None = None) -> list[str]:
+    """Return a line per run with its energy and its largest category, least energy first."""
+    largest: dict[int, Share] = {}
+    for one in facts.of(Share):
+        largest.setdefault(one.runs[0], one)
+    return [_describe_energy(entry, largest, facts.runs) for entry in facts.of(Entry)[:most]]
+
+
+def _describe_energy(entry: Entry, largest: Mapping[int, Share], runs: Mapping[int, Subject]) -> str:
+    (run_id,) = entry.runs
+    energy, first = entry.values["energy"], largest.get(run_id)
+    return ENERGY(
+        name=name_run(runs[run_id]),
+        energy=show_quantity(energy.value, energy.unit),
+        share=first.share if first else None,
+        largest=name_category(first.name) if first else "",
+    )

@@ -1,0 +1,127 @@
+"""Words on how well chips are used: shares of the peak, what would help, and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from joulemap.ask.fact import Facts, Limit, Share, Turn
+from joulemap.domain.name import PROJECTED
+from joulemap.present.template import Template
+from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.name import name_run
+
+USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
+LEAST: Final = Template("{head}, {name} {share:%} ({grade})")
+HELPS: Final = Template("{head}; {remedy} would give {ratio:x} the throughput")
+HELPS_LAST: Final = Template("{head}; {remedy} would give {name} {ratio:x} the throughput")
+HELPS_ENERGY: Final = Template("{head}; {remedy} would take {ratio:x} the energy per inference")
+HELPS_CHIP: Final = Template("{head}; {remedy} has {ratio:x} the throughput")
+OTHER_CHIP: Final = "another chip"
+"""Remedy that replaces the chip."""
+
+TF32: Final = "TF32"
+MOVED: Final = 0.05
+"""Minimum change of the throughput that the first line states; below it, it states the energy."""
+
+REMEDY: Final[Mapping[str, Template]] = {
+    "larger batch": Template("{choice}"),
+    "lower precision": Template("{choice}, if accurate enough,"),
+    OTHER_CHIP: Template("{choice}"),
+    "": Template("{choice} ({remedy})"),
+}
+"""Remedy -> the setting in words."""
+
+GAIN: Final = Template(
+    "{remedy} on {name}: {throughput:x} the throughput[, {energy:plain}x the energy per inference]"
+    "[, {latency:plain}x the latency]"
+)
+GAIN_CHIP: Final = Template(
+    "{remedy} instead of {name}: {throughput:x} the throughput[, {energy:plain}x the energy per inference]"
+    "[, {latency:plain}x the latency]"
+)
+SPENT: Final = Template("{name}: {share:%} of the time is limited by {bound}")
+LANES: Final = Template(
+    "{name}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)"
+)
+FLAG: Final[Mapping[str, Template]] = {
+    "utilization": Template("{name}: compute utilization {value:%}, below {bound:set %}[; most time lost in {worst}]"),
+    "bandwidth": Template(
+        "{name}: {value:%} of the sustained off-chip bandwidth in use, above {bound:set %}[; most in {worst}]"
+    ),
+    "idle": Template("{name}: units idle {value:%} of the time, above {bound:set %}[; most in {worst}]"),
+}
+WORST: Final = Template("{subgraph} ({share:%})")
+BOUND: Final[Mapping[str, str]] = {"compute": "compute", "memory": "memory", "launch": "launches"}
+
+
+def describe_use(facts: Facts) -> str:
+    """Return the first line: the best and the least used chip, and the first setting that would help the latter."""
+    grades = [one for one in facts.of(Share) if one.level == "grade"]
+    best, worst = grades[0], grades[-1]
+    peaks = {one.runs[0] for one in facts.of(Share) if one.metric == "fp32"}
+    name = name_run(facts.runs[worst.runs[0]])
+    head = USES(
+        name=name_run(facts.runs[best.runs[0]]),
+        share=best.share,
+        peak=TF32 if best.runs[0] in peaks else "",
+        grade=best.name,
+    )
+    if worst is not best:
+        head = LEAST(head=head, name=name, share=worst.share, grade=worst.name)
+    turn = next(iter(facts.of(Turn)), None)
+    if turn is not None and turn.ratio is not None:
+        energy = turn.values.get("energy_per_inference")
+        is_faster = abs(turn.ratio - 1.0) >= MOVED or not isinstance(energy, float)
+        own = HELPS_CHIP if turn.axis == OTHER_CHIP else HELPS if worst is best else HELPS_LAST
+        template = own if is_faster else HELPS_ENERGY
+        whole = template(head=head, remedy=_name(turn), ratio=turn.ratio if is_faster else energy, name=name)
+        head = whole if whole.count(" ") < MOST_WORDS else head
+    return head + "."
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on what would help the least used chip, and on flags, least used chips first."""
+    turns = [_describe_turn(one, facts) for one in facts.of(Turn)][:1]
+    return [*turns, *_describe_lanes(facts), *_describe_flags(facts), *_describe_time(facts)][:MOST_WHY]
+
+
+def _name(turn: Turn) -> str:
+    template = REMEDY.get(turn.axis, REMEDY[""])
+    mark = "" if turn.axis != OTHER_CHIP or turn.values["is_available"] else PROJECTED
+    return template(choice=f"{mark}{turn.after}", remedy=turn.axis)
+
+
+def _describe_turn(turn: Turn, facts: Facts) -> str:
+    return (GAIN_CHIP if turn.axis == OTHER_CHIP else GAIN)(
+        remedy=_name(turn),
+        name=name_run(facts.runs[turn.of[0]]),
+        throughput=turn.ratio,
+        energy=turn.values.get("energy_per_inference"),
+        latency=turn.values.get("latency"),
+    )
+
+
+def _describe_lanes(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Share):
+        if one.level == "lanes":
+            yield LANES(name=name_run(facts.runs[one.runs[0]]), share=one.share)
+
+
+def _describe_flags(facts: Facts) -> Iterator[str]:
+    worst = {(one.runs[0], one.metric): one for one in facts.of(Share) if one.level == "subgraph"}
+    for one in facts.of(Limit):
+        if one.value is not None:
+            most = worst.get((one.runs[0], one.metric))
+            yield FLAG[one.metric](
+                name=name_run(facts.runs[one.runs[0]]),
+                value=one.value.value,
+                bound=one.bound.value,
+                worst=WORST(subgraph=most.name, share=most.share) if most else "",
+            )
+
+
+def _describe_time(facts: Facts) -> Iterator[str]:
+    for one in reversed(facts.of(Share)):
+        if one.level == "bottleneck":
+            yield SPENT(name=name_run(facts.runs[one.runs[0]]), share=one.share, bound=BOUND[one.name])
