@@ -12,11 +12,15 @@ from joulemap.answer.caveat import describe_caveats
 from joulemap.answer.engine import describe_evaluation
 from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Facts
+from joulemap.ask.part import find_modules
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
@@ -27,6 +31,7 @@ from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.analyze import RunTotal
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
+from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
@@ -99,11 +104,6 @@ COMPARE: Final = Template("joulemap compare {name}")
 
 # modules
 
-MODULES_ANSWER: Final = Template(
-    "{model} uses {energy_j:J} and takes {latency_s:s} per batch[; of its innermost modules, {module} uses the most "
-    "energy, {share:%}]."
-)
-BY_MODULE: Final = "By module"
 WORK: Final = "module | *output output_shape? | weights weight_count | *MACs mac_count"
 """Columns of a module that are independent of hardware."""
 MODULES: Final = f"{WORK} | *latency latency_s | *energy energy_j | *energy share energy_fraction"
@@ -238,6 +238,8 @@ class ModulesAnswer(RunAnswer):
     """Totals of the run; one row."""
     modules: Table[ModulePart]
     """Energy and time of each module in tree order: a module precedes the modules inside it."""
+    facts: Facts
+    """Values of the run, largest modules and caveats, from which all sentences are made."""
 
     @property
     def total(self) -> RunTotal:
@@ -252,14 +254,16 @@ class ModulesAnswer(RunAnswer):
         total = self.total
         latency = (sum(row.own_latency_fs for row in self.modules), total.latency_fs, "fs")
         energy = (sum(row.own_energy_fj for row in self.modules), total.energy_fj, "fJ")
-        largest = max(self.modules, key=lambda row: row.own_energy_fj)
-        return self._compose(
-            title_run(total, self.scope),
-            (Section(BY_MODULE, draw_modules(self.modules, depth, total.model, MODULES, KEPT), is_tight=True),),
+        drawn = draw_modules(self.modules, depth, total.model, MODULES, KEPT, pictures="energy share")
+        return self._compose_facts(
+            self.facts,
+            (Section("", drawn),),
             self.modules,
-            answer=MODULES_ANSWER(total, module=largest.module, share=largest.own_energy_fj / (total.energy_fj or 1)),
+            title=title_run(total, self.scope),
+            answer=describe_modules(self.facts),
+            trust=describe_ranges(self.facts),
             details=(Section(OWN, prove("modules", "the run", energy, latency)),),
-            notes=(SPLIT, *self.scope.describe()),
+            notes=(SPLIT,),
             steps=self._fill_steps((ANALYZE,), total, repeated, spelled=self.scope.spell(total.hardware)),
         )
 
@@ -298,8 +302,9 @@ def modules(source: Source, model: str, hardware: str | Hardware, settings: Sett
     """Return the energy and time of each module on one chip, including nested modules; raises like `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
-    with holding_scope(source, plan) as (scope, connection, ids):
-        return ModulesAnswer(
-            scope=scope,
-            **fetch_tables(connection, ModulesAnswer, run_id=ids[0]),
-        )
+    with holding_runs(source, plan) as held:
+        scope = find_scope(held)
+        scope.check_evaluated()
+        found = fetch_tables(held.connection, ModulesAnswer, run_id=held.ids[0])
+        facts = find_modules(Asked(held), found["totals"][0], found["modules"])
+        return ModulesAnswer(scope=scope, **found, facts=facts)

@@ -11,6 +11,7 @@ from joulemap.ask.rule import find_caveats
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.row.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
 from joulemap.row.compare import PairChance
+from joulemap.row.model import ModulePart
 
 OF_A_GAP: Final = ("uncalibrated",)
 """SQL rules on the difference of two runs."""
@@ -86,6 +87,13 @@ def find_analysis(
         Share(runs=runs, metric="time", share=largest.latency_fraction, **parts),
     ]
     return gather(asked, "energy", facts)
+
+
+def find_modules(asked: Asked, total: RunTotal, modules: Iterable[ModulePart]) -> Facts:
+    """Return the values of one run and its modules, without those inside them, largest energy first."""
+    whole = total.energy_fj or 1
+    shares = {row.module: row.own_energy_fj / whole for row in modules}
+    return gather(asked, "energy", [enter(asked, total), *share_out((total.run_id,), "energy", "module", shares)])
 
 
 def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[str, float]) -> Iterator[Share]:

@@ -16,6 +16,7 @@ from joulemap.show.name import name_run
 RUN: Final = Template(
     "{name} uses {energy}[ ({share:%} {largest})] and takes {latency}[ per {per}][ ({time:%} limited by {bound})]"
 )
+MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
 BOUND: Final[Mapping[str, str]] = {"compute": "compute", "memory": "memory", "launch": "launches"}
 """Bottleneck of a kernel -> what limits it."""
@@ -53,6 +54,21 @@ def describe_run(facts: Facts, per: str = "") -> str:
             largest=name_category(energy.name) if energy else "",
             time=time.share if time else None,
             bound=BOUND[time.name] if time else "",
+        )
+        + "."
+    )
+
+
+def describe_modules(facts: Facts) -> str:
+    """Return the first line on the modules of a run: its values, and the module with the most energy of its own."""
+    entry, first = facts.of(Entry)[0], facts.of(Share)[:1]
+    return (
+        MODULES(
+            name=name_run(facts.runs[entry.runs[0]]),
+            energy=show_quantity(entry.values["energy"].value, "J"),
+            latency=show_quantity(entry.values["latency"].value, "s"),
+            module=first[0].name if first else "",
+            share=first[0].share if first else None,
         )
         + "."
     )
