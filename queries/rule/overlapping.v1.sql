@@ -8,6 +8,6 @@ throughput_limit = { type = "VARCHAR", meaning = "what limits the throughput" }
 */
 SELECT t.run_id, seconds(t.interval_fs) AS interval_s, r.throughput_limit
 FROM internal.run_total AS t
-JOIN run_configurations AS r ON r.run_id = t.run_id
+JOIN internal.run AS r ON r.run_id = t.run_id
 WHERE list_contains($run_ids, t.run_id) AND t.interval_fs < t.latency_fs
 ORDER BY t.run_id

@@ -8,6 +8,6 @@ clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "clock in steady state" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "power at the full clock" }
 */
 SELECT run_id, clock_fraction, clock_hz, uncapped_power_w
-FROM run_configurations
+FROM internal.run
 WHERE list_contains($run_ids, run_id) AND clock_fraction < 0.9995e0
 ORDER BY run_id

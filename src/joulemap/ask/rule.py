@@ -46,7 +46,7 @@ WEIGHED: Final = ("run_id", "bias", "doubt")
 
 NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
     "fallback": lambda one: one.has_helper,
-    "host": lambda one: not one.host,
+    "host": lambda one: not one.host and one.boundary != "system" and (one.needs_host or one.is_node_board),
     "borrowed": lambda one: one.is_new,
 }
 """SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""
