@@ -53,28 +53,25 @@ CHIP_COLUMNS: Final = (
     "hardware | energy energy_change | energy range energy_range? | latency latency_change | "
     "latency range latency_range? | memory memory_change? | cost cost_change? | limits verdicts?"
 )
-CHIP_KEEP: Final = "limits | latency | memory | cost"
 """Columns of several chips, with a row each."""
+CHIP_KEEP: Final = "limits | latency | memory | cost"
 ALL_TABLE: Final = "Before and after"
-ALL_COLUMNS: Final = (
-    "hardware | *metric | before value_a | after value_b | *change change_fraction | *range low_fraction? | "
-    "*limit allowed?"
-)
+ALL_COLUMNS: Final = f"hardware | {METRIC_COLUMNS}"
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
 KEPT: Final = "kept"
 PARTS_TABLE: Final = Template("Subgraphs that differ on {name}")
 PART_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
-    "*share share_fraction | status unit?"
+    "subgraph name | pattern fusion_pattern | energy energy_difference_fj | *latency latency_difference_fs | "
+    "share share_fraction | *status unit?"
 )
 NEW, GONE = "new", "removed"
 PER_MILLION: Final = "cost per million"
 
 NOTES: Final = (
     "change: after / before - 1; range: its 80 % interval; significant: the interval excludes zero",
-    "share of a subgraph: of the sum of all changes of energy, without signs",
+    "share: of the sum of all changes of energy without their signs; negative if it works against the whole",
     "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
     "kernels of similar size; only the other errors make the change uncertain",
     "changes of single subgraphs have no interval here: these intervals are computed for whole models",
@@ -135,7 +132,7 @@ class DiffAnswer(RunAnswer):
             answer=describe_versions(self.facts),
             reasons=list_reasons(self.facts),
             trust=describe_shared(self.facts),
-            details=[*every, *(Section(PARTS_TABLE(name=name), self._lay_parts(name, limit)) for name in chips)],
+            details=[*every, *(self._list_parts(name, limit) for name in chips)],
             notes=NOTES,
             steps=[
                 [*STEP.words(row), *find_place(repeated)]
@@ -156,7 +153,8 @@ class DiffAnswer(RunAnswer):
             low_fraction=_show_ends,
             allowed=self._judge,
         )
-        return attrs.evolve(drawn, pictures=(_draw_changes("change", rows.rows),))
+        is_one_chip = columns == METRIC_COLUMNS
+        return attrs.evolve(drawn, pictures=(_draw_changes("change", rows.rows),) if is_one_chip else ())
 
     def _lay_chips(self, rows: Table[VersionFigure]) -> Grid:
         """Return a grid with a row per chip: the change of each metric, with the ranges of energy and latency."""
@@ -199,8 +197,8 @@ class DiffAnswer(RunAnswer):
         is_below = (row.change_fraction or 0.0) <= allowed
         return "above" if is_above(row, allowed) else "below" if is_below else "unsure"
 
-    def _lay_parts(self, hardware: str, limit: int) -> Grid:
-        """Return a grid of the subgraphs that differ most on one chip."""
+    def _list_parts(self, hardware: str, limit: int) -> Section:
+        """Return a section on the subgraphs that differ most on one chip."""
         drawn = self._lay(
             self.subgraphs[hardware],
             PART_COLUMNS,
@@ -213,7 +211,8 @@ class DiffAnswer(RunAnswer):
         )
         rows = tuple((float(row.energy_difference_fj),) for row in self.subgraphs[hardware].rows[:limit])
         picture = Picture(kind="difference", after="energy", rows=rows, heading=MORE, left=LESS)
-        return attrs.evolve(drawn, pictures=(picture,))
+        title = PARTS_TABLE(name=self.scope.mark(hardware))
+        return Section(title, attrs.evolve(drawn, pictures=(picture,)))
 
 
 def _show_ends(row: VersionFigure) -> str:

@@ -196,10 +196,11 @@ def _list_unsure(facts: Facts) -> list[str]:
         return []
     found: dict[str, list[str]] = {}
     for metric in facts.asked:
-        names = join_names(name_all(facts.runs, (one.runs[1] for one in unsure if one.metric == metric)))
+        names = name_all(facts.runs, (one.runs[1] for one in unsure if one.metric == metric))
         if names:
-            found.setdefault(names, []).append(metric)
-    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=names) for names, metrics in found.items()])]
+            chips = _name_place(names) if names == _name_chips(facts) else join_names(names)
+            found.setdefault(chips, []).append(metric)
+    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in found.items()])]
 
 
 def _describe_leader(term: Term, facts: Facts, *, has_several: bool) -> str:
