@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -11,6 +11,8 @@ import attrs
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.scope import find_scope
+from joulemap.ask.diff import find_facts, is_above
+from joulemap.ask.fact import Facts
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -19,65 +21,57 @@ from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_plain, show_quantity, show_share, show_signed, show_span
-from joulemap.present.document import Document, Grid, Section
+from joulemap.present.cell import show_quantity, show_signed
+from joulemap.present.document import Document, Grid, Section, show_under
+from joulemap.present.picture import Picture
 from joulemap.present.template import Template
 from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference
+from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons, show_change, show_ends
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
 """Default hardware: one chip each for rented inference, throughput, the edge, and a host alone."""
-
-ROUNDED: Final = 1e-9
-"""Half-width of a change's interval (relative) below which the change counts as exact."""
 
 METRICS: Final = ("latency", "energy", "memory", "cost")
 """Metrics that two versions of a model are compared by, in display order."""
 
 NOTHING: Final[Mapping[str, float]] = {}
 
-TITLE: Final = Template("{before} -> {after}{settings}")
-HEADLINE: Final = Template("From {before} to {after}[ across {count} chips]: {change:list}.")
-EQUAL: Final = Template("Both versions are equal in {metrics:and}[ on all {count} chips].")
-CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
-ON_BOTH: Final = "significant on both chips"
-ON_ALL: Final = Template("significant on all {total} chips")
-ON_SOME: Final = Template("significant on {sure} of {total} chips")
-ON_NONE: Final = "not significant"
-EXACT: Final = Template("{change} (exact)")
-INTERVAL: Final = Template("{change} ({low} to {high})")
+TITLE: Final = Template("{before} -> {after}[ on {name}]{settings}")
 
-COLUMNS: Final = "hardware | *metric | before value_a | after value_b | *change change_fraction"
-VERDICT: Final = " | *limit allowed"
+METRIC_COLUMNS: Final = (
+    "*metric | before value_a | after value_b | *change change_fraction | *range low_fraction? | *limit allowed?"
+)
+"""Columns of one chip, with a row per metric."""
+CHIP_COLUMNS: Final = (
+    "hardware | energy energy_change | energy range energy_range? | latency latency_change | "
+    "latency range latency_range? | memory memory_change? | cost cost_change? | limits verdicts?"
+)
+"""Columns of several chips, with a row each."""
+CHIP_KEEP: Final = "limits | latency | memory | cost"
+ALL_TABLE: Final = "Before and after"
+ALL_COLUMNS: Final = f"hardware | {METRIC_COLUMNS}"
+MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
+OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
+KEPT: Final = "kept"
 PARTS_TABLE: Final = Template("Subgraphs that differ on {name}")
 PART_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
-    "share of all energy changes share_fraction | status unit"
+    "subgraph name | pattern fusion_pattern | energy energy_difference_fj | *latency latency_difference_fs | "
+    "share share_fraction | *status unit?"
 )
 NEW, GONE = "new", "removed"
-PER_MILLION: Final = "cost per million inferences"
-
-FAILURE: Final = Template("{metric} on {name} changed by {change}, more than {limit:set %}")
-NOT_RUNNING: Final = Template("the version after does not run: {reason}")
-KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {limits:and}")
-LIMIT: Final = Template("{metric} {limit}")
-
-SAME_WORK: Final = Template(
-    "{share} of the energy of {before} is in kernels that {after} also has, whose errors cancel; the 80 % intervals "
-    "cover the errors that other kernels do not share"
-)
-NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
-LEAST_SHARED: Final = 0.01
-"""Minimum share of the energy in kernels common to both versions; below it, the text says that errors do not cancel."""
+PER_MILLION: Final = "cost per million"
 
 NOTES: Final = (
-    "change: after / before - 1, with its 80 % interval",
+    "change: after / before - 1; range: its 80 % interval; significant: the interval excludes zero",
+    "share: of the sum of all changes of energy without their signs; negative if it works against the whole",
     "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
     "kernels of similar size; only the other errors make the change uncertain",
     "changes of single subgraphs have no interval here: these intervals are computed for whole models",
@@ -105,18 +99,15 @@ class DiffAnswer(RunAnswer):
     allowed: Mapping[str, float]
     """Metric -> largest relative increase that is not a failure."""
 
+    facts: Facts
+    """Changes, limits and caveats, from which all sentences are made."""
+
     @property
     def failures(self) -> tuple[str, ...]:
         """Sentences on increases that surely exceed the allowed limit, and on hardware that runs only the earlier
         version.
         """
-        above = [
-            FAILURE(row, name=self.scope.mark(row.hardware), change=_show_change(row), limit=self.allowed[row.metric])
-            for row in self.rows
-            if row.metric in self.allowed and _is_above(row, self.allowed[row.metric])
-        ]
-        lost = {row.hardware: row for row in self.rows if row.value_a is not None and row.value_b is None}
-        return (*above, *(NOT_RUNNING(row) for row in lost.values() if self.allowed))
+        return tuple(list_failures(self.facts))
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
@@ -127,116 +118,118 @@ class DiffAnswer(RunAnswer):
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` subgraphs of each chip; csv contains the figures."""
         rows = self.rows.with_rows(row for row in self.rows if row.change_fraction is not None)
-        drawn = self._lay(
-            rows,
-            COLUMNS + (VERDICT if self.allowed else ""),
-            metric=lambda row: PER_MILLION if row.metric == "cost" else row.metric,
-            value_a=lambda row: show_quantity(row.value_a, row.unit),
-            value_b=lambda row: show_quantity(row.value_b, row.unit),
-            change_fraction=_show_change,
-            allowed=self._judge,
-        )
-        parts = [Section(PARTS_TABLE(name=name), self._lay_parts(name, limit)) for name in self.subgraphs]
-        limits = [LIMIT(metric=metric, limit=_show_fraction(most)) for metric, most in self.allowed.items()]
+        chips = list(dict.fromkeys(row.hardware for row in rows))
+        drawn = self._lay_chips(rows) if len(chips) > 1 else self._lay_metrics(rows, METRIC_COLUMNS)
+        every = [Section(ALL_TABLE, self._lay_metrics(rows, ALL_COLUMNS))] if len(chips) > 1 else []
         changed = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
         settings = self.scope.title.removeprefix(", ".join(self.scope.models))
-        return self._compose(
-            TITLE(before=self.before, after=self.after, settings=settings),
-            (Section("", (drawn, *self.scope.describe_left_out())), *parts[:1]),
+        only = self.scope.mark(chips[0]) if len(chips) == 1 else ""
+        return self._compose_facts(
+            self.facts,
+            (show_under("", drawn, *self.scope.count_left_out()),),
             self.rows,
-            answer=self._describe_change(rows.rows),
-            insights=self.failures or ([KEPT(limits=limits)] if limits else []),
-            sure=self._describe_same_work(),
-            details=parts[1:],
-            notes=[*self.scope.describe_refusals(), *NOTES, *self.scope.describe()],
+            title=TITLE(before=self.before, after=self.after, name=only, settings=settings),
+            answer=describe_versions(self.facts),
+            reasons=list_reasons(self.facts),
+            trust=describe_shared(self.facts),
+            details=[*every, *(self._list_parts(name, limit) for name in chips)],
+            notes=NOTES,
             steps=[
                 [*STEP.words(row), *find_place(repeated)]
-                for row in sorted(changed, key=lambda row: -abs(_change(row)))[:1]
+                for row in sorted(changed, key=lambda row: -abs(row.change_fraction or 0.0))[:1]
             ],
         )
 
-    def _describe_change(self, rows: Sequence[VersionFigure]) -> str:
-        """Return the headline: the change of each metric, or a statement that both versions are equal."""
-        count = len({row.hardware for row in rows})
-        if rows and all(row.value_a == row.value_b for row in rows):
-            metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]
-            return EQUAL(self, metrics=metrics, count=count if count > 1 else None)
-        return HEADLINE(
-            self,
-            count=count if count > 1 else None,
-            change=[one for metric in METRICS if (one := _describe(metric, rows))],
+    def _lay_metrics(self, rows: Table[VersionFigure], columns: str) -> Grid:
+        """Return a grid with a row per metric and chip: both values, the change, its range and the limit."""
+        drawn = self._lay(
+            rows,
+            columns,
+            ranked="change",
+            metric=lambda row: PER_MILLION if row.metric == "cost" else row.metric,
+            value_a=lambda row: show_quantity(row.value_a, row.unit),
+            value_b=lambda row: show_quantity(row.value_b, row.unit),
+            change_fraction=lambda row: show_change(row.change_fraction),
+            low_fraction=_show_ends,
+            allowed=self._judge,
         )
+        is_one_chip = columns == METRIC_COLUMNS
+        return attrs.evolve(drawn, pictures=(_draw_changes("change", rows.rows),) if is_one_chip else ())
 
-    def _describe_same_work(self) -> str:
-        """Return how far the prediction errors of both versions cancel, because they share kernels.
+    def _lay_chips(self, rows: Table[VersionFigure]) -> Grid:
+        """Return a grid with a row per chip: the change of each metric, with the ranges of energy and latency."""
+        found = {(row.hardware, row.metric): row for row in rows}
+        first = [row for row in rows if row.metric == METRICS[0]]
+        cells: dict[str, Any] = {}
+        for metric in METRICS:
+            cells[f"{metric}_change"] = _show_of(found, metric, lambda row: show_change(row.change_fraction))
+            cells[f"{metric}_range"] = _show_of(
+                found, metric, lambda row: show_ends(row.low_fraction, row.high_fraction)
+            )
+        drawn = self._lay(
+            rows.with_rows(first),
+            CHIP_COLUMNS,
+            keep=CHIP_KEEP,
+            ranked="energy | energy range",
+            verdicts=lambda row: self._judge_chip(row, found),
+            **cells,
+        )
+        picture = _draw_changes("energy", [found[row.hardware, "energy"] for row in first])
+        return attrs.evolve(drawn, pictures=(picture,))
 
-        Empty if every change is exact.
-        """
-        if all((row.half_width or 0.0) < ROUNDED for row in self.rows):
-            return ""
-        same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
-        ends = show_span(*map(show_share, (min(same), max(same)))) if same else ""
-        return SAME_WORK(self, share=ends) if same and max(same) >= LEAST_SHARED else NO_SAME_WORK
+    def _judge_chip(self, row: VersionFigure, found: Mapping[tuple[str, str], VersionFigure]) -> str:
+        """Return the metrics of a chip that fail, and those that might; empty without a limit."""
+        known = [found[row.hardware, metric] for metric in self.allowed if (row.hardware, metric) in found]
+        groups = {verdict: [one.metric for one in known if self._compare(one) == verdict] for verdict in OF_CHIP}
+        shown = [OF_CHIP[verdict].format(metrics=", ".join(names)) for verdict, names in groups.items() if names]
+        return "; ".join(shown) or (KEPT if known else "")
 
     def _judge(self, row: VersionFigure) -> str:
-        """Return the verdict on a change: above or below the allowed limit, or uncertain; empty without a limit."""
+        """Return the verdict on a change, with its limit; empty without one."""
+        verdict = self._compare(row)
+        return VERDICTS[verdict].format(limit=show_change(self.allowed[row.metric])) if verdict else ""
+
+    def _compare(self, row: VersionFigure) -> str:
+        """Return whether a change is above or below its limit, or uncertain; empty without a limit."""
         allowed = self.allowed.get(row.metric)
         if allowed is None:
             return ""
-        verdict = "above" if _is_above(row, allowed) else "below" if _change(row) <= allowed else "unsure"
-        return VERDICTS[verdict].format(limit=_show_fraction(allowed))
+        is_below = (row.change_fraction or 0.0) <= allowed
+        return "above" if is_above(row, allowed) else "below" if is_below else "unsure"
 
-    def _lay_parts(self, hardware: str, limit: int) -> Grid:
-        """Return a grid of the subgraphs that differ most on one chip."""
-        return self._lay(
+    def _list_parts(self, hardware: str, limit: int) -> Section:
+        """Return a section on the subgraphs that differ most on one chip."""
+        drawn = self._lay(
             self.subgraphs[hardware],
             PART_COLUMNS,
             limit=limit,
             noun="subgraphs",
-            energy_difference_fj=lambda row: show_signed(row.energy_difference_fj / 1e15, "J"),
-            latency_difference_fs=lambda row: show_signed(row.latency_difference_fs / 1e15, "s"),
+            ranked="energy",
+            energy_difference_fj=lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J"),
+            latency_difference_fs=lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s"),
             unit=lambda row: NEW if not row.energy_a_fj else GONE if not row.energy_b_fj else "",
         )
+        rows = tuple((float(row.energy_difference_fj),) for row in self.subgraphs[hardware].rows[:limit])
+        picture = Picture(kind="difference", after="energy", rows=rows, heading=MORE, left=LESS)
+        title = PARTS_TABLE(name=self.scope.mark(hardware))
+        return Section(title, attrs.evolve(drawn, pictures=(picture,)))
 
 
-def _change(row: VersionFigure) -> float:
-    return row.change_fraction or 0.0
+def _show_ends(row: VersionFigure) -> str:
+    return show_ends(row.low_fraction, row.high_fraction)
 
 
-def _is_sure(row: VersionFigure) -> bool:
-    """Return whether the interval of a change excludes zero."""
-    return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
+def _draw_changes(after: str, rows: Sequence[VersionFigure]) -> Picture:
+    """Return a picture of relative changes around zero, beside the column with this heading."""
+    marks = tuple((row.change_fraction or 0.0,) for row in rows)
+    return Picture(kind="difference", after=after, rows=marks, heading=MORE, left=LESS)
 
 
-def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
-    """Return a clause on the change of a metric over all hardware, with its confidence; empty without rows."""
-    rows = sorted((row for row in every if row.metric == metric), key=_change)
-    if len(rows) < 2:
-        return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None) if rows else ""
-    first, *others = dict.fromkeys(_show_fraction(row.change_fraction) for row in rows)
-    is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
-    sure, total = sum(map(_is_sure, rows)), len(rows)
-    where = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
-    where = where if sure else ON_NONE
-    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else where)
-
-
-def _is_above(row: VersionFigure, allowed: float) -> bool:
-    return _change(row) > allowed and (row.low_fraction or 0.0) > 0.0
-
-
-def _show_fraction(value: float | None) -> str:
-    sign = "" if not value else "+" if value > 0.0 else "-"
-    return "" if value is None else f"{sign}{show_plain(abs(value) * 100)} %"
-
-
-def _show_change(row: VersionFigure) -> str:
-    """Return a change with its 80 % interval."""
-    change = _show_fraction(row.change_fraction)
-    if (row.half_width or 0.0) < ROUNDED:
-        return EXACT(change=change)
-    low, high = (_show_fraction(one).removesuffix(" %") for one in (row.low_fraction, row.high_fraction))
-    return INTERVAL(change=change, low=low, high=high)
+def _show_of(
+    found: Mapping[tuple[str, str], VersionFigure], metric: str, show: Callable[[VersionFigure], str]
+) -> Callable[[VersionFigure], str]:
+    """Return a function that formats the row of a metric on the chip of another row; empty if it has none."""
+    return lambda row: show(found[row.hardware, metric]) if (row.hardware, metric) in found else ""
 
 
 def diff(
@@ -271,13 +264,16 @@ def diff(
         ids_a, ids_b = runs.ids[:count], runs.ids[count:] or runs.ids
         rows = fetch(runs.connection, VersionFigure, run_ids_a=ids_a, run_ids_b=ids_b)
         pairs = {row.hardware: (row.run_a, row.run_b) for row in rows if row.change_fraction is not None}
+        parts = {name: _find_parts(runs.connection, *pair) for name, pair in pairs.items()}
+        whole_rows = _add_costs(runs.connection, rows)
         return DiffAnswer(
             scope=scope,
             before=before,
             after=after,
-            rows=_add_costs(runs.connection, rows),
-            subgraphs={name: _find_parts(runs.connection, *pair) for name, pair in pairs.items()},
+            rows=whole_rows,
+            subgraphs=parts,
             allowed=dict(fail_above),
+            facts=find_facts(runs, whole_rows.rows, {name: one.rows for name, one in parts.items()}, fail_above),
         )
 
 

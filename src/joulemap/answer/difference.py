@@ -18,6 +18,7 @@ from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.row.run import Constant, Setting
+from joulemap.show.plain import list_facts
 from joulemap.store.query import check_runs, fetch
 from joulemap.system.record import frozen
 
@@ -67,28 +68,30 @@ class DifferenceAnswer(RunAnswer):
         if self.settings.rows:
             settings = Section(SETTINGS_TABLE, self._lay(self.settings, SETTING_COLUMNS))
         constants = self._lay_constants(limit)
-        whole = Document(
-            title=TITLE(a=self.scope.run_ids[0], b=self.scope.run_ids[-1]),
-            sections=(settings, Section("", Text(REFUSED))),
-            details=(constants,),
-            data=self.data(),
-            table=self.constants,
-            tables=self.tables,
-        )
+        title = TITLE(a=self.scope.run_ids[0], b=self.scope.run_ids[-1])
         if self.explanation is None or self.delays is None:
-            return whole
+            return Document(
+                title=title,
+                answer=REFUSED,
+                sections=(settings,),
+                details=(constants,),
+                data=self.data(),
+                table=self.constants,
+                tables=self.tables,
+            )
         total, explained = self.explanation.total, self.explanation.document(limit=limit)
         terms, exact = (row.difference_exact for row in self.delays), total.latency_difference_fs
         proof = prove_terms(terms, exact, EXACT_UNITS["latency"])
         delays = Section(DELAY_TABLE, (*lay_terms(self.delays, limit), *([proof] if self.delays.rows else ())))
         return attrs.evolve(
-            whole,
-            answer=explained.answer,
-            sections=(settings, *explained.sections),
-            insights=explained.insights,
-            sure=explained.sure,
+            explained,
+            title=title,
+            sections=(*explained.sections, settings),
             details=(constants, *explained.details, delays),
-            notes=explained.notes,
+            steps=(),
+            data={**self.data(), **list_facts(self.explanation.facts)},
+            table=self.constants,
+            tables=self.tables,
         )
 
     def _lay_constants(self, limit: int) -> Section:

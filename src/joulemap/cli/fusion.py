@@ -17,7 +17,7 @@ def fusion(
     level: FusionDivision = option(
         "pattern", "Table of savings: by fusion pattern, subgraph or operator; `run` prints only the totals."
     ),
-    limit: Limit = 12,
+    limit: Limit = 6,
     mode: ModeOptions,
     run: WholeRunOptions,
     output: OutputOptions,

@@ -48,6 +48,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
@@ -55,6 +56,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "likelier": Template(
         "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
     ),
+    "lost": Template("the new version does not run on {chips}"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "members": Template(
         "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
