@@ -47,7 +47,7 @@ def check(document: object, found: dict[str, Any]) -> None:
 
 def check_document(document: dict[str, Any], words: str) -> None:
     """Check what a command writes as JSON: its head, and all of it by the schema of the command."""
-    head = {"schema_version": 1, "command": document["command"], "program": f"joulemap {package_version('joulemap')}"}
+    head = {"schema_version": 2, "command": document["command"], "program": f"joulemap {package_version('joulemap')}"}
     assert dict(list(document.items())[:3]) == head
     assert words.startswith(document["command"])
     check(document, schema()["$defs"]["commands"][document["command"]])
@@ -67,9 +67,9 @@ def test_documents_follow_the_schema_of_their_command(
 def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     found = schema()["$defs"]["commands"]["cost"]
-    head = {"schema_version": 1, "command": "cost", "program": "joulemap"}
+    head = {"schema_version": 2, "command": "cost", "program": "joulemap"}
     check({**head, "rows": []}, found)
-    for wrong in ({"command": "cost"}, {**head, "rows": [{"hardware": "l4"}]}, {**head, "schema_version": 2}):
+    for wrong in ({"command": "cost"}, {**head, "rows": [{"hardware": "l4"}]}, {**head, "schema_version": 1}):
         with pytest.raises(jsonschema.ValidationError):
             check(wrong, found)
 

@@ -14,11 +14,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import attrs
 import typer
 
+from joulemap.ask.fact import Fact, Quantity, Subject
 from joulemap.cli.app import build
 from joulemap.cli.command import name_command
 from joulemap.cli.overview import list_commands
@@ -80,6 +81,65 @@ def _describe_type(annotation: object) -> dict[str, Any]:
     return {}
 
 
+FACTS: Final[dict[str, Any]] = {
+    "asked": {**TEXTS, "description": "Quantities that the answer is about, the deciding one first."},
+    "runs": {
+        "type": "object",
+        "additionalProperties": {"$ref": "#/$defs/Subject"},
+        "description": "Configurations that facts refer to, by run id.",
+    },
+    "facts": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Fact"},
+        "description": "Decision, causes, limits and caveats, most important first within each type.",
+    },
+}
+"""Properties of a document whose sentences are made from facts."""
+
+NUMBER: Final[dict[str, Any]] = {"anyOf": [{"type": "number"}, {"const": "inf"}]}
+"""Number of a fact; an unlimited weight is a text, because JSON lacks infinity."""
+
+
+def _describe_part(annotation: object) -> dict[str, Any]:
+    """Return the JSON schema of a field of a fact, as `joulemap.show.plain.to_plain` writes it."""
+    name = str(getattr(annotation, "__name__", annotation)).removesuffix(" | None")
+    if name == "Quantity":
+        return {"$ref": "#/$defs/Quantity"}
+    if name == "float":
+        return NUMBER
+    if found := re.fullmatch(r"tuple\[(\w+)( \| None)?(?:, .*)?\]", name):
+        items = {"anyOf": [_describe_part(found[1]), {"type": "null"}]} if found[2] else _describe_part(found[1])
+        return {"type": "array", "items": items}
+    if found := re.fullmatch(r"Mapping\[str, (\w+)\]", name):
+        return {"type": "object", "additionalProperties": _describe_part(found[1])}
+    return _describe_type(annotation)
+
+
+def _describe_fields(record: type[Any], required: list[str], **more: Any) -> dict[str, Any]:
+    """Return the schema of a fact or a part of one; fields without a value are left out of a document."""
+    return {
+        "type": "object",
+        "description": _first_line(record),
+        "properties": {**more, **{field.name: _describe_part(field.type) for field in attrs.fields(record)}},
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def describe_facts() -> dict[str, Any]:
+    """Return the schemas of facts, by name: one for each type, and one for any of them."""
+    kinds = {one.__name__: one for one in get_args(Fact)}
+    return {
+        "Fact": {"anyOf": [{"$ref": f"#/$defs/{name}Fact"} for name in kinds]},
+        **{
+            f"{name}Fact": _describe_fields(kind, ["fact"], fact={"const": name.lower()})
+            for name, kind in kinds.items()
+        },
+        "Subject": _describe_fields(Subject, ["hardware"]),
+        "Quantity": _describe_fields(Quantity, ["value", "unit"]),
+    }
+
+
 def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
     """Yield name, annotation, meaning and unit of each column; those of a query come from its header."""
     if issubclass(record, Row):
@@ -125,6 +185,8 @@ def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[st
             kept = "total" if field.name == "totals" else field.name
             one = {"$ref": f"#/$defs/{record.__name__}"}
             properties[kept] = one if kept == "total" else {"type": ["array", "null"], "items": one}
+        elif "Facts" in str(field.type):
+            properties |= FACTS
     return {
         "type": "object",
         "description": _first_line(answer),
@@ -215,6 +277,7 @@ def make_schema() -> dict[str, Any]:
                 **{f"{words} (table)": one for words, one in sorted(tables.items())},
             },
             "Envelope": ENVELOPE,
+            **describe_facts(),
             **dict(sorted(answers.items())),
             **{name: describe_record(record) for name, record in sorted(records.items())},
         },
