@@ -93,27 +93,28 @@ answer says what its intervals rest on:
 ![Mean error of joulemap on held-out measurements, and of others on the rows that they predict](scoreboard.svg)
 
 Errors on this page are |predicted / measured - 1| in per cent; `bias` is the signed mean, positive if predictions are
-too high. The rows were measured by others, except those of an H100. They are held out with three exceptions: [single
-operators](#operators-with-each-board-held-out), the intervals of the H100 itself, and fp8 on L40S, which corrected
-the formula of the quantization kernel but not its numbers. Rows of CPUs chose the extra half-width of 0.2 for engines
-on CPUs. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB. Intervals are scored with
-groups held out: the board for whole models, the source for served models. `docs/scoreboard.csv` has all these
-numbers, and the errors by year of the board. `make scoreboard` scores again and writes this part of the page; `make
-accuracy` writes [the part on rows used for fitting](#rows-that-were-used-for-fitting).
+too high. The rows were measured by others, except those of an H100, and are held out with these exceptions: [single
+operators](#operators-with-each-board-held-out), the intervals of the H100 itself, and the formula of the quantization
+kernel, which fp8 rows of L40S corrected. Rows of CPUs chose the extra half-width of 0.2 for engines on CPUs. Rows of
+joulebench were compared with the static power of the A100 PCIe 80 GB. Intervals are scored with groups held out: the
+board for whole models, the source for served models.
+
+`docs/scoreboard.csv` has all these numbers. `make scoreboard` writes this part of the page, and `make accuracy` [the
+part on rows used for fitting](#rows-that-were-used-for-fitting).
 """
 
 BESIDE: Final = """\
-In these rows, the other predictor has the lower mean or median error on the measurements that both predict. `closer` is
-the share of these measurements on which joulemap is closer. Predictions of others are as published.
+On these rows, the other predictor has the lower mean or median error. `closer` is the share of the measurements on
+which joulemap is closer. Predictions of others are as published.
 """
 
 BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
 
 
 BOARDS: Final = """\
-The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The two rooflines are
-described [below](#held-out-shapes-and-boards). Errors are mean / median.
+The GPU class is fitted to all boards except one and scored on that board, in turn, with formulas that were chosen with
+knowledge of all rows. About one row in sixteen is scored, drawn by shape (`benchmarks/ladder.py`). The two rooflines
+are described [below](#held-out-shapes-and-boards). Errors are mean / median.
 """
 
 
