@@ -100,8 +100,9 @@ LADDER_TEXT: Final = """\
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
 of the shapes, and to all but one board. The last two fits are scored on the held-out rows. One roofline uses 72 % of
 the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator. The
-table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect. A coefficient that
-depends on one board keeps its built-in value when that board is held out. The last table covers whole models.
+table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect. The formulas were
+chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A coefficient that depends on
+one board keeps its built-in value when that board is held out. The last table covers whole models.
 """
 
 LEFT_TEXT: Final = """\
