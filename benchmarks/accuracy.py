@@ -48,21 +48,17 @@ CALIBRATION_TEXT: Final = """\
 The table shows mean errors of class defaults, of the fit, and of fits to all other model families, scored on the
 held-out family. The last three columns refer to these held-out families; `rank` is the rank correlation. `joulemap
 calibrate h200_sxm --dry-run` prints the errors by precision, batch and family. Formulas and class defaults were chosen
-with knowledge of these measurements, so new families may have somewhat larger errors.
+with knowledge of these measurements.
 """
 
 HEAD: Final = f"""\
 {FITTED_MARK}
 ## Rows that were used for fitting
 The rest of this page scores every measured row of `joulemap measurements list`, most of which were used to choose
-coefficients.
+coefficients. The newest prediction of each measured configuration counts. The view `prediction_errors` has each error.
 
-`validate` scores the newest prediction of each measured configuration. An error is the absolute value of the relative
-error, in per cent. The bias is the mean signed error, positive if predictions are too high. The view
-`prediction_errors` has each error.
-
-A rate is inferences per second of one device in steady state. Power is energy divided by the interval between batches.
-Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
+A rate is inferences per second of one device in steady state, and power is energy divided by the interval between
+batches. Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
 
 Results measured under conditions that no prediction covers are excluded:
 
@@ -88,15 +84,15 @@ Rows are split by their use in fitting:
 | unseen hardware | no row of its chip |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this use. The table omits
-fitted rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
+fitted rows without energies; `joulemap validate --by split` prints all. Four GPU timing constants were tuned while
 looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow.tensor` and
 `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-`joulemap measurements tables` lists published tables, and `joulemap measurements import public:NAME` adds one to a
-database. `joulemap validate --by kind` then scores the table, unless the list calls it doubtful.
+After `joulemap measurements import public:NAME`, `joulemap validate --by kind` scores a published table, unless
+`joulemap measurements tables` calls it doubtful.
 """
 
 LADDER_TEXT: Final = """\
@@ -104,11 +100,9 @@ LADDER_TEXT: Final = """\
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
 of the shapes, and to all but one board. The last two fits are scored on the held-out rows. One roofline uses 72 % of
 the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator. The
-table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect.
-
-The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
-coefficient that depends on one board keeps its built-in value when that board is held out. The last table covers whole
-models.
+table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect. The formulas were
+chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A coefficient that depends on
+one board keeps its built-in value when that board is held out. The last table covers whole models.
 """
 
 LEFT_TEXT: Final = """\
@@ -117,23 +111,23 @@ These errors remain, because a correction did not lower held-out errors or a sin
 coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. GEMMs on H200 show no such bias.
-- **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
-  takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows reach 2.5 to 2.9 TB/s on this board
-  (peak 4.0 TB/s); 3.0 to 3.2 TB/s are predicted. This lower bandwidth explains a quarter of the difference.
+  and GEMMs on H200 show none.
+- **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction, and Llama 3.1 70B on eight
+  boards 1.1x to 1.3x. GEMMs of 3 to 5 rows reach 2.5 to 2.9 TB/s on this board in PipeWeave's tables (peak 4.0 TB/s);
+  3.0 to 3.2 TB/s are predicted, which explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
-  same die with 92 of 142 units reaches 103 to 109 TFLOP/s. Decode is predicted correctly. On the L40, a long GEMM (0.46
-  s) runs slower, at 54 TFLOP/s, although the power cap allows 135.
-- **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
-  prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
+  same die with 92 of 142 units reaches 103 to 109 TFLOP/s. Decode is predicted correctly. On the L40, a GEMM of 0.46 s
+  runs at 54 TFLOP/s, although the power cap allows 135.
+- **fp8 GEMMs without quantization** in PipeWeave's tables, which do not name the kernels: on H20, times are equal for 1
+  to 128 rows, and 4x the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction.
 - **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;
   the predicted times are 45 and 12 % too short. Up to batch 16, PyTorch waits 7 ms for its host.
 - **An A40 limited to 100 W** draws 101 to 121 W. The predicted run keeps the limit and takes 1.9x the measured time.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Both chips of a pair were measured with the same model, precision and runtime, and at the same batch except in rows of
-rates. A prediction is correct if it ranks the chips as the measurements do.
+Both chips of a pair were measured with the same model, precision, runtime and (except in rows of rates) batch. A
+prediction is correct if it ranks the chips as the measurements do.
 """
 
 EFFICIENCY_TEXT: Final = """\

@@ -93,28 +93,21 @@ answer says what its intervals rest on:
 ![Mean error of joulemap on held-out measurements, and of others on the rows that they predict](scoreboard.svg)
 
 Errors on this page are |predicted / measured - 1| in per cent; `bias` is the signed mean, positive if predictions are
-too high. The rows were measured by others, except those of an H100. They are held out with three exceptions: [single
-operators](#operators-with-each-board-held-out), the intervals of the H100 itself, and fp8 on L40S, which corrected
-the formula of the quantization kernel but not its numbers. Rows of CPUs chose the extra half-width of 0.2 for engines
-on CPUs. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB. Intervals are scored with
-groups held out: the board for whole models, the source for served models. `docs/scoreboard.csv` has all these
-numbers, and the errors by year of the board. `make scoreboard` scores again and writes this part of the page; `make
-accuracy` writes [the part on rows used for fitting](#rows-that-were-used-for-fitting).
+too high. The rows were measured by others, except those of an H100, and are held out with these exceptions: the
+intervals of the H100 itself, and the formula of the quantization kernel, which fp8 rows of L40S corrected. Rows of CPUs
+chose the extra half-width of 0.2 for engines on CPUs. Rows of joulebench were compared with the static power of the
+A100 PCIe 80 GB. Intervals are scored with groups held out: the board for whole models, the source for served models.
+
+`docs/scoreboard.csv` has all these numbers, and those of single operators by source. `make scoreboard` writes this part
+of the page, and `make accuracy` [the part on rows used for fitting](#rows-that-were-used-for-fitting).
 """
 
 BESIDE: Final = """\
-In these rows, the other predictor has the lower mean or median error on the measurements that both predict. `closer` is
-the share of these measurements on which joulemap is closer. Predictions of others are as published.
+On these rows, the other predictor has the lower mean or median error. `closer` is the share of the measurements on
+which joulemap is closer. Predictions of others are as published.
 """
 
 BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
-
-
-BOARDS: Final = """\
-The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The two rooflines are
-described [below](#held-out-shapes-and-boards). Errors are mean / median.
-"""
 
 
 @frozen(kw_only=True)
@@ -212,7 +205,6 @@ def render(lines: Sequence[Line]) -> str:
     out += ["## By source", *_table(("source", "quantity"), many)]
     out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
     out += [*_energy(parts["energy"], parts["evidence"])]
-    out += ["## Operators with each board held out", BOARDS, *_boards(parts["board"])]
     out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
     return "\n".join(out).rstrip() + "\n\n"
 
@@ -266,8 +258,8 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
         f"**No measured energies of {', '.join(none)} are known**: predictions for these classes are untested. "
         "Power is scored where no time was measured. Intervals are computed without the board, or without the source "
-        "for served rows. `joulemap validate --evidence` lists all measured energies. [Other "
-        "tools](#errors-that-other-tools-report) report their errors on other rows.",
+        "for served rows. `joulemap validate --evidence` counts the measured and held-out energies of each chip. "
+        "[Other tools](#errors-that-other-tools-report) report their errors on other rows.",
         WIDTH,
         break_on_hyphens=False,
     )
@@ -282,16 +274,6 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
             for one in scored
         ),
     )  # fmt: skip
-    yield "Measured and held-out energies of each class:"
-    yield ""
-    yield from _rows(
-        ("class", "boundary", "energies", "held out", "chips"),
-        (
-            (one.name, one.quantity, f"{one.row_count:,}", f"{one.nearer_count:,}", one.peer)
-            for one in evidence
-            if one.row_count
-        ),
-    )
 
 
 def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -348,31 +330,6 @@ def _against(one: Line) -> str:
     return f"{per_cent(one.peer_mean)} : {per_cent(one.mean)}"
 
 
-def _boards(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of single operators: a row per source, with the error of each predictor."""
-    peers = list(dict.fromkeys(one.peer for one in lines))
-    rows: dict[str, dict[str, Line]] = defaultdict(dict)
-    for one in lines:
-        rows[one.name][one.peer] = one
-    yield from _rows(
-        ("source", "rows", *peers, "joulemap", "joulemap's bias"),
-        (
-            (
-                name.removeprefix("public:"),
-                (one := next(iter(found.values()))).row_count,
-                *(_pair(found[peer].peer_mean, found[peer].peer_median) for peer in peers),
-                _pair(one.mean, one.median),
-                per_cent(one.bias),
-            )
-            for name, found in rows.items()
-        ),
-    )
-
-
-def _pair(mean: float, median: float) -> str:
-    return f"{per_cent(mean)} / {per_cent(median)}"
-
-
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
     yield from _rows(
         (*header, "rows", "median", "mean", "bias", "% in the 80 % interval"),
@@ -401,9 +358,10 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
     yield "## Which rows are not here?"
     yield textwrap.fill(
-        f"{count:,} measured numbers were used to choose a coefficient. In the table of single operators, the board of "
-        "each row was held out.",
+        f"{count:,} measured numbers were used to choose a coefficient. The tables of [single "
+        "operators](#held-out-shapes-and-boards) hold out their shapes or boards.",
         WIDTH,
+        break_on_hyphens=False,
     )
     yield ""
     uses = list(_group_uses(seen))

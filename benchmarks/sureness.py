@@ -26,17 +26,16 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How often are the intervals right?
-The table shows how often a measured whole model was inside its [interval](doubt.md), with its board or model family
-held out. Intervals should contain 80 % of the rows. Intervals of a calibrated chip come from held-out families, but its
-calibration was also fitted to these rows, so this coverage is optimistic. A held-out board's energies are predicted
-without its own measurements. Half-widths refer to ln(measured / predicted).
+The table shows how often a measured whole model was inside its 80 % [interval](doubt.md), with its board or model
+family held out. A calibration was also fitted to the rows of its chip, so its coverage is optimistic. Energies of a
+held-out board are predicted without its own measurements. Half-widths refer to ln(measured / predicted).
 """
 
 PAIR_TEXT: Final = """\
 ### Confidence and correctness
-The faster of two chips is named with a [confidence](glossary.md#statistics-and-evidence). The confidence comes from
-intervals with both boards held out (a calibrated board has its own interval). About 90 % of the pairs with 90 %
-confidence should be correct.
+The [confidence](glossary.md#statistics-and-evidence) that the faster of two chips is named comes from intervals with
+both boards held out (a calibrated board has its own interval). About 90 % of the pairs with 90 % confidence should be
+correct.
 """
 
 

@@ -1,6 +1,6 @@
 """What holds on every target of the catalogue: more hardware, fusion, batch, and the bytes of every memory level.
 
-docs/model.md, section 4, says the same in words.
+docs/memory.md and docs/time.md say the same in words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Throughput is not 1 / latency: batches that overlap on cores, in a pipeline, on devices, and those that do not.
 
-docs/model.md, section 5, says the same in words.
+docs/time.md says the same in words.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ and steps are the launch, its bytes the memory time. In eager the host launches 
 bytes that the device sends: w (n - 1) / n S, or (n - 1) S in one stage.
 
 Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
-two stages; recalled); the numbers are fitted to measurements that docs/model.md lists.
+two stages; recalled); the numbers are fitted to measurements that docs/time.md lists.
 """
 
 from __future__ import annotations
