@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, load, numpy_helper, save
 
 from campaign.reader import SLOW_S, read_one
 from gguf_file import form_gguf, small_hybrid
@@ -186,3 +186,12 @@ def test_a_value_in_another_file_is_never_read(op: str, tmp_path: Path, monkeypa
     monkeypatch.setattr("onnx.external_data_helper.load_external_data_for_tensor", lambda *one: opened.append(one))
     assert "Expand" in _refusal(path) or "another file" in _refusal(path)
     assert not opened
+
+
+@pytest.mark.parametrize("op", ["Reshape", "Expand", "Tile"])
+def test_a_shape_of_too_many_axes_is_refused_before_it_takes_memory(op: str, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "many.onnx", [helper.make_node(op, ["x", "r"], ["y"])], {"r": [1, 4]}, (1, 4))
+    model = load(path)
+    model.graph.initializer[0].dims[:] = [2**31]  # as its data contradict
+    save(model, path)
+    assert "2,147,483,648 axes" in _refusal(path)

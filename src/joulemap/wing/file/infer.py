@@ -37,6 +37,9 @@ WHOLE: Final = frozenset({"int64", "int32"})
 FLOAT_READERS: Final = frozenset({"Resize", "Upsample", "Range"})
 """Operators for which elements of floating-point inputs decide the shape of an output."""
 
+SHAPES: Final = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1, "Resize": 3}
+"""Operator -> place of the input that holds a shape, one element per axis of the output."""
+
 MOST_KEY: Final = 64
 """Maximum bytes of known elements in a key of inferred shapes; of longer ones, a digest is the key."""
 
@@ -265,6 +268,7 @@ class Values:
         from onnx import checker, defs, helper, numpy_helper, shape_inference
 
         version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
+        self._check_rank(proto)
         values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
         try:
             schema = defs.get_schema(proto.op_type, version, "")
@@ -291,6 +295,14 @@ class Values:
             reason = self.describe_outside(proto) or lines[-1][:120]
             raise ModelError(f"{_call(proto)} cannot be read: {reason}") from error
         return [self._read_type(proto, types.get(one)) for one in outputs]
+
+    def _check_rank(self, proto: NodeProto) -> None:
+        """Raise ModelError for a shape of too many axes as an input: inference takes memory for each axis."""
+        place = SHAPES.get(proto.op_type)
+        if place is None or place >= len(proto.input) or not proto.input[place]:
+            return
+        if (count := self.values[proto.input[place]].count) > MOST_RANK:
+            raise ModelError(f"{_call(proto)} reads a shape of {count:,} axes, expected at most {MOST_RANK}")
 
     def _read_type(self, proto: NodeProto, declared: TypeProto | None) -> tuple[tuple[int, ...], int]:
         """Return (shape, element type) of an inferred type; ModelError if its shape depends on data."""
