@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import attrs
@@ -79,7 +80,7 @@ class Picture:
         return min(numbers), max(numbers)
 
 
-def make_intervals(rows: list[tuple[float | None, float | None]]) -> tuple[Marks, ...]:
+def make_intervals(rows: Sequence[tuple[float | None, float | None]]) -> tuple[Marks, ...]:
     """Return the marks of intervals from values and half-widths (natural logarithms)."""
     return tuple(
         (value * math.exp(-(width or 0.0)), value, value * math.exp(width or 0.0)) if value is not None else ()

@@ -155,14 +155,17 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: what the winner saves, and hardware that cannot be bought and would win."""
-    choices = facts.of(Choice)
-    beyond = [one for one in choices[1:] if not facts.runs[one.runs[0]].is_available]
-    lines = [
+    return [*describe_causes(facts.of(Cause)[:2], facts.runs), *describe_beyond(facts)][:MOST_WHY]
+
+
+def describe_beyond(facts: Facts) -> list[str]:
+    """Return a line on named hardware that cannot be bought and would win; empty without any."""
+    beyond = [one for one in facts.of(Choice)[1:] if not facts.runs[one.runs[0]].is_available]
+    return [
         BEYOND(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
         for one in beyond[:1]
         if facts.runs[one.runs[0]].is_named
     ]
-    return [*describe_causes(facts.of(Cause)[:2], facts.runs), *lines][:MOST_WHY]
 
 
 def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> list[str]:
