@@ -30,7 +30,7 @@ def find_facts(asked: Asked, metric: str, strengths: Sequence[Strength]) -> Fact
     choice = choose([row for row in rows if row.run_id in among])
     facts = (
         choice,
-        *find_beyond(asked, rows, choice),
+        *find_beyond(asked, rows, [choice]),
         *_limit(strengths, choice),
         *list_entries(rows),
         *find_caveats(asked, [choice], metric=metric),

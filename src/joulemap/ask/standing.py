@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Quantity
@@ -18,10 +19,10 @@ def rank(asked: Asked, metric: str) -> tuple[Standing, ...]:
 
 
 def list_choosable(asked: Asked, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the runs that an answer can choose: those of available hardware if these are several, otherwise all."""
+    """Return the runs that an answer can choose: those of available chips if these are several, otherwise all."""
     is_any = asked.plan.settings.takes_all
     had = tuple(one for one in ids if is_any or asked.outlines[one].hardware not in asked.unavailable)
-    return had if len(had) > 1 else tuple(ids)
+    return had if len({asked.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
 
 
 def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
@@ -42,12 +43,18 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     )
 
 
-def find_beyond(asked: Asked, rows: Sequence[Standing], choice: Choice) -> Iterator[Choice]:
-    """Yield the best run of all as a choice over the best of those in `choice`, unless they are the same run."""
-    first = rows[0]
-    if first.run_id not in choice.runs:
-        pair = [first.run_id, choice.runs[0]]
-        yield choose(fetch(asked.connection, Standing, run_ids=pair, metric=first.metric).rows, model=choice.model)
+def find_beyond(asked: Asked, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:
+    """Return the best run of each model over the best of its choice, where that is another run."""
+    firsts = {row.workload_id: row.run_id for row in reversed(rows)}
+    workloads = {row.run_id: row.workload_id for row in rows}
+    pairs = [(first, one.runs[0]) for one in choices if (first := firsts[workloads[one.runs[0]]]) not in one.runs]
+    if not pairs:
+        return []
+    ids = [run_id for pair in pairs for run_id in pair]
+    found = fetch(asked.connection, Standing, run_ids=ids, metric=rows[0].metric)
+    is_several = len(firsts) > 1
+    groups = [list(group) for _, group in groupby(found, lambda row: row.workload_id)]
+    return [choose(group, model=group[0].model if is_several else "") for group in groups]
 
 
 def list_entries(rows: Iterable[Standing]) -> list[Entry]:

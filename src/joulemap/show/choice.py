@@ -66,6 +66,7 @@ UNDECIDED: Final = Template(
 SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
+ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
 SHARE_OF_GAP: Final = Template("{cause}: {share:%} of the gap to {other}")
@@ -151,6 +152,13 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=chance)
+
+
+def describe_alone(facts: Facts, run_id: int) -> str:
+    """Return the line on the only chip that was compared, with its value if the answer is about one model."""
+    name, choices = name_run(facts.runs[run_id]), [one for one in facts.of(Choice) if not one.model]
+    values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
+    return ALONE(name=name, **values) + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
 
 
 def list_reasons(facts: Facts) -> list[str]:

@@ -6,10 +6,8 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Facts, Share
 from joulemap.present.template import Template
-from joulemap.show.choice import MOST_WHY, NOT_SOLD, describe_beyond, describe_choices, name_metric, show_value
+from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
 from joulemap.show.name import name_run
-
-ALONE: Final = Template("{name} is the only chip that was compared; {noun}: {value}")
 
 LIMITED: Final = Template("{name} {limits:and}")
 TIMES: Final = {
@@ -26,9 +24,7 @@ def describe_answer(facts: Facts) -> str:
     choice = facts.of(Choice)[0]
     if len(choice.runs) > 1:
         return describe_choices([choice], facts.runs)
-    run = facts.runs[choice.runs[0]]
-    line = ALONE(name=name_run(run), noun=name_metric(choice.metric), value=show_value(choice))
-    return line + ("" if run.is_available else NOT_SOLD) + "."
+    return describe_alone(facts, choice.runs[0])
 
 
 def list_reasons(facts: Facts) -> list[str]:

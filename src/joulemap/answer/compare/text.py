@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from joulemap.present.template import Template
@@ -14,8 +13,6 @@ PER_BATCH: Final = "per batch"
 OTHERS_PER_BATCH: Final = "all but energy per batch"
 
 EACH: Final = " per inference"
-AMONG: Final = " of the available chips"
-NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
@@ -49,38 +46,12 @@ STEPS: Final = (
 # Several models, and the parts of models
 
 PARTS_TITLE: Final = Template("{title}: {metric} of each {part}")
-PARTS_HEADING: Final = Template("Each {part} on each chip")
-MODELS_HEADING: Final = Template("{metric} of each model on each chip")
+MODELS_TITLE: Final = Template("{title}: {metric} of each model")
 FIGURES_HEADING: Final = "Figures (per batch)"
-
-AVAILABLE: Final = Template("Of the available chips, {best} has the lowest {metric} for {count}[, {others:and}].")
-UNSERVED: Final = Template("Unsupported on every available chip: {count}.")
-BEYOND_PARTS: Final = Template("{beyond:and}.")
-BEYOND_WINS: Final = Template("{hardware} is not available, but would be best for {count}")
-WINS: Final = Template("{hardware} for {count}")
-OF_ALL: Final = Template("all {total} {part}s")
-OF_SOME: Final = Template("{count} of {total} {part}s")
-OF_BOTH: Final = Template("both {part}s")
-OF_ONE: Final = Template("the {part}")
-TIES: Final = "several chips tie"
-WON: Final = Template(
-    "[{of_model}: ]{hardware} has the lowest {metric} for {won}[: {kinds:list}][; it ties for {tied} more]"
-)
-SHARED: Final = Template("[{of_model}: ]{hardware} ties for the lowest {metric} of {won}")
-WON_KINDS: Final[Mapping[str, Template]] = {
-    "all": Template("all {kinds:and}"),
-    "most": Template("most {kinds:and}"),
-    "some": Template("some {kinds:and}"),
-}
-WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
-WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")
-WON_BY: Final = Template("{first}[, {others:and}][ ({near:few})].")
-NEAR: Final = Template("{second} is within 0.5 % for {model}")
-TIED_MODEL: Final = Template("{second} is statistically tied for {model}")
-SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
 WINNER: Final = ("best", "advantage")
+MORE_ON: Final = Template("more on {name}")
 BEST_AVAILABLE: Final = "best available"
 ALIKE: Final = Template("{tied_count} tied")
 REFUSED: Final = "unsupported"
