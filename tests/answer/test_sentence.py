@@ -224,10 +224,3 @@ def test_a_front_states_its_ends(workspace: Workspace) -> None:
     assert not any(
         one.x_value < row.x_value and one.y_value < row.y_value for row in front for one in answer.rows if one.x_value
     )
-
-
-@pytest.mark.slow
-def test_a_contrast_of_classes_states_their_ratio(workspace: Workspace) -> None:
-    classes = workspace.architectures("conv_block", hardware=["l4", "raspberry_pi_5", "tpu_v4"], precision="int8")
-    energies = sorted(row.energy_fj or 0 for row in classes.answered)
-    agree(ratios(first_sentence(classes.document().answer)), [energies[-1] / energies[0]])

@@ -36,6 +36,8 @@ class Subject:
     """False for hardware that can be neither bought nor rented."""
     is_named: bool = False
     """True if the user named the hardware."""
+    architecture: str = ""
+    """Class of the hardware, if the answer compares classes."""
 
 
 @frozen(kw_only=True)

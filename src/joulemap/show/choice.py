@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
 from joulemap.domain.doubt import TIE_RATIO
@@ -89,7 +89,7 @@ def describe_answer(facts: Facts) -> str:
 
 
 def describe_choices(
-    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: str
+    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: Any
 ) -> str:
     """Return a line on the winner by each of the first two metrics, by how much, and how surely.
 
