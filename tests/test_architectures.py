@@ -294,7 +294,6 @@ def test_the_last_line_spans_the_classes(answer: ArchitecturesAnswer) -> None:
         least=low.architecture,
         high=high.compute_per_mac_j,
         most=high.architecture,
-        ratio=high.compute_per_mac_j / low.compute_per_mac_j,
     )
 
 

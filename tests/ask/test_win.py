@@ -149,7 +149,7 @@ def test_words_of_ties_and_of_models() -> None:
     wins = (win(1, 2, level="model", total=3), win(2, 1, level="model", total=3))
     facts = make(attrs.evolve(lead(1, 2, tied=True), model="m"), *wins)
     assert describe_models(facts) == (
-        f"{LONG[0]} has the lowest energy x delay for 2 of 3 models; {LONG[1]} for 1, statistically tied for 1."
+        f"{LONG[0]} has the lowest energy x delay for 2 of 3 models, statistically tied for 1 of them."
     )
     assert list_model_reasons(facts) == [
         f"m: {LONG[0]} leads on energy x delay (50 % sure, statistically tied with {LONG[1]})"

@@ -9,22 +9,19 @@ from typing import Final
 import attrs
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share
-from joulemap.present.category import OVERHEAD, name_category
+from joulemap.present.category import name_category
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
 from joulemap.show.name import name_run
 
 CLASS: Final = Template("{architecture} ({hardware})")
-MOSTLY: Final = Template("{head}; {share:%} of that is {part}")
+MOSTLY: Final = Template("{head}; {share:%} is {part}")
 
-ADDED: Final = Template("{overhead} take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing")
+ADDED: Final = Template("overhead takes {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing")
 WAITING: Final = Template(
-    "static power is most of the energy on {names:and}[; launches are most of the time on {launching:and}, "
-    "which a larger `--batch` amortizes]"
+    "static power is most of the energy on {names:and}[; kernel launches take most of the time on {launching:and}]"
 )
-SPREAD: Final = Template(
-    "computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, a factor of {ratio:plain}]"
-)
+SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC")
 
 DOMINANT: Final = 0.5
 """Share of an energy, or of a time, above which a part counts as its main cause."""
@@ -69,12 +66,12 @@ def describe_contrast(facts: Facts) -> list[str]:
     if added:
         (low, least), (high, most) = added[0], added[-1]
         ends = {"least": _name(facts, least), "most": _name(facts, most)}
-        lines.append(ADDED(overhead=OVERHEAD, low=low, high=high, **ends))
+        lines.append(ADDED(low=low, high=high, **ends))
     if waiting:
         lines.append(WAITING(names=_name_all(facts, waiting), launching=_name_all(facts, launching)))
     (low, least), (high, most) = alone[0], alone[-1]
     ends = {"least": _name(facts, least), "most": _name(facts, most)}
-    return [*lines, SPREAD(low=low, high=high, ratio=high / low if low else None, **ends)]
+    return [*lines, SPREAD(low=low, high=high, **ends)]
 
 
 def _list_dominant(facts: Facts, metric: str, name: str) -> list[int]:

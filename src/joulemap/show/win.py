@@ -31,10 +31,10 @@ SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
 TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
 TIES: Final = Template("{name} ties for the lowest {noun} of {won}")
 MANY: Final = Template("{count} chips each have the lowest {noun} for {won}")
-OTHER: Final = Template("{head}; {name} for {count}")
+OTHER: Final = Template("{head}; {name} for {count} of them")
 BUT: Final = Template("{head}, but in all {name} {clause}")
 LEADS_IN_ALL: Final = "leads"
-CLOSE: Final = Template("{head}, statistically tied for {count}")
+CLOSE: Final = Template("{head}, statistically tied for {count} of them")
 
 IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
 KINDS: Final = Template("{name} leads on {kinds:and}")
@@ -53,8 +53,8 @@ SAME: Final = Template("Every model has the same {noun} on {name}")
 MOST_KINDS: Final = 3
 """Maximum kinds of operator in a line."""
 
-COUNTED: Final = "counts ignore the ranges of predictions"
-"""Beginning of the line on trust, because a count compares the middles of intervals."""
+COUNTED: Final = "counts compare the middles of 80 % ranges; only the comparison in all says how sure it is"
+"""Note on counts of wins."""
 
 
 def describe_parts(facts: Facts) -> str:
@@ -90,9 +90,7 @@ def describe_models(facts: Facts) -> str:
         return _finish(facts, run_id, [line or same])
     head = _describe_lead(facts, wins)
     close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
-    lines = [_add_other(facts, head, wins), head]
-    if close:
-        lines = [*(CLOSE(head=line, count=close) for line in lines), *lines]
+    lines = [CLOSE(head=head, count=close), head] if close else [_add_other(facts, head, wins), head]
     return _finish(facts, wins[0].runs[0], lines)
 
 
@@ -161,10 +159,10 @@ def list_part_reasons(facts: Facts) -> list[str]:
     ]
     kinds = [
         KINDS(name=name_run(facts.runs[one.runs[0]]), kinds=_name_kinds(one))
-        for one in _list_wins(facts)
+        for one in _list_wins(facts)[:2]
         if one.kinds and len(wholes) < 2
     ]
-    lines = [*([] if _find_better(facts) else wholes), *kinds]
+    lines = [*wholes, *kinds[:1]] if not _find_better(facts) else kinds
     return [*lines[: MOST_WHY - len(beyond)], *beyond]
 
 

@@ -77,7 +77,7 @@ class ContestAnswer(RunAnswer):
             title=text.PARTS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label, part=self.by),
             answer=self.describe_best(),
             reasons=list_part_reasons(self.facts),
-            trust=COUNTED if self.facts.of(Win) else "",
+            notes=[COUNTED] if self.facts.of(Win) else [],
             details=others,
             steps=self._steps(repeated),
         )
@@ -109,7 +109,11 @@ class ContestAnswer(RunAnswer):
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        hardware = [self.scope.spell(name) for name in dict.fromkeys(row.hardware for row in self.victories)]
+        """Return commands on the two best chips in all, or on the first by wins if the metric has no total."""
+        choice = next(iter(self.facts.of(Choice)), None)
+        named = [self.facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else []
+        named = named or list(dict.fromkeys(row.hardware for row in self.victories))[:2]
+        hardware = [self.scope.spell(name) for name in named]
         steps = [
             *([text.STEPS_OF_PARTS] if len(hardware) > 1 else []),
             *([text.STEPS_OF_SUBGRAPHS] if hardware and self.by == "subgraph" else []),
@@ -200,12 +204,15 @@ def lay_across(
         beside = (_name_available(contest, scope),) if has_beside else ()
         cells.append((*head(first), *values, named, *show_more(contest), *beside))
     names = tuple(map(scope.mark, hardware))
-    wins = Counter(scope.mark(contest[0].hardware) for contest in contests if contest[0].value is not None)
+    wins, had = (
+        Counter(scope.mark(row.hardware) for contest in contests for row in _list_best(contest, is_any=is_any))
+        for is_any in (True, False)
+    )
     last = (*winner, *((text.BEST_AVAILABLE,) if has_beside else ()))
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
-        keep=(*sorted(names, key=lambda name: -wins[name]), *last),
+        keep=(*sorted(names, key=lambda name: (-had[name], -wins[name])), *last),
         best=frozenset(marked if len(hardware) > 1 else ()),
         tied=frozenset(tied if len(hardware) > 1 else ()),
     )
@@ -216,6 +223,11 @@ def drop_winner(drawn: Grid, count: int) -> Grid:
     kept = drawn.headings[:-count]
     keep = tuple(name for name in drawn.keep if name in kept)
     return attrs.evolve(drawn, headings=kept, rows=tuple(cells[:-count] for cells in drawn.rows), keep=keep)
+
+
+def _list_best(contest: Sequence[Row], *, is_any: bool) -> list[Row]:
+    """Return the first row with a value, of available hardware unless `is_any`; empty without any."""
+    return [row for row in contest if row.value is not None and (is_any or row.is_available)][:1]
 
 
 def _name_available(contest: Iterable[Row], scope: Scope) -> str:

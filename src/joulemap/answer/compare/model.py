@@ -88,7 +88,8 @@ class ModelsAnswer(RunAnswer):
         return attrs.evolve(drawn, pictures=(drawing,))
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"))
+        answered = sorted((row for row in self.rows if row.status == "ok"), key=lambda row: not row.is_available)
+        hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in answered))
         return [
             one.words(
                 model=self.rows[0].model,
