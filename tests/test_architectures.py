@@ -15,11 +15,14 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.compare import architecture as text
-from joulemap.answer.compare.architecture import PARTS, ArchitecturesAnswer, find_largest, find_share, name_action
+from joulemap.answer.compare.architecture import ArchitecturesAnswer, name_action
+from joulemap.ask.architecture import PARTS, find_largest, find_share
+from joulemap.ask.fact import Choice, Entry, Refusal, Share
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.row.architectures import ArchitectureSummary
+from joulemap.show.architecture import SPREAD, describe_answer, describe_contrast
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
@@ -199,8 +202,9 @@ def test_what_one_hardware_cannot_run_is_a_row_with_its_reason(workspace: Worksp
     answer = workspace.architectures("vgg16", hardware=["groq_tsp_v1", "h100_sxm5"], precision="fp32", batch=64)
     refused, answered = answer.rows
     assert (refused.status, refused.energy_fj, answered.status) == ("unsupported", None, "ok")
-    assert any("groq_tsp_v1 has 0.23 GB of memory" in line for line in answer.remarks())
-    assert answer.contrast() == []
+    (refusal,) = answer.facts.of(Refusal)
+    assert (refusal.runs, refusal.reason) == ((refused.run_id,), refused.reason)
+    assert describe_contrast(answer.facts) == []
     options = ("--hardware", "groq_tsp_v1", "--precision", "fp32", "--batch", "64")
     with pytest.raises(UnsupportedError):
         workspace.architectures("vgg16", hardware="groq_tsp_v1", precision="fp32", batch=64)
@@ -257,15 +261,39 @@ def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
         is_static = row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS)
         assert (find_largest(row) == "static") == is_static
         assert len(answer.place(row)) == 2 + is_static
+
+
+def test_facts_are_those_of_the_rows(answer: ArchitecturesAnswer) -> None:
+    rows = {row.run_id: row for row in answer.rows}
+    choice = answer.facts.of(Choice)[0]
+    had = [row for row in answer.ordered if answer.facts.runs[row.run_id].is_available]
+    assert choice.runs == tuple(row.run_id for row in had)
+    assert choice.ratio is not None
+    assert_close(choice.ratio, (had[1].energy_fj or 0) / (had[0].energy_fj or 1), rel=1e-9)
+    assert {run_id: one.architecture for run_id, one in answer.facts.runs.items()} == {
+        run_id: row.architecture for run_id, row in rows.items()
+    }
+    for one in answer.facts.of(Entry):
+        assert_close(one.values["compute_per_mac"].value, rows[one.runs[0]].compute_per_mac_j or 0.0, rel=1e-12)
+        assert_close(one.values["overhead"].value, rows[one.runs[0]].overhead_ratio or 0.0, rel=1e-12)
+    parts = {one.runs[0]: one for one in answer.facts.of(Share) if one.metric == "energy"}
+    for run_id, share in parts.items():
+        assert share.name == find_largest(rows[run_id])
+        assert_close(share.share, find_share(rows[run_id], share.name), rel=1e-12)
+    told = describe_answer(answer.facts)
+    assert f"{had[0].architecture} ({had[0].hardware})" in told
+    assert len(told.split()) <= 25
+
+
+def test_the_last_line_spans_the_classes(answer: ArchitecturesAnswer) -> None:
     by_arithmetic = sorted(answer.rows, key=lambda row: row.compute_per_mac_j or 0.0)
     low, high = by_arithmetic[0], by_arithmetic[-1]
     assert low.compute_per_mac_j and high.compute_per_mac_j
-    assert answer.contrast()[-1] == text.SPREAD(
+    assert describe_contrast(answer.facts)[-1] == SPREAD(
         low=low.compute_per_mac_j,
         least=low.architecture,
         high=high.compute_per_mac_j,
         most=high.architecture,
-        ratio=high.compute_per_mac_j / low.compute_per_mac_j,
     )
 
 

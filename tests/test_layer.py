@@ -388,7 +388,6 @@ READING = [
     ("analyze", "resnet18", "tpu_v4"),
     ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
     ("utilization", "resnet18", "--no-advice"),
-    ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu"),
     ("query", "run", "run.list"),
     ("query", "list"),
     ("hardware", "list"),
@@ -418,6 +417,9 @@ RANKING = [
 ]
 """Commands about stored runs that compute probabilities."""
 
+DRAWING = [("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu")]
+"""Commands about stored runs that compute probabilities and draw pictures in a table."""
+
 
 def test_a_command_that_only_reads_never_imports_torch(database: Path) -> None:
     heavy = {"torch", "torchvision", "pyarrow", "pandas", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
@@ -426,6 +428,9 @@ def test_a_command_that_only_reads_never_imports_torch(database: Path) -> None:
         code += [command(*arguments), f"assert not { ({*heavy, 'numpy'})!r} & set(sys.modules), {arguments!r}"]
     for arguments in RANKING:
         code += [command(*arguments), f"assert not {heavy!r} & set(sys.modules), {arguments!r}"]
+    for arguments in DRAWING:
+        unloaded = heavy - {"joulemap.present.sketch"}
+        code += [command(*arguments), f"assert not {unloaded!r} & set(sys.modules), {arguments!r}"]
     assert "joulemap.cli.app" in loaded_after("\n".join(code), database.parent)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.text import MODEL, NUMBERS_TITLE, SPREAD, SPREADS_TITLE
+from joulemap.answer.compare.text import MODEL, NUMBERS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
 from joulemap.domain.settings import ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -188,7 +188,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
         MODEL,
         NUMBERS_TITLE,
         SPREADS_TITLE,
-        "strengths: ",
+        STRENGTHS_TITLE,
         "microarchitecture",
         "Subgraphs on 1.",
         "within 15 W",
@@ -298,5 +298,6 @@ def test_an_empty_place_answers_several_models(joulemap: Run, tmp_path: Path) ->
     answer = json.loads(done.stdout)
     first, last = sorted(answer["rows"], key=lambda row: float(row["value"]))
     assert first["model"] == "mlp"
-    told = SPREAD(hardware="tpu_v4", metric="energy", least="mlp", most=last["model"], ratio=last["model_ratio"])
-    assert answer["insights"] == [told]
+    (change,) = (fact for fact in answer["facts"] if fact["fact"] == "change")
+    assert change["values"] == {"least": "mlp", "most": last["model"]}
+    assert_close(change["after"]["value"] / change["before"]["value"], last["model_ratio"], rel=1e-9)

@@ -74,6 +74,7 @@ from joulemap.ask.fact import (
     Term as Term,
     Turn as Turn,
     Value as Value,
+    Win as Win,
 )
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue

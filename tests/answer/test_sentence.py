@@ -13,7 +13,7 @@ import pytest
 
 from joulemap.ask.fact import Choice
 from joulemap.domain.configuration import Precision
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName, RankMetricName
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Limits
 from joulemap.present.cell import DASH, show_quantity
 from joulemap.workspace import Workspace
@@ -67,16 +67,6 @@ def agree_shares(shown: Sequence[float], exact: Sequence[float]) -> None:
 def first_sentence(text: str) -> str:
     """Return a headline without the clauses on assumptions and hosts that follow it."""
     return re.split(r" (?:Assumed numbers|The energy of|It is unknown|~\S+ is not available)", text)[0]
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("sort", ["latency", "throughput", "power", "efficiency", "energy"])
-def test_a_ranking_states_the_margin_of_its_rows(sort: RankMetricName, workspace: Workspace) -> None:
-    answer = workspace.rank_hardware("conv_block", sort=sort, hardware=CHIPS)
-    name: MetricName = "energy_per_inference" if sort == "energy" else sort
-    metric = METRIC[name]
-    values = sorted((getattr(row, metric.column) for row in answer.rows), reverse=metric.is_higher_better)
-    agree(ratios(first_sentence(answer.document().answer)), [max(values[:2]) / min(values[:2])])
 
 
 @pytest.mark.sample(3)
@@ -231,31 +221,3 @@ def test_a_front_states_its_ends(workspace: Workspace) -> None:
     assert not any(
         one.x_value < row.x_value and one.y_value < row.y_value for row in front for one in answer.rows if one.x_value
     )
-
-
-@pytest.mark.slow
-def test_a_contrast_of_classes_states_their_ratio(workspace: Workspace) -> None:
-    classes = workspace.architectures("conv_block", hardware=["l4", "raspberry_pi_5", "tpu_v4"], precision="int8")
-    energies = sorted(row.energy_fj or 0 for row in classes.answered)
-    agree(ratios(first_sentence(classes.document().answer)), [energies[-1] / energies[0]])
-
-
-def test_wins_of_parts_and_of_models_are_those_of_the_cells(workspace: Workspace) -> None:
-    answer = workspace.compare_parts("mlperf_tiny_ic", by="subgraph", hardware=["l4", "t4", "raspberry_pi_5"])
-    best: dict[int, tuple[float, str]] = {}
-    for row in answer.rows:
-        best[row.part_index] = min(best.get(row.part_index, (math.inf, "")), (row.value, row.hardware))
-    wins = [name for _, name in best.values()]
-    for line in (answer.document().answer, *answer.document().insights):
-        found = re.match(r"(\S+) has .* for (?:all )?(\d+) (?:of (\d+) )?subgraphs", line)
-        if found is not None:
-            assert wins.count(found[1]) == int(found[2])
-            assert int(found[3] or found[2]) == len(wins)
-    models = workspace.compare_models(list(SMALL), hardware=["l4", "t4"])
-    values = {(row.model, row.hardware): row.value for row in models.rows}
-    for line in models.document().insights:
-        found = re.match(r"on (\S+), (\S+) has", line)
-        if found is not None:
-            own = [value for (_, name), value in values.items() if name == found[1] and value is not None]
-            agree(ratios(line), [max(own) / min(own)])
-            assert values[found[2], found[1]] == min(own)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.present.document import Text
 from joulemap.present.template import Template
-from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
     from joulemap.row.analyze import RunTotal
     from joulemap.row.edp import EdpTotal
     from joulemap.row.fusion import FusionTotal
-    from joulemap.store.connection import Connection
 
 TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {precision}, {runtime}")
 
@@ -45,19 +43,6 @@ OVERLAPPING: Final = 1.0 - 1e-9
 def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
     """Return whether a batch starts before the previous one has ended."""
     return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
-
-
-def find_ties(connection: Connection, pairs: Collection[tuple[str, int, int]]) -> frozenset[tuple[str, int, int]]:
-    """Return the statistically tied pairs. A pair is (metric, run id, run id), with both runs of one model."""
-    from joulemap.row.compare import PairChance
-
-    ids = sorted({run_id for _, *both in pairs for run_id in both})
-    chances = fetch(connection, PairChance, run_ids=ids) if pairs else ()
-    return frozenset(
-        pair
-        for row in chances
-        if not row.is_told_apart and (pair := (row.metric, row.run_id, row.other_run_id)) in pairs
-    )
 
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:

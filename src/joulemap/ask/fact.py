@@ -36,6 +36,8 @@ class Subject:
     """False for hardware that can be neither bought nor rented."""
     is_named: bool = False
     """True if the user named the hardware."""
+    architecture: str = ""
+    """Class of the hardware, if the answer compares classes."""
 
 
 @frozen(kw_only=True)
@@ -284,10 +286,47 @@ class Term:
     """Number of all subgraphs."""
 
 
+@frozen(kw_only=True)
+class Win:
+    """Parts of a model, or models, for which one chip alone has the best value of a metric.
+
+    Wins of available hardware are among available hardware, those of other hardware among all.
+    """
+
+    runs: tuple[int, ...]
+    """Runs of the chip with these parts."""
+    metric: str
+    level: str
+    """What is counted: subgraph, operator or model."""
+    count: int
+    total: int
+    """Number of all parts."""
+    tied: int = 0
+    """Number of further parts for which it has exactly the best value, as another chip does."""
+    kinds: tuple[tuple[str, int, int], ...] = ()
+    """Kind of operator, number of parts of this kind that are won, and of all of this kind; most won first."""
+    model: str = ""
+    """Model of the parts; empty for those of all models."""
+
+
 Kind = TypeVar("Kind")
 
 Fact: TypeAlias = (
-    Entry | Choice | Cause | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term | Score
+    Entry
+    | Choice
+    | Cause
+    | Refusal
+    | Caveat
+    | Limit
+    | Turn
+    | Supply
+    | Change
+    | Front
+    | Swing
+    | Share
+    | Term
+    | Score
+    | Win
 )
 
 

@@ -75,15 +75,16 @@ def _least(block: Grid, index: int, width: int | None) -> int:
     return max(whole, longest_word([block.headings[index]]))
 
 
-def _fold(block: Grid, least: Sequence[int], width: int, pictures: Collection[int] = ()) -> list[int]:
+def _fold(block: Grid, least: Sequence[int], width: int, pictures: Mapping[int, Picture] = NO_PICTURES) -> list[int]:
     """Return the columns that fit into `width`: fixed columns and those that matter first, then pictures, then columns
-    to keep, then the others from the left.
+    to keep, then pictures that yield to these, then the others from the left.
     """
     kept = [0]
     rest = sorted(
         (index for index in range(len(least)) if index not in pictures), key=lambda index: not any(block.column(index))
     )  # empty columns come last
-    for index in dict.fromkeys((*block.fixed, *_find_matters(block), *pictures, *find_kept(block), *rest)):
+    first, last = ([index for index, one in pictures.items() if one.yields == yields] for yields in (False, True))
+    for index in dict.fromkeys((*block.fixed, *_find_matters(block), *first, *find_kept(block), *last, *rest)):
         if index and _width([*(least[one] for one in kept), least[index]]) <= width:
             kept.append(index)
     return sorted(kept)

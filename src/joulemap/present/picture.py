@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import attrs
@@ -59,6 +60,8 @@ class Picture:
     """Heading of a picture without an axis; of differences, such as `more on l4`, at the right of zero."""
     left: str = attrs.field(default="", converter=make_visible)
     """Heading at the left of zero, which replaces the other one if negative differences are larger."""
+    yields: bool = False
+    """True if a narrow terminal shows the columns that the table keeps rather than this picture."""
 
     @property
     def is_drawn(self) -> bool:
@@ -79,7 +82,7 @@ class Picture:
         return min(numbers), max(numbers)
 
 
-def make_intervals(rows: list[tuple[float | None, float | None]]) -> tuple[Marks, ...]:
+def make_intervals(rows: Sequence[tuple[float | None, float | None]]) -> tuple[Marks, ...]:
     """Return the marks of intervals from values and half-widths (natural logarithms)."""
     return tuple(
         (value * math.exp(-(width or 0.0)), value, value * math.exp(width or 0.0)) if value is not None else ()

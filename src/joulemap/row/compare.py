@@ -307,6 +307,25 @@ class UtilizationSpread(Row, query="compare.spread"):
     run_id: int
 
 
+class Standing(Row, query="compare.standing"):
+    """Value of each run by one metric, its interval, and its probability to be the best run of its model; one row
+    per evaluated run.
+    """
+
+    model: str
+    hardware: str
+    metric: str
+    value: float
+    unit: str
+    half_width: float | None
+    rank: int
+    probability_best: float | None
+    likely_best: bool
+    is_available: bool
+    run_id: int
+    workload_id: int
+
+
 class Strength(Row, query="compare.strength"):
     """Strengths and weaknesses of several runs, against their median and their own peak; one row per evaluated run
     and aspect.

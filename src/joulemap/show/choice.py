@@ -66,6 +66,7 @@ UNDECIDED: Final = Template(
 SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
+ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
 SHARE_OF_GAP: Final = Template("{cause}: {share:%} of the gap to {other}")
@@ -153,16 +154,26 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     return SURE(clause=clause, chance=chance)
 
 
+def describe_alone(facts: Facts, run_id: int) -> str:
+    """Return the line on the only chip that was compared, with its value if the answer is about one model."""
+    name, choices = name_run(facts.runs[run_id]), [one for one in facts.of(Choice) if not one.model]
+    values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
+    return ALONE(name=name, **values) + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
+
+
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: what the winner saves, and hardware that cannot be bought and would win."""
-    choices = facts.of(Choice)
-    beyond = [one for one in choices[1:] if not facts.runs[one.runs[0]].is_available]
-    lines = [
+    return [*describe_causes(facts.of(Cause)[:2], facts.runs), *describe_beyond(facts)][:MOST_WHY]
+
+
+def describe_beyond(facts: Facts) -> list[str]:
+    """Return a line on named hardware that cannot be bought and would win; empty without any."""
+    beyond = [one for one in facts.of(Choice)[1:] if not facts.runs[one.runs[0]].is_available]
+    return [
         BEYOND(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
         for one in beyond[:1]
         if facts.runs[one.runs[0]].is_named
     ]
-    return [*describe_causes(facts.of(Cause)[:2], facts.runs), *lines][:MOST_WHY]
 
 
 def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> list[str]:

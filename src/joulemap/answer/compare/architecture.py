@@ -12,8 +12,11 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, fetch_tables
-from joulemap.answer.run import describe_clock, prove
-from joulemap.answer.scope import Scope, describe_recalled, find_stored_scope, widen
+from joulemap.answer.run import prove
+from joulemap.answer.scope import Scope, find_stored_scope, widen
+from joulemap.ask.architecture import ENERGY, PARTS, find_facts, find_largest, find_share
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Entry, Facts
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
@@ -26,49 +29,24 @@ from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.category import CATEGORY, OVERHEAD, name_category
+from joulemap.present.category import CATEGORY, name_category
 from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
+from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
-from joulemap.store.connection import Connection
+from joulemap.show.architecture import DOMINANT, describe_answer, list_reasons
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
-PARTS: Final = (
-    "compute", "register", "on_chip_memory", "interconnect", "off_chip_memory", "control", "board", "static",
-)  # fmt: skip
-"""Parts of the energy, ordered from arithmetic outwards."""
-
-HEADLINE: Final = Template(
-    "{least} uses the least energy, {least_share:%} of it for {least_part}; {most} uses {ratio:plain}x as much, "
-    "{most_share:%} of it for {most_part}."
-)
-CLASS: Final = Template("{architecture} ({name})")
-
-SUMMARY_TABLE: Final = "Classes"
 SUMMARY_COLUMNS: Final = (
     "class label | hardware | precision! | latency latency_s | energy energy_j |{per_mac} largest part mostly | "
     "utilization compute_utilization_fraction | static power static_power_w | node"
 )
 PER_MAC: Final = " energy per MAC energy_per_mac_j |"
-SUMMARY_KEEP: Final = (
-    "hardware | energy | latency | largest part | energy per MAC | precision | utilization | static power | node"
-)
+SUMMARY_KEEP: Final = "hardware | energy | largest part"
 MOSTLY: Final = Template("{part} {share:%}")
 NODE: Final = Template("{process_node_nm:plain} nm")
-
-INSIGHTS: Final = "What this shows"
-ADDED: Final = Template(
-    "{overhead} together take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing"
-)
-WAITING: Final = Template(
-    "static power is most of the energy on {names:and}, because it is drawn during the whole run"
-    "[; on {launching:and}, most of that time is kernel launches, which a larger `--batch` amortizes]"
-)
-SPREAD: Final = Template(
-    "computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, a factor of {ratio:plain}]"
-)
 
 SHARE_TABLE: Final = "Energy shares"
 SHARE_COLUMNS: Final = " | ".join(
@@ -131,9 +109,6 @@ AT_BATCH: Final = Template(
     "architectures {model}[ --hardware {hardware}][ --precision {asked}][ --weight-precision {weights}] --batch 64"
 )
 
-DOMINANT: Final = 0.5
-"""Share of an energy, or of a time, above which a part counts as its main cause."""
-
 LEAST_COUNT_PER_MAC: Final = 0.01
 """Minimum actions per MAC; a smaller count is shown as MACs per action."""
 
@@ -155,6 +130,8 @@ class ArchitecturesAnswer(RunAnswer):
     """Energy of each run by category, ordered from arithmetic outwards."""
     actions: Table[ArchitectureAction]
     """Energy of each run by action, largest first."""
+    facts: Facts
+    """Class with the least energy, largest part of each class, rows and caveats, from which sentences are made."""
 
     @property
     def answered(self) -> tuple[ArchitectureSummary, ...]:
@@ -214,30 +191,11 @@ class ArchitecturesAnswer(RunAnswer):
             )
         return lines
 
-    def contrast(self) -> list[str]:
-        """Return sentences that compare the classes; empty for fewer than two answers, or a model without MACs."""
-        counted = [row for row in self.answered if row.dynamic_per_mac_j is not None]
-        if len(counted) < 2:
-            return []
-        added = sorted((row.overhead_ratio, self.name(row)) for row in counted if row.overhead_ratio is not None)
-        waiting = [row for row in counted if find_share(row, "static") >= DOMINANT]
-        launching = [self.name(row) for row in waiting if (row.launch_time_fraction or 0.0) >= DOMINANT]
-        spread = sorted((row.compute_per_mac_j or 0.0, self.name(row)) for row in counted)
-        lines = []
-        if added:
-            (low, least), (high, most) = added[0], added[-1]
-            lines.append(ADDED(overhead=OVERHEAD, low=low, least=least, high=high, most=most))
-        if waiting:
-            lines.append(WAITING(names=[*map(self.name, waiting)], launching=launching))
-        (low, least), (high, most) = spread[0], spread[-1]
-        return [*lines, SPREAD(low=low, least=least, high=high, most=most, ratio=high / low if low else None)]
-
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the sentences and notes that people see."""
+        """Return the data for machine formats, including the ranks and notes that people see."""
         return {
             **super().data(),
             "precision_asked": self.asked,
-            "contrast": self.contrast(),
             "places": {row.hardware: self.place(row) for row in self.answered},
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
@@ -260,33 +218,21 @@ class ArchitecturesAnswer(RunAnswer):
                 Section(self._title(row), (*self._introduce(row, by), *self._lay_actions(row, most)))
                 for row in self.answered
             ]
-        summary = show_under(SUMMARY_TABLE, self._lay_summary(), *self.scope.describe_left_out())
-        return self._compose(
-            self.scope.title,
+        summary = show_under("", self._lay_summary(), *self.scope.count_left_out())
+        return self._compose_facts(
+            self.facts,
             (summary,) if by == "class" else sections,
             tables[by],
-            answer=self._describe_order(),
-            insights=self.contrast(),
-            heading=INSIGHTS,
+            answer=describe_answer(self.facts),
+            reasons=list_reasons(self.facts),
             details=(*self._lay_overview(), *sections) if by == "class" else (),
             notes=self.remarks(),
             steps=self._list_steps(repeated),
         )
 
-    def _describe_order(self) -> str:
-        """Return a sentence on the classes with the least and the most energy, each with its largest part."""
-        if len(self.ordered) < 2:
-            return next((f"{one}." for one in self.contrast()), "")
-        least, most = self.ordered[0], self.ordered[-1]
-        given: dict[str, Any] = {}
-        for side, row in (("least", least), ("most", most)):
-            part = find_largest(row)
-            given[side] = CLASS(row, name=self.scope.mark(row.hardware))
-            given |= {f"{side}_share": find_share(row, part), f"{side}_part": name_category(part)}
-        return HEADLINE(**given, ratio=(most.energy_fj or 0) / (least.energy_fj or 1))
-
     def _lay_summary(self) -> Grid:
-        return self._lay(
+        """Return a grid of the classes, with the intervals of their energies and the one with the least marked."""
+        drawn = self._lay(
             self.rows.with_rows(self.answered),
             SUMMARY_COLUMNS.format(per_mac=PER_MAC if self.has_macs else ""),
             keep=SUMMARY_KEEP,
@@ -294,6 +240,15 @@ class ArchitecturesAnswer(RunAnswer):
             node=lambda row: NODE(row) if row.process_node_nm else "",
             label=self.label,
         )
+        values = {one.runs[0]: one.values[ENERGY] for one in self.facts.of(Entry)}
+        ends = [(values[row.run_id].value, values[row.run_id].half_width) for row in self.answered]
+        picture = Picture(kind="interval", after=ENERGY, rows=make_intervals(ends), unit="J", yields=True)
+        choice, column = self.facts.of(Choice)[0], drawn.headings.index(ENERGY)
+        best, tied = (
+            frozenset((place, column) for place, row in enumerate(self.answered) if row.run_id in ids)
+            for ids in (choice.runs[:1] if len(choice.runs) > 1 else (), choice.tied)
+        )
+        return attrs.evolve(drawn, pictures=(picture,), best=best, tied=tied)
 
     def _lay_overview(self) -> list[Section]:
         """Return tables of the energy shares, the energy per MAC, the MACs per instruction, and the bytes per MAC."""
@@ -352,7 +307,7 @@ class ArchitecturesAnswer(RunAnswer):
         return drawn, Lines(_cite(names, source) for source, names in sources.items())
 
     def remarks(self) -> list[str]:
-        """Return notes on replaced precisions, refused runs, clocks, recalled numbers and the scope."""
+        """Return notes on the common precision, replaced precisions, and what the contrast holds for."""
         return [
             *((COMMON(self),) if self.asked == COMMON_PRECISION else ()),
             *(
@@ -360,15 +315,7 @@ class ArchitecturesAnswer(RunAnswer):
                 for row in self.rows
                 if row.precision != self.asked
             ),
-            *self.scope.describe_refusals(),
-            *describe_clock(self.answered, self.scope),
             UNEQUAL,
-            *(
-                line
-                for row in self.answered
-                for line in describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
-            ),
-            *self.scope.describe(),
         ]
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -389,16 +336,6 @@ class ArchitecturesAnswer(RunAnswer):
             asked="" if self.asked == COMMON_PRECISION else self.asked,
             weights=",".join(dict.fromkeys(filter(None, weights))),
         )
-
-
-def find_share(row: ArchitectureSummary, part: str) -> float:
-    """Return a part's share of the energy (0 to 1); 0 for a refused run."""
-    return getattr(row, f"{part}_fraction") or 0.0
-
-
-def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
-    """Return the part of a run with the most energy."""
-    return max(parts, key=lambda part: find_share(row, part))
 
 
 def _cite(names: Sequence[str], source: str) -> str:
@@ -439,16 +376,17 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     nearest precision that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises
     like `compare`.
     """
-    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
-        found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)
-        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], **found)
+    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, asked):
+        found = fetch_tables(asked.connection, ArchitecturesAnswer, run_ids=list(asked.ids))
+        facts = find_facts(asked, found["rows"].rows)
+        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **found)
 
 
 @contextlib.contextmanager
 def holding_classes(
     source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
-) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Yield the scope of the runs, a connection to the database with the runs, and the run ids in order.
+) -> Iterator[tuple[Scope, Asked]]:
+    """Yield the scope of the runs, and the runs in order with a connection to the database.
 
     `hardware` holds one chip per class, used if the settings name no hardware. Raises like `compare`.
     """
@@ -466,7 +404,7 @@ def holding_classes(
         names = tuple(model.request.model for model in whole.models)
         scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=names)
         scope.check_evaluated()
-        yield scope, connection, ids
+        yield scope, Asked.of(whole, connection, ids)
 
 
 def _divide(whole: Plan) -> list[Plan]:

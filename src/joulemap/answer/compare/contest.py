@@ -7,20 +7,27 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeVar, get_args
 
+import attrs
+
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.scope import Scope, holding_scope
+from joulemap.answer.scope import Scope, find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Facts, Win
+from joulemap.ask.win import find_parts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import join_texts
+from joulemap.present.document import Document, Grid, show_under
+from joulemap.present.picture import Picture
 from joulemap.row.compare import Contender, ModelFigure, Victory
+from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
@@ -41,63 +48,50 @@ class ContestAnswer(RunAnswer):
     victories: Table[Victory]
     """Kinds of subgraph or operator that each chip is best at; chips with most wins first."""
 
+    facts: Facts
+    """Wins of each chip, the best chip in all, and caveats, from which all sentences are made."""
+
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with a sentence for each chip that is best at any part."""
-        return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
+        """Return the data for machine formats."""
+        return {**super().data(), "level": self.by, "metric": self.metric}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows of each model's table; machine formats contain all rows."""
+        """Return the document with `limit` rows of each model's table; the details hold those of further models, and
+        machine formats all rows.
+        """
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        sections = [
-            Section(
-                rows[0].model if len(workloads) > 1 else text.PARTS_HEADING(part=self.by),
-                (lay_out(rows, self.scope, self.by, limit), *self.scope.describe_left_out()),
-                is_tight=True,
+        pairs = {one.model: one.runs[:2] for one in reversed(self.facts.of(Choice)) if len(one.runs) > 1}
+        is_several = len(workloads) > 1
+        first, *others = (
+            show_under(
+                rows[0].model if is_several else "",
+                lay_out(rows, self.scope, self.by, limit, pairs.get(rows[0].model if is_several else "", ())),
+                *(self.scope.count_left_out() if rows is workloads[0] else ()),
             )
             for rows in workloads
-        ]
-        answer = self.describe_best()
-        return self._compose(
-            text.PARTS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label, part=self.by),
-            sections,
+        )
+        return self._compose_facts(
+            self.facts,
+            (first,),
             self.rows,
-            answer=answer,
-            insights=[line for line in self.sentences(is_winner=True) if not answer.startswith(line)],
+            title=text.PARTS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label, part=self.by),
+            answer=self.describe_best(),
+            reasons=list_part_reasons(self.facts),
+            notes=[COUNTED] if self.facts.of(Win) else [],
+            details=others,
             steps=self._steps(repeated),
         )
 
     def describe_best(self) -> str:
-        """Return the headline: how many subgraphs or operators each chip is best at, available hardware first."""
-        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
-        return count_wins(contests, self.scope, METRIC[self.metric].label, self.by) or f"{self.sentences()[0]}."
+        """Return the decision in one sentence."""
+        return describe_parts(self.facts)
 
-    def sentences(self, *, is_winner: bool = False) -> list[str]:
-        """Return one sentence per chip on the kinds of subgraph or operator that it is best at.
-
-        Chips that only tie are included unless `is_winner`.
-        """
-        is_several = len({row.workload_id for row in self.victories}) > 1
-        lines = []
-        for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
-            first, *_ = kinds = list(group)
-            if not first.hardware_won_count and (is_winner or not first.hardware_tied_count):
-                continue
-            count, tied = int(first.hardware_won_count), int(first.hardware_tied_count)
-            won = {
-                verdict: [text.WON_KIND(row) for row in kinds if row.verdict == verdict] for verdict in text.WON_KINDS
-            }
-            lines.append(
-                self._fill(
-                    text.WON if count else text.SHARED,
-                    first,
-                    of_model=first.model if is_several else "",
-                    metric=METRIC[self.metric].label,
-                    won=count_of(count or tied, int(first.all_part_count), self.by),
-                    kinds=[text.WON_KINDS[verdict](kinds=some) for verdict, some in won.items() if some],
-                    tied=tied or None,
-                )
-            )
-        return lines
+    def describe_wins(self) -> list[str]:
+        """Return one line per chip on the parts that it is best at."""
+        models = dict.fromkeys(one.model for one in self.facts.of(Win))
+        return [line for model in [*models][-1:] if not model for line in describe_wins(self.facts)] or [
+            line for model in models if model for line in describe_wins(self.facts, model)
+        ]
 
     def figures(self) -> Figures:
         """Return one heatmap per model: subgraphs or operators by hardware, with the best hardware marked."""
@@ -109,13 +103,17 @@ class ContestAnswer(RunAnswer):
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
             model = f"{rows[0].model}, " if len(ids) > 1 else ""
             subject = text.PARTS_TITLE(title=f"{model}{self.scope.title}", metric=label, part=self.by)
-            lines = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
+            lines = [*describe_wins(self.facts, rows[0].model if model else "")]
             facts = f"{'; '.join(lines[:SHOWN_WINNERS])}."
             drawn.append(self._draw_figure("heatmap", self.rows.with_rows(rows), subject, facts, texts))
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        hardware = [self.scope.spell(name) for name in dict.fromkeys(row.hardware for row in self.victories)]
+        """Return commands on the two best chips in all, or on the first by wins if the metric has no total."""
+        choice = next(iter(self.facts.of(Choice)), None)
+        named = [self.facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else []
+        named = named or list(dict.fromkeys(row.hardware for row in self.victories))[:2]
+        hardware = [self.scope.spell(name) for name in named]
         steps = [
             *([text.STEPS_OF_PARTS] if len(hardware) > 1 else []),
             *([text.STEPS_OF_SUBGRAPHS] if hardware and self.by == "subgraph" else []),
@@ -128,8 +126,10 @@ class ContestAnswer(RunAnswer):
         ]
 
 
-def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> Grid:
-    """Return a grid of the largest subgraphs or operators of one workload, with a column per chip."""
+def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int, pair: Sequence[int] = ()) -> Grid:
+    """Return a grid of the largest subgraphs or operators of one workload, with a column per chip, and a picture of the
+    difference between the two runs of a `pair`.
+    """
     listed = list(rows)
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
     sums: dict[int, float] = {}
@@ -146,7 +146,28 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
         return ("" if ratio is None else f"{ratio:.3g}x",)
 
     drawn = lay_across(contests, scope, text.PART_HEADINGS[by], head, text.WINNER, show_advantage, largest)
-    return drawn.out_of(len(contests), limit, f"{by}s")
+    drawn = drawn.out_of(len(contests), limit, f"{by}s")
+    if len(sums) < 2:
+        return drop_winner(drawn, len(text.WINNER))
+    if len(pair) < 2:
+        return drawn
+    kept = tuple(name for name in drawn.keep if name not in text.WINNER)  # marks show the best
+    return attrs.evolve(drawn, keep=kept, pictures=(_draw(contests, largest, scope, pair),))
+
+
+def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], scope: Scope, pair: Sequence[int]) -> Picture:
+    """Return bars of how much more than the first run of a pair the second one takes for each part."""
+    values = [{row.run_id: row.value for row in contests[place]} for place in shown]
+    names = {row.run_id: scope.mark(row.hardware) for row in contests[0]}
+    first, second = pair
+    return Picture(
+        kind="difference",
+        after=text.WINNER[-1],
+        rows=tuple((one[second] - one[first],) if one.keys() >= {first, second} else () for one in values),
+        heading=text.MORE_ON(name=names[second]),
+        left=text.MORE_ON(name=names[first]),
+        yields=True,
+    )
 
 
 def lay_across(
@@ -183,15 +204,30 @@ def lay_across(
         beside = (_name_available(contest, scope),) if has_beside else ()
         cells.append((*head(first), *values, named, *show_more(contest), *beside))
     names = tuple(map(scope.mark, hardware))
-    wins = Counter(scope.mark(contest[0].hardware) for contest in contests if contest[0].value is not None)
+    wins, had = (
+        Counter(scope.mark(row.hardware) for contest in contests for row in _list_best(contest, is_any=is_any))
+        for is_any in (True, False)
+    )
     last = (*winner, *((text.BEST_AVAILABLE,) if has_beside else ()))
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
-        keep=(*sorted(names, key=lambda name: -wins[name]), *last),
+        keep=(*sorted(names, key=lambda name: (-had[name], -wins[name])), *last),
         best=frozenset(marked if len(hardware) > 1 else ()),
         tied=frozenset(tied if len(hardware) > 1 else ()),
     )
+
+
+def drop_winner(drawn: Grid, count: int) -> Grid:
+    """Return the grid of a single chip without its last `count` columns, which name the best chip."""
+    kept = drawn.headings[:-count]
+    keep = tuple(name for name in drawn.keep if name in kept)
+    return attrs.evolve(drawn, headings=kept, rows=tuple(cells[:-count] for cells in drawn.rows), keep=keep)
+
+
+def _list_best(contest: Sequence[Row], *, is_any: bool) -> list[Row]:
+    """Return the first row with a value, of available hardware unless `is_any`; empty without any."""
+    return [row for row in contest if row.value is not None and (is_any or row.is_available)][:1]
 
 
 def _name_available(contest: Iterable[Row], scope: Scope) -> str:
@@ -200,35 +236,6 @@ def _name_available(contest: Iterable[Row], scope: Scope) -> str:
     if len(best) > 1 and best[0].value == best[1].value:
         return text.ALIKE(tied_count=sum(row.value == best[0].value for row in best))
     return scope.mark(best[0].hardware) if best else text.NO_HARDWARE
-
-
-def count_of(count: int, total: int, part: str) -> str:
-    """Return a count out of a total in words, such as `both`."""
-    forms = {1: text.OF_ONE, 2: text.OF_BOTH}
-    form = text.OF_SOME if count < total else forms.get(total, text.OF_ALL)
-    return form(count=count, total=total, part=part)
-
-
-def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, part: str) -> str:
-    """Return the wins of each available chip, then those of unavailable chips; empty if all winners are available."""
-    if all(contest[0].is_available for contest in contests):
-        return ""
-    total = len(contests)
-    had = Counter(_name_available(contest, scope) for contest in contests)
-    beyond = Counter(scope.mark(contest[0].hardware) for contest in contests if not contest[0].is_available)
-    unserved = had.pop(text.NO_HARDWARE, 0)
-    ties = sum(had.pop(name) for name in [*had] if name not in map(scope.mark, scope.named.values()))
-    lines = []
-    for (best, count), *rest in [had.most_common()] if had else []:
-        others = [text.WINS(hardware=name, count=number) for name, number in rest]
-        others += [text.WINS(hardware=text.TIES, count=ties)] if ties else []
-        lines.append(text.AVAILABLE(best=best, metric=metric, count=count_of(count, total, part), others=others))
-    if unserved:
-        clause = text.UNSERVED(count=count_of(unserved, total, part))
-        lines.append(text.NONE_AVAILABLE() if unserved == total else clause)
-    wins = [(name, count_of(number, total, part)) for name, number in beyond.most_common()]
-    lines.append(text.BEYOND_PARTS(beyond=[text.BEYOND_WINS(hardware=name, count=count) for name, count in wins]))
-    return join_texts(" ", lines)
 
 
 def compare_parts(
@@ -247,7 +254,11 @@ def compare_parts(
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
+    with holding_runs(source, plan_runs(models, settings)) as held:
+        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+        scope.check_evaluated()
         rows = start(connection, Contender, run_ids=ids, level=by, metric=metric)
         victories = fetch(connection, Victory, run_ids=ids, level=by, metric=metric)
-        return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, rows=rows())
+        contended = rows()
+        facts = find_parts(Asked(held), contended.rows, metric, by)
+        return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, rows=contended, facts=facts)

@@ -11,17 +11,20 @@ from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.run import find_ties
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import find_scope
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity
+from joulemap.ask.ranking import EVEN, find_facts
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_units
-from joulemap.present.document import Document, Grid, Section, show_under
+from joulemap.present.cell import show_ends, show_units
+from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.present.picture import Picture, make_intervals
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -31,6 +34,7 @@ from joulemap.row.compare import (
     Strength,
     UtilizationSpread,
 )
+from joulemap.show.ranking import describe_answer, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
@@ -57,8 +61,8 @@ class RankingAnswer(RunAnswer):
     """Value of each subgraph on each chip; None unless requested."""
     placements: Table[Placement] | None
     """Placement and bottleneck of each subgraph on each chip, longest subgraph first; None unless requested."""
-    is_tied: bool = False
-    """True if the best and the second-best hardware of the headline are statistically tied."""
+    facts: Facts
+    """Decision, limits of the first chips, rows and caveats, from which all sentences are made."""
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats; a table that was not requested is an empty list."""
@@ -76,25 +80,54 @@ class RankingAnswer(RunAnswer):
         if self.subgraphs:
             drawn = lay_out(self.subgraphs, self.scope, "subgraph", len(self.subgraphs))
             parts.append(Section(text.SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
-        ranking = self._lay(
-            self.rows.with_rows(row for row in self.rows if row.status == "ok"),
-            text.RANKING,
-            ranked=f"hardware | {text.RANKED[self.sort]}",
+        return self._compose_facts(
+            self.facts,
+            (show_under("", self._rank(limit), *self.scope.count_left_out()), *parts),
+            self.rows,
+            answer=describe_answer(self.facts),
+            reasons=list_reasons(self.facts),
+            details=self._details(),
+            steps=self._steps(repeated),
+        )
+
+    def _rank(self, limit: int) -> Grid:
+        """Return a grid of the first `limit` chips by rank, with the interval of the metric that ranks them."""
+        answered = [row for row in self.rows if row.status == "ok"]
+        values = {one.runs[0]: one.values[self.facts.asked[0]] for one in self.facts.of(Entry)}
+        heading = text.RANKED[self.sort]
+        (ranked,) = (column for column in text.RANKING if column.strip("*").rpartition(" ")[0] == heading)
+        columns = [column for column in text.RANKING if column != ranked]
+
+        def stays(row: RankedHardware) -> bool:
+            return row is self.best_available
+
+        drawn = self._lay(
+            self.rows.with_rows(answered),
+            " | ".join(("hardware", ranked, f"{text.RANGE} spread", *columns)),
+            ranked=heading,
+            keep=text.RANGE,
             limit=limit,
             noun="chips",
-            stays=lambda row: row is self.best_available,
+            stays=stays,
+            spread=lambda row: _show_ends(values[row.run_id]),
             throughput_per_s=lambda row: _plain(row.throughput_per_s),
             inferences_per_j=lambda row: _plain(row.inferences_per_j),
             units_used_count=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
         )
-        return self._compose(
-            self.scope.title,
-            (show_under(text.RANKED_BY(sort=self.sort), ranking, *self.scope.describe_left_out()), *parts),
-            self.rows,
-            answer=self.describe_best(),
-            insights=self.describe_strengths(),
-            details=self._details(),
-            steps=self._steps(repeated),
+        shown = choose_rows(answered, limit, stays)
+        ends = [(one.value, one.half_width) for one in (values[row.run_id] for row in shown)]
+        picture = Picture(
+            kind="interval", after=text.RANGE, of=heading, rows=make_intervals(ends), unit=self._metric.unit
+        )
+        (choice, *_), column = self.facts.of(Choice), drawn.headings.index(heading)
+        tied = frozenset((place, column) for place, row in enumerate(shown) if row.run_id in choice.tied)
+        best = frozenset((place, column) for place, row in enumerate(shown) if row.run_id == choice.runs[0])
+        is_choice = len(choice.runs) > 1 and len(choice.tied) < len(choice.runs) - 1
+        return attrs.evolve(
+            drawn,
+            pictures=(picture,),
+            best=best if is_choice else frozenset(),
+            tied=tied if is_choice else frozenset(),
         )
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
@@ -112,60 +145,6 @@ class RankingAnswer(RunAnswer):
         """Best hardware that can be bought or rented; None if no ranked hardware can."""
         return next((row for row in self.rows if row.rank is not None and row.is_available), None)
 
-    def _list_ranked(self) -> list[RankedHardware]:
-        """Return the available hardware by rank; all hardware if none is available."""
-        answered = [row for row in self.rows if row.status == "ok"]
-        return [row for row in answered if row.is_available or self.best_available is None]
-
-    @property
-    def first_pair(self) -> tuple[str, int, int] | None:
-        """Metric of the headline, with the run ids of the best and the second-best chip; None for a single chip."""
-        ids = [row.run_id for row in self._list_ranked()[:2] if row.run_id is not None]
-        metric = "energy_per_inference" if self.sort == "efficiency" else self._metric.name
-        return (metric, ids[0], ids[1]) if len(ids) == 2 else None
-
-    def describe_best(self) -> str:
-        """Return the best available hardware, its ratio to the second, and unavailable hardware that ranks above it."""
-        answered = [row for row in self.rows if row.status == "ok"]
-        first = answered[0]
-        best, had = self.best_available or first, self._list_ranked()
-        ratio = (had[1].best_ratio or 1.0) / (best.best_ratio or 1.0) if len(had) > 1 else None
-        other = self.scope.mark(had[1].hardware) if len(had) > 1 else None
-        is_equal = ratio is not None and ratio < TIE_RATIO
-        return (text.FIRST if len(answered) > 1 else text.ALONE)(
-            best=self.scope.mark(best.hardware),
-            metric=self._metric,
-            label=text.EFFICIENCY if self.sort == "efficiency" else self._metric.label,
-            way=text.HIGHER if self._metric.is_higher_better else text.LOWER,
-            value=text.RANKED_VALUES[self.sort](best),
-            among=text.AMONG if best is not first else "",
-            ratio=None if is_equal else ratio,
-            other=other,
-            equal=other if is_equal else None,
-            tied=text.STATISTICALLY_TIED if self.is_tied else "",
-            first=self.scope.mark(first.hardware) if best is not first else None,
-            ahead=best.best_ratio or 1.0,
-            only=None if best.is_available else self.scope.mark(best.hardware),
-        )
-
-    def describe_strengths(self) -> list[str]:
-        """Return the strengths and weaknesses of each chip, with numbers; hardware without any is omitted."""
-        lines = []
-        for row in self.rows:
-            found: dict[str, list[str]] = {"strength": [], "weakness": []}
-            for one in self.strengths:
-                is_stated = len(self.rows) >= FEWEST_FOR_MEDIAN or one.aspect not in text.OF_MEDIAN
-                if one.run_id == row.run_id and one.verdict in found and is_stated:
-                    ratio = one.median_ratio or 1.0
-                    better, worse = text.STRENGTH[one.aspect]
-                    found[one.verdict].append((better if ratio > 1.0 else worse)(one, times=max(ratio, 1.0 / ratio)))
-            strong, weak = found.values()
-            if strong or weak:
-                lines.append(
-                    self._fill(text.STRENGTHS, row, strong=strong, weak=weak, between=";" if strong and weak else None)
-                )
-        return lines
-
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:
         """Return a grid with the placement of every subgraph on the compute units of one chip."""
         return self._lay(
@@ -176,7 +155,12 @@ class RankingAnswer(RunAnswer):
 
     def _details(self) -> list[Section]:
         """Return the composition of the model and, if requested, the numbers and the utilization of each chip."""
-        found = [Section(text.MODEL, self._lay(self.mix, text.MIX))]
+        is_large = len(self.facts.of(Entry)) >= FEWEST_FOR_MEDIAN
+        told = [row for row in self.strengths if row.verdict != EVEN and (is_large or row.median_ratio is None)]
+        found = [
+            Section(text.MODEL, self._lay(self.mix, text.MIX)),
+            Section(text.STRENGTHS_TITLE, self._lay(self.strengths.with_rows(told), text.STRENGTHS)),
+        ]
         if self.numbers is not None:
             found.append(Section(text.NUMBERS_TITLE, self._lay(self.numbers, text.NUMBERS, quantity=_name_quantity)))
         if self.spread is not None:
@@ -184,10 +168,11 @@ class RankingAnswer(RunAnswer):
         return found
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        hardware = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
-        best, other = hardware[0], hardware[-1] if len(hardware) == 1 else hardware[1]
+        """Return commands on the best chip, and on the next one if there is one."""
+        choice = self.facts.of(Choice)[0]
+        hardware = [self.scope.spell(self.facts.runs[run_id].hardware) for run_id in choice.runs[:2]]
         return [
-            one.words(model=self.scope.model, best=best, other=other, repeated=repeated)
+            one.words(model=self.scope.model, best=hardware[0], other=hardware[-1], repeated=repeated)
             for one in text.STEPS_OF_RANKING[: len(hardware)]
         ]
 
@@ -197,6 +182,10 @@ def _name_quantity(row: HardwareNumber) -> str:
     if row.quantity == "unit_count":
         return f"{row.unit_name}s"
     return row.memory_type if row.quantity == "memory_capacity" else row.quantity.partition(".")[2] or row.quantity
+
+
+def _show_ends(value: Quantity) -> str:
+    return show_ends(value.value, value.unit, value.half_width)
 
 
 def _plain(value: float | None) -> str:
@@ -219,19 +208,21 @@ def rank_hardware(
     """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs((model,), settings)) as (scope, connection, ids):
+    with holding_runs(source, plan_runs((model,), settings)) as held:
+        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+        scope.check_evaluated()
         rows = start(connection, RankedHardware, run_ids=ids, sort=sort)
         metric = "latency" if sort == "throughput" else "energy"
-        answer = RankingAnswer(
+        strengths = fetch(connection, Strength, run_ids=ids)
+        return RankingAnswer(
             scope=scope,
             sort=sort,
             mix=fetch(connection, ModelMix, run_ids=ids),
-            strengths=fetch(connection, Strength, run_ids=ids),
+            strengths=strengths,
+            facts=find_facts(Asked(held), "energy_per_inference" if sort == "energy" else sort, strengths.rows),
             spread=fetch(connection, UtilizationSpread, run_ids=ids) if has_details else None,
             numbers=fetch(connection, HardwareNumber, run_ids=ids) if has_details else None,
             subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_subgraphs else None,
             placements=fetch(connection, Placement, run_ids=ids) if has_subgraphs else None,
             rows=rows(),
         )
-        pairs = [pair] if (pair := answer.first_pair) is not None else []
-        return attrs.evolve(answer, is_tied=bool(find_ties(connection, pairs)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from joulemap.present.template import Template
@@ -14,8 +13,6 @@ PER_BATCH: Final = "per batch"
 OTHERS_PER_BATCH: Final = "all but energy per batch"
 
 EACH: Final = " per inference"
-AMONG: Final = " of the available chips"
-NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
@@ -49,38 +46,12 @@ STEPS: Final = (
 # Several models, and the parts of models
 
 PARTS_TITLE: Final = Template("{title}: {metric} of each {part}")
-PARTS_HEADING: Final = Template("Each {part} on each chip")
-MODELS_HEADING: Final = Template("{metric} of each model on each chip")
+MODELS_TITLE: Final = Template("{title}: {metric} of each model")
 FIGURES_HEADING: Final = "Figures (per batch)"
-
-AVAILABLE: Final = Template("Of the available chips, {best} has the lowest {metric} for {count}[, {others:and}].")
-UNSERVED: Final = Template("Unsupported on every available chip: {count}.")
-BEYOND_PARTS: Final = Template("{beyond:and}.")
-BEYOND_WINS: Final = Template("{hardware} is not available, but would be best for {count}")
-WINS: Final = Template("{hardware} for {count}")
-OF_ALL: Final = Template("all {total} {part}s")
-OF_SOME: Final = Template("{count} of {total} {part}s")
-OF_BOTH: Final = Template("both {part}s")
-OF_ONE: Final = Template("the {part}")
-TIES: Final = "several chips tie"
-WON: Final = Template(
-    "[{of_model}: ]{hardware} has the lowest {metric} for {won}[: {kinds:list}][; it ties for {tied} more]"
-)
-SHARED: Final = Template("[{of_model}: ]{hardware} ties for the lowest {metric} of {won}")
-WON_KINDS: Final[Mapping[str, Template]] = {
-    "all": Template("all {kinds:and}"),
-    "most": Template("most {kinds:and}"),
-    "some": Template("some {kinds:and}"),
-}
-WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
-WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")
-WON_BY: Final = Template("{first}[, {others:and}][ ({near:few})].")
-NEAR: Final = Template("{second} is within 0.5 % for {model}")
-TIED_MODEL: Final = Template("{second} is statistically tied for {model}")
-SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
 WINNER: Final = ("best", "advantage")
+MORE_ON: Final = Template("more on {name}")
 BEST_AVAILABLE: Final = "best available"
 ALIKE: Final = Template("{tied_count} tied")
 REFUSED: Final = "unsupported"
@@ -100,36 +71,20 @@ STEPS_OF_MODELS: Final = (
 
 # Hardware ranked for a deployment
 
-RANKED_BY: Final = Template("Ranked by {sort}")
 ALLOCATION: Final = Template("Subgraphs on {rank}. {hardware}")
 SUBGRAPHS: Final = Template("{metric} of each subgraph")
 MODEL: Final = "Operators of the model"
 NUMBERS_TITLE: Final = "Numbers of each chip"
+STRENGTHS_TITLE: Final = "Strengths and weaknesses"
 SPREADS_TITLE: Final = "Utilization of each chip"
 
-FIRST: Final = Template(
-    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, within 0.5 % of {equal}]"
-    "[ ({tied})]."
-    "[ {first} is not available, but its {label} would be {ahead:x} {way}.][ {only} is not available.]"
-)
-STATISTICALLY_TIED: Final = "statistically tied"
-ALONE: Final = Template("{best} is the only chip that was compared; its {label} is {value}.[ {only} is not available.]")
-RANKED_VALUES: Final[Mapping[str, Template]] = {
-    "latency": Template("{latency_s:s}"),
-    "throughput": Template("{throughput_per_s:1/s}"),
-    "power": Template("{average_power_w:W}"),
-    "efficiency": Template("{inferences_per_j:plain} inferences per joule"),
-    "energy": Template("{energy_per_inference_j:J}"),
-}
-"""Metric -> template of the metric's value on one chip, with its unit."""
-EFFICIENCY: Final = "energy efficiency"
-LOWER, HIGHER = "lower", "higher"
-
 RANKING: Final = (
-    "rank | *hardware | class architecture | *latency latency_s | inferences/s throughput_per_s | "
-    "*power average_power_w | *inferences/J inferences_per_j | energy/inference energy_per_inference_j | TDP tdp_w | "
-    "utilization compute_utilization_fraction | busy units units_used_count | microarchitecture"
-)
+    "*inferences/J inferences_per_j", "*latency latency_s", "*power average_power_w", "inferences/s throughput_per_s",
+    "class architecture", "energy/inference energy_per_inference_j", "TDP tdp_w",
+    "utilization compute_utilization_fraction", "busy units units_used_count", "microarchitecture", "rank",
+)  # fmt: skip
+"""Columns of a ranking beside the hardware, most important first."""
+RANGE: Final = "range"
 RANKED: Final = {
     "latency": "latency",
     "throughput": "inferences/s",
@@ -150,25 +105,9 @@ MIX: Final = (
     "MACs mac_count | *share of MACs mac_fraction"
 )
 
-STRENGTHS: Final = Template("{hardware}:[ strengths: {strong:list}][{between}][ weaknesses: {weak:list}]")
-STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
-    "energy_per_inference": (
-        Template("{times:x} less energy than the median"),
-        Template("{times:x} more energy than the median"),
-    ),
-    "latency": (
-        Template("{times:x} lower latency than the median"),
-        Template("{times:x} higher latency than the median"),
-    ),
-    "power": (Template("{times:x} less power than the median"), Template("{times:x} more power than the median")),
-    "utilization": (Template("{value:%} of its compute peak ({grade})"),) * 2,
-    "idle": (Template("{unit_name}s idle {value:%} of their time"),) * 2,
-    "launch": (Template("{value:%} of the time in kernel launches"),) * 2,
-    "memory": (Template("{value:%} of the time waiting for memory"),) * 2,
-}
-"""Aspect -> two texts: if the hardware is better than the median, and if it is worse."""
-OF_MEDIAN: Final = ("energy_per_inference", "latency", "power")
-"""Aspects whose text compares with the median."""
+STRENGTHS: Final = (
+    "*hardware | *aspect | *verdict | *value | ratio to the median median_ratio? | grade? | unit unit_name?"
+)
 
 NUMBERS: Final = "*hardware | section | *quantity | *value | basis"
 SPREADS: Final = (

@@ -226,11 +226,9 @@ def _compose(
 
 def _compare_models(beside: ModelsAnswer) -> Chapter:
     """Return the chapter that compares the models."""
-    sections = beside.document().shown
-    blocks = tuple(
-        block for one in sections if one.title.startswith(("Energy", "Figures")) for block in read_blocks(one)
-    )
-    lines = Lines(beside.insights()[1:])
+    document = beside.document()
+    blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
+    lines = Lines(document.insights)
     return Chapter(name="models", title=text.MODELS, blocks=(*blocks, lines, Behind(table=beside.rows)))
 
 

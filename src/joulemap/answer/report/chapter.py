@@ -147,7 +147,7 @@ class Drawn:
         if answer is None:
             return None
         tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
-        return self.build_chapter("parts", text.PARTS, "heatmap", answer, (Lines(answer.sentences()),), tables)
+        return self.build_chapter("parts", text.PARTS, "heatmap", answer, (Lines(answer.describe_wins()),), tables)
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per chip."""

@@ -180,8 +180,8 @@ def contrast_phases(
     chunk = min(prompt, CHUNK)
     steps = Step(tokens=chunk, cached=(prompt - chunk) // 2), Step(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
-    with holding_classes(source, passes, settings, HARDWARE) as (scope, connection, ids):
-        rows = fetch(connection, ArchitectureSummary, run_ids=ids)
+    with holding_classes(source, passes, settings, HARDWARE) as (scope, asked):
+        rows = fetch(asked.connection, ArchitectureSummary, run_ids=list(asked.ids))
         return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)
 
 

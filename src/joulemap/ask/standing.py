@@ -1,0 +1,67 @@
+"""Choices among runs that one metric ranks: the best run of a model, the next one, and those that are tied with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Choice, Entry, Quantity
+from joulemap.row.compare import Standing
+from joulemap.store.query import fetch
+
+
+def rank(asked: Asked, metric: str) -> tuple[Standing, ...]:
+    """Return the evaluated runs by rank within each model. Chances are those among runs that can be chosen."""
+    among = list_choosable(asked, asked.evaluated)
+    ids = {"run_ids": list(asked.ids), "among_ids": list(among) if among != asked.evaluated else []}
+    return fetch(asked.connection, Standing, metric=metric, **ids).rows
+
+
+def list_choosable(asked: Asked, ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the runs that an answer can choose: those of available chips if these are several, otherwise all."""
+    is_any = asked.plan.settings.takes_all
+    had = tuple(one for one in ids if is_any or asked.outlines[one].hardware not in asked.unavailable)
+    return had if len({asked.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
+
+
+def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
+    """Return the first of ranked runs as the best, with its lead over the second; `model` if there are several."""
+    best, *others = rows
+    ends = sorted((best.value, *(row.value for row in others[:1])))
+    tied = sorted((row for row in others if row.likely_best), key=lambda row: -(row.probability_best or 0.0))
+    equal = [row.run_id for row in rows if row.value == best.value]
+    return Choice(
+        runs=tuple(row.run_id for row in rows),
+        metric=best.metric,
+        value=read_value(best),
+        ratio=ends[1] / ends[0] if others and ends[0] else None,
+        probability=best.probability_best if others else None,
+        tied=tuple(row.run_id for row in tied),
+        equal=tuple(equal) if len(equal) > 1 else (),
+        model=model,
+    )
+
+
+def find_beyond(asked: Asked, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:
+    """Return the best run of each model over the best of its choice, where that is another run."""
+    firsts = {row.workload_id: row.run_id for row in reversed(rows)}
+    workloads = {row.run_id: row.workload_id for row in rows}
+    pairs = [(first, one.runs[0]) for one in choices if (first := firsts[workloads[one.runs[0]]]) not in one.runs]
+    if not pairs:
+        return []
+    ids = [run_id for pair in pairs for run_id in pair]
+    found = fetch(asked.connection, Standing, run_ids=ids, metric=rows[0].metric)
+    is_several = len(firsts) > 1
+    groups = [list(group) for _, group in groupby(found, lambda row: row.workload_id)]
+    return [choose(group, model=group[0].model if is_several else "") for group in groups]
+
+
+def list_entries(rows: Iterable[Standing]) -> list[Entry]:
+    """Return the value of each run."""
+    return [Entry(runs=(row.run_id,), values={row.metric: read_value(row)}) for row in rows]
+
+
+def read_value(row: Standing) -> Quantity:
+    """Return the value of a run with its interval."""
+    return Quantity(row.value, row.unit, row.half_width)

@@ -1,0 +1,223 @@
+"""Words for contests: which chip is best for most parts or models, which is best in all, and for which kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from joulemap.ask.fact import Change, Choice, Facts, Win
+from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
+from joulemap.show.choice import (
+    MOST_TIED,
+    MOST_WHY,
+    MOST_WORDS,
+    NOT_SOLD,
+    describe_alone,
+    describe_choice,
+    name_metric,
+)
+from joulemap.show.name import join_names, name_all, name_run
+
+TRAFFIC: Final = "off-chip traffic"
+"""Name of the metric `memory` of a part."""
+
+OF_SOME: Final = Template("{count} of {total} {level}s")
+OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
+OF_ALL: Final = Template("all {total} {level}s")
+
+LEADS: Final = Template("{name} has the lowest {noun} for {won}")
+SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
+TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
+TIES: Final = Template("{name} ties for the lowest {noun} of {won}")
+MANY: Final = Template("{count} chips each have the lowest {noun} for {won}")
+OTHER: Final = Template("{head}; {name} for {count} of them")
+BUT: Final = Template("{head}, but in all {name} {clause}")
+LEADS_IN_ALL: Final = "leads"
+CLOSE: Final = Template("{head}, statistically tied for {count} of them")
+
+IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
+KINDS: Final = Template("{name} leads on {kinds:and}")
+OF_KIND: Final = Template("{won} of {total} {kind}")
+ALL_OF_KIND: Final = Template("all {total} {kind}")
+ONE_OF_KIND: Final = Template("the only {kind}")
+MORE_KINDS: Final = Template("{count} other kinds")
+WOULD: Final = Template("{name}, which cannot be bought, would have the lowest {noun} for {won}")
+OF_MODEL: Final = Template("{model}: {name} {clause}")
+WINS: Final = Template("[{model}: ]{line}[: {kinds:and}][; it ties for {tied} more]")
+
+MODELS: Final = Template("On {name}, {least} has the lowest {noun} ({value}); {most} has {ratio:x} as much")
+SPREAD: Final = Template("on {name}, {least} has the lowest {noun}; {most} has {ratio:x} as much")
+SAME: Final = Template("Every model has the same {noun} on {name}")
+
+MOST_KINDS: Final = 3
+"""Maximum kinds of operator in a line."""
+
+COUNTED: Final = "counts compare the middles of 80 % ranges; only the comparison in all says how sure it is"
+"""Note on counts of wins."""
+
+
+def describe_parts(facts: Facts) -> str:
+    """Return the first line of a contest by parts: the chip with most wins, and the next, or a chip that is better in
+    all.
+    """
+    wins = _list_wins(facts)
+    if not wins:
+        return describe_alone(facts, next(iter(facts.runs)))
+    head = _describe_lead(facts, wins)
+    lines = [_add_other(facts, head, wins), head]
+    if better := _find_better(facts):
+        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), LEADS_IN_ALL]
+        lines = [BUT(head=head, name=name_run(facts.runs[better.runs[0]]), clause=clause) for clause in clauses]
+    return _finish(facts, wins[0].runs[0], lines)
+
+
+def _find_better(facts: Facts) -> Choice | None:
+    """Return the choice in all of an answer on one model, if the chip with most wins is not the best in all."""
+    leader = facts.runs[_list_wins(facts)[0].runs[0]].hardware
+    wholes = (one for one in _list_wholes(facts) if not one.model)
+    return next((one for one in wholes if facts.runs[one.runs[0]].hardware != leader), None)
+
+
+def describe_models(facts: Facts) -> str:
+    """Return the first line on models: the chip that is best for most of them, or the models of the only chip."""
+    wins = _list_wins(facts)
+    if not wins:
+        changes = facts.of(Change)
+        run_id = changes[0].runs[0] if changes else next(iter(facts.runs))
+        line = _describe_change(MODELS, facts, changes[0]) if changes else ""
+        same = SAME(name=name_run(facts.runs[run_id]), noun=name_metric(facts.asked[0]))
+        return _finish(facts, run_id, [line or same])
+    head = _describe_lead(facts, wins)
+    close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
+    lines = [CLOSE(head=head, count=close), head] if close else [_add_other(facts, head, wins), head]
+    return _finish(facts, wins[0].runs[0], lines)
+
+
+def _finish(facts: Facts, run_id: int, lines: Sequence[str]) -> str:
+    """Return the first line that is short enough, or the last one, as a sentence on the chip of a run."""
+    line = next((one for one in lines if one.count(" ") < MOST_WORDS), lines[-1])
+    return line + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
+
+
+def _list_wins(facts: Facts, model: str = "") -> list[Win]:
+    """Return the wins of available hardware for a model, most first; of all hardware if none is available."""
+    wins = [one for one in facts.of(Win) if one.model == model]
+    return [one for one in wins if facts.runs[one.runs[0]].is_available] or wins
+
+
+def _list_wholes(facts: Facts) -> list[Choice]:
+    """Return the first choice of each model, among several chips."""
+    found: dict[str, Choice] = {}
+    for one in facts.of(Choice):
+        found.setdefault(one.model, one)
+    return [one for one in found.values() if len(one.runs) > 1]
+
+
+def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
+    """Return the clause on the chips with most wins, or with most ties if no chip wins alone."""
+    first = wins[0]
+    alike = [one.runs[0] for one in wins if (one.count, one.tied) == (first.count, first.tied)]
+    given = {"noun": _name(first), "won": show_count(first.count or first.tied, first)}
+    names = join_names(name_all(facts.runs, alike))
+    if not first.count:
+        return TIE(names=names, **given)
+    if len(alike) > MOST_TIED:
+        return MANY(count=len(alike), **given)
+    return LEADS(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
+
+
+def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:
+    """Return the line with the chip that has the next most wins; several leading chips have no next one."""
+    first, other = wins[0], next(iter(wins[1:]), None)
+    if other is None or other.count in (0, first.count):
+        return head
+    return OTHER(head=head, name=name_run(facts.runs[other.runs[0]]), count=other.count)
+
+
+def _name(win: Win) -> str:
+    """Return the noun of the metric."""
+    return TRAFFIC if win.metric == "memory" and win.level != "model" else name_metric(win.metric)
+
+
+def show_count(count: int, win: Win) -> str:
+    """Return a count out of the total of a win in words, such as `both models`."""
+    form = OF_SOME if count < win.total else OF_EVERY.get(win.total, OF_ALL)
+    return form(count=count, total=win.total, level=win.level)
+
+
+def list_part_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: the best chip of each model in all, the kinds of operator that the first chips win, and
+    named hardware that cannot be bought and would win.
+    """
+    if not facts.of(Win):
+        return []
+    beyond = _describe_beyond(facts)
+    wholes = [
+        IN_ALL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        for one in _list_wholes(facts)
+    ]
+    kinds = [
+        KINDS(name=name_run(facts.runs[one.runs[0]]), kinds=_name_kinds(one))
+        for one in _list_wins(facts)[:2]
+        if one.kinds and len(wholes) < 2
+    ]
+    lines = [*wholes, *kinds[:1]] if not _find_better(facts) else kinds
+    return [*lines[: MOST_WHY - len(beyond)], *beyond]
+
+
+def list_model_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: the closest decisions, hardware that cannot be bought, and how the models differ."""
+    beyond = _describe_beyond(facts)
+    wholes = [one for one in _list_wholes(facts) if not one.equal]
+    wholes.sort(key=lambda one: (not one.tied, one.ratio or 1.0))
+    lines = [
+        OF_MODEL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        for one in wholes
+    ]
+    has_wins = bool(facts.of(Win))
+    spreads = [_describe_change(SPREAD, facts, one) for one in facts.of(Change)] if has_wins else []
+    return [*[*lines, *spreads][: MOST_WHY - len(beyond)], *beyond]
+
+
+def _describe_beyond(facts: Facts) -> list[str]:
+    """Return a line on the first named hardware that cannot be bought and would win; empty without any."""
+    shown = {one.runs[0] for one in _list_wins(facts)}
+    beyond = [
+        one for one in facts.of(Win) if not one.model and one.runs[0] not in shown and facts.runs[one.runs[0]].is_named
+    ]
+    return [
+        WOULD(name=name_run(facts.runs[one.runs[0]]), noun=_name(one), won=show_count(one.count, one))
+        for one in beyond[:1]
+    ]
+
+
+def _name_kinds(win: Win) -> list[str]:
+    """Return the kinds of operator of which a chip wins most, and a count of the others."""
+    shown = win.kinds if len(win.kinds) <= MOST_KINDS + 1 else win.kinds[:MOST_KINDS]
+    names = []
+    for kind, won, total in shown:
+        form = OF_KIND if won < total else ONE_OF_KIND if total == 1 else ALL_OF_KIND
+        names.append(form(won=won, total=total, kind=kind))
+    more = len(win.kinds) - len(shown)
+    return [*names, *([MORE_KINDS(count=more)] if more else [])]
+
+
+def describe_wins(facts: Facts, model: str = "") -> Iterator[str]:
+    """Yield one line per chip on the parts that it is best at, with their kinds; `model` if there are several."""
+    for one in (win for win in facts.of(Win) if win.model == model):
+        run = facts.runs[one.runs[0]]
+        given = {"name": name_run(run), "noun": _name(one), "won": show_count(one.count or one.tied, one)}
+        line = (LEADS if run.is_available else WOULD)(**given) if one.count else TIES(**given)
+        yield WINS(model=model, line=line, kinds=_name_kinds(one), tied=one.tied if one.count and one.tied else None)
+
+
+def _describe_change(template: Template, facts: Facts, change: Change) -> str:
+    """Return a line on the models with the lowest and the highest value on one chip."""
+    return template(
+        name=name_run(facts.runs[change.runs[0]]),
+        noun=name_metric(change.metric),
+        value=show_quantity(change.before.value, change.before.unit),
+        ratio=change.after.value / change.before.value if change.before.value else None,
+        **change.values,
+    )
