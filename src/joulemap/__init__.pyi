@@ -59,6 +59,7 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
     Cause as Cause,
+    Caveat as Caveat,
     Change as Change,
     Choice as Choice,
     Entry as Entry,
@@ -270,7 +271,6 @@ from joulemap.row.hardware import (
 )
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
-    Caveat as Caveat,
     ModelCaveat as ModelCaveat,
     ModelProfile as ModelProfile,
     ModulePart as ModulePart,
