@@ -7,24 +7,23 @@ from typing import Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.architecture import holding_classes
+from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share, show_span
+from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, show_under
 from joulemap.present.template import Template
 from joulemap.row.architectures import ArchitectureSummary
+from joulemap.show.choice import MOST_WHY
 from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.ask.phase import find_facts
+from joulemap.wing.llm.show.phase import describe_phases, list_reasons
 
 TITLE: Final = Template("{model}: a token of a {prompt:#}-token prompt and the next output token, batch 1")
-HEADLINE: Final = Template(
-    "An output token uses {ratios:and} the energy of a prompt token: decode reads all weights for each token, prefill "
-    "once for all tokens of the prompt"
-)
-RATIO: Final = Template("{ratio:x} ({architecture})")
-HEADING: Final = "Energy per token"
 COLUMNS: Final = (
     "class architecture | phase | J/token each | time/token time | computing compute_fraction | on chip chip | "
     "off-chip memory off_chip_memory_fraction | control control_fraction | board losses board_fraction | "
@@ -36,15 +35,6 @@ MACS: Final = (
     "class architecture | *phase | *energy energy_per_mac_j | *computing compute_per_mac_j | *off-chip bytes bytes | "
     "MACs per instruction #macs_per_order? | instruction order_name? | memory time memory_time_fraction"
 )
-REUSE: Final = Template(
-    "a MAC moves {prefill} B off chip in prefill and {decode} B in decode, where each weight is used once per read"
-)
-SHARES: Final = Template(
-    "computing takes {prefill} % of the energy in prefill and {decode} % in decode; off-chip memory and static power "
-    "take {rest} % in decode"
-)
-BEST: Final = Template("the {prefill} uses the least energy in prefill, the {decode} in decode")
-BEST_OF_BOTH: Final = Template("the {best} uses the least energy in both phases")
 NOTES: Final = (
     "prefill: one pass over all tokens of a prompt, divided by their number; decode: the next token, with keys and "
     "values of the prompt in the cache",
@@ -87,13 +77,13 @@ class PhasesAnswer(RunAnswer):
     prompt: int
     rows: Table[ArchitectureSummary]
     """Prefill passes in the order of the hardware, then the decode steps."""
+    facts: Facts
+    """Energy of a token in both phases, its parts and caveats, from which all sentences are made."""
 
     @property
     def pairs(self) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
         """Prefill pass and decode step of each chip that runs both."""
-        half = len(self.rows) // 2
-        both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
-        return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
+        return _pair(self.rows.rows)
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document, with one row for each class and phase."""
@@ -110,14 +100,15 @@ class PhasesAnswer(RunAnswer):
         macs = self._lay(
             shown, MACS, bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B", phase=self._name_phase
         )
-        return self._compose(
-            TITLE(self),
-            (show_under(HEADING, energies, *self.scope.describe_left_out()),),
+        return self._compose_facts(
+            self.facts,
+            (show_under("", energies, *self.scope.count_left_out()),),
             self.rows,
-            answer=self._find_headline(),
-            insights=self._list_insights(),
+            title=TITLE(self),
+            answer=describe_phases(self.facts),
+            reasons=list_reasons(self.facts)[:MOST_WHY],
             details=(Section(MACS_HEADING, macs),),
-            notes=[*NOTES, *self.scope.describe_refusals(), *self.scope.describe()],
+            notes=NOTES,
             steps=self._list_steps(repeated),
         )
 
@@ -132,36 +123,22 @@ class PhasesAnswer(RunAnswer):
         """Return the energy per token of a row in joules."""
         return (row.energy_j or 0.0) / self._count(row)
 
-    def _find_headline(self) -> str:
-        ratios = (RATIO(one, ratio=self._each(other) / self._each(one)) for one, other in self.pairs)
-        return HEADLINE(ratios=tuple(ratios))
-
-    def _list_insights(self) -> list[str]:
-        """Return the off-chip bytes per MAC, the energy shares and the best class of both phases."""
-        both = tuple(zip(*self.pairs, strict=True))
-        reused = [_format_span([row.off_chip_bytes_per_mac or 0.0 for row in rows], "{:.2g}") for rows in both]
-        compute = [_format_span([100.0 * _share(row, ("compute",)) for row in rows], "{:.0f}") for rows in both]
-        rest = _format_span([100.0 * _share(row, ("off_chip_memory", "static")) for row in both[1]], "{:.0f}")
-        first, then = (min(rows, key=self._each).architecture for rows in both)
-        return [
-            REUSE(prefill=reused[0], decode=reused[1]),
-            SHARES(prefill=compute[0], decode=compute[1], rest=rest),
-            BEST_OF_BOTH(best=first) if first == then else BEST(prefill=first, decode=then),
-        ]
-
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        (_, first), *_, (_, last) = self.pairs
+        (_, first), (_, last) = self.pairs[0], self.pairs[-1]
         hardware, other = (self.scope.spell(one.hardware) for one in (first, last))
         explain = [*NEXT_EXPLAIN.words(first, hardware=hardware, other=other), *spell_precision(first.precision)]
-        return [[*explain, "--runtime", first.runtime, *repeated], [*NEXT_LLM.words(self), *repeated]]
+        steps = [[*explain, "--runtime", first.runtime, *repeated]] if last is not first else []
+        return [*steps, [*NEXT_LLM.words(self), *repeated]]
 
 
 def _share(row: ArchitectureSummary, categories: Sequence[str]) -> float:
     return sum(getattr(row, f"{name}_fraction") or 0.0 for name in categories)
 
 
-def _format_span(values: Sequence[float], form: str) -> str:
-    return show_span(*(form.format(value) for value in (min(values), max(values))))
+def _pair(rows: Sequence[ArchitectureSummary]) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
+    half = len(rows) // 2
+    both = zip(rows[:half], rows[half:], strict=True)
+    return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
 
 
 def contrast_phases(
@@ -182,7 +159,10 @@ def contrast_phases(
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     with holding_classes(source, passes, settings, HARDWARE) as (scope, asked):
         rows = fetch(asked.connection, ArchitectureSummary, run_ids=list(asked.ids))
-        return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)
+        if not (pairs := _pair(rows.rows)):
+            raise UnsupportedError("no hardware runs both phases: " + "; ".join(scope.refusals))
+        facts = find_facts(asked, pairs, chunk)
+        return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows, facts=facts)
 
 
 class Phases:
