@@ -9,8 +9,7 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Entry, Facts, Quantity, Share
-from joulemap.ask.rule import find_caveats
-from joulemap.ask.standing import choose, find_beyond, list_choosable, rank, read_value
+from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, rank, read_value
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.row.compare import Standing
 
@@ -42,7 +41,7 @@ def find_facts(asked: Asked, rows: Sequence[ArchitectureSummary]) -> Facts:
             *find_beyond(asked, standings, [choice]),
             *(_enter(row, summaries[row.run_id]) for row in standings),
             *_divide(rows),
-            *find_caveats(asked, [choice], metric=ENERGY),
+            *find_own_caveats(asked, [choice], ENERGY),
         ),
     )
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Facts, Share
-from joulemap.ask.rule import find_caveats
-from joulemap.ask.standing import choose, find_beyond, list_choosable, list_entries, rank
+from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
 from joulemap.row.compare import Strength
 
 MOST_LIMITED: Final = 2
@@ -33,7 +32,7 @@ def find_facts(asked: Asked, metric: str, strengths: Sequence[Strength]) -> Fact
         *find_beyond(asked, rows, [choice]),
         *_limit(strengths, choice),
         *list_entries(rows),
-        *find_caveats(asked, [choice], metric=metric),
+        *find_own_caveats(asked, [choice], metric),
     )
     return Facts(asked=(metric,), runs=asked.runs({}), facts=facts)
 

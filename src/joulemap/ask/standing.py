@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Choice, Entry, Quantity
+from joulemap.ask.candidate import MOST_ENTRIES
+from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
+from joulemap.ask.rule import find_caveats
 from joulemap.row.compare import Standing
 from joulemap.store.query import fetch
 
@@ -55,6 +57,13 @@ def find_beyond(asked: Asked, rows: Sequence[Standing], choices: Iterable[Choice
     is_several = len(firsts) > 1
     groups = [list(group) for _, group in groupby(found, lambda row: row.workload_id)]
     return [choose(group, model=group[0].model if is_several else "") for group in groups]
+
+
+def find_own_caveats(asked: Asked, choices: Sequence[Choice], metric: str) -> list[Caveat | Refusal]:
+    """Return the caveats of the first runs of each choice, and all refusals, heaviest first."""
+    ids = {run_id for one in choices for run_id in one.runs[:MOST_ENTRIES]}
+    kept = [one for one in asked.ids if not choices or one in ids or one not in asked.evaluated]
+    return find_caveats(Asked.of(asked.plan, asked.connection, kept), choices, metric=metric)
 
 
 def list_entries(rows: Iterable[Standing]) -> list[Entry]:

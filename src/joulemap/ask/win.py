@@ -9,8 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Choice, Facts, Quantity, Win
-from joulemap.ask.rule import find_caveats
-from joulemap.ask.standing import choose, find_beyond, list_choosable, list_entries, rank
+from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
 from joulemap.row.compare import Contender, ModelFigure, Standing
 
 MODEL: Final = "model"
@@ -55,7 +54,7 @@ def find_parts(asked: Asked, rows: Sequence[Contender], metric: str, level: str)
     ]
     standings = rank(asked, metric) if metric != TRAFFIC else ()
     choices = _choose(asked, standings, had)
-    caveats = find_caveats(asked, choices, metric=metric)
+    caveats = find_own_caveats(asked, choices, metric)
     return Facts(asked=(metric,), runs=asked.runs({}), facts=(*choices, *wins, *own, *caveats))
 
 
@@ -69,7 +68,7 @@ def find_models(asked: Asked, rows: Sequence[ModelFigure], metric: str) -> Facts
     choices = _choose(asked, standings, had)
     is_choice = len({row.hardware for row in standings}) > 1
     wins = _count(contests, had, metric, MODEL) if is_choice else []
-    caveats = find_caveats(asked, choices, metric=metric)
+    caveats = find_own_caveats(asked, choices, metric)
     facts = (*choices, *wins, *_spread(standings), *list_entries(standings), *caveats)
     return Facts(asked=(metric,), runs=asked.runs({}), facts=facts)
 

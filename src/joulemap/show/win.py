@@ -35,6 +35,7 @@ OTHER: Final = Template("{head}; {name} for {count} of them")
 BUT: Final = Template("{head}, but in all {name} {clause}")
 LEADS_IN_ALL: Final = "leads"
 CLOSE: Final = Template("{head}, statistically tied for {count} of them")
+EVERY: Final = "all"
 
 IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
 KINDS: Final = Template("{name} leads on {kinds:and}")
@@ -90,7 +91,8 @@ def describe_models(facts: Facts) -> str:
         return _finish(facts, run_id, [line or same])
     head = _describe_lead(facts, wins)
     close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
-    lines = [CLOSE(head=head, count=close), head] if close else [_add_other(facts, head, wins), head]
+    count = EVERY if close == wins[0].count else close
+    lines = [CLOSE(head=head, count=count), head] if close else [_add_other(facts, head, wins), head]
     return _finish(facts, wins[0].runs[0], lines)
 
 
