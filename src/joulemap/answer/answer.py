@@ -21,7 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns
 from joulemap.present.format import TABLE, write
-from joulemap.present.template import Named, Template, find_named, join_texts
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -197,79 +197,10 @@ class RunAnswer(Answer):
             for model in models
         )
 
-    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; empty if no share exceeds a third."""
-        return self.scope.describe_assumed(headline, chosen)
-
-    def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a warning that the chosen runs exclude the energy of a host; empty if `chosen` is None."""
-        warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
-        return f"{warning}; `recommend` ranks with a host" if warning else ""
-
     @property
     def _beside_boundary(self) -> str:
         """Text after the boundary on an additional part of the values, such as ` plus host`; empty by default."""
         return ""
-
-    def _compose(
-        self,
-        title: str,
-        sections: Sequence[Section],
-        table: Table[Any],
-        *,
-        answer: str = "",
-        insights: Sequence[str] = (),
-        heading: str = "",
-        sure: str | None = None,
-        details: Sequence[Section] = (),
-        notes: Sequence[str] | None = None,
-        steps: Iterable[Sequence[str]],
-        chosen: Collection[int] | None = None,
-    ) -> Document:
-        """Return the document: headline, sections, insights, notes and follow-up commands.
-
-        `chosen` holds the runs that the headline selects; None if it selects none. `sure` defaults to a sentence on the
-        intervals of the runs, and `notes` to the notes of the scope. A module in memory gets no commands, because a
-        shell cannot name it.
-        """
-        is_held = any(map(is_module_name, self.scope.models))
-        written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
-        sure = self.scope.describe_spread() if sure is None else sure
-        notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
-        found = (
-            self.scope.warn_branched() if answer else "",
-            self.scope.warn_unlisted(answer),
-            self._describe_assumed(answer, chosen),
-            self._warn_unhosted(answer, chosen),
-        )
-        if caveats := list(filter(None, found)):
-            about = find_named(answer)
-            answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats)))
-            answer = Named(answer, about) if about else answer
-        if answer and not answer.endswith("."):
-            answer = join_texts("", (answer, "."))
-        marked = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
-        named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
-        what, instead = describe_evaluation(self.scope.models, named)
-        unread = [line for line in describe_unread(self.scope.models) if line not in title]
-        lines = (line for section in sections for line in section.texts)
-        shown = (answer, *(line for line in lines if not line.startswith(LEFT_OUT)))
-        fallback = self.scope.describe_fallback(shown)
-        insights = [*unread, *([instead] if instead else []), *fallback, *insights]
-        if what:
-            title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        return self._lay_out(
-            title,
-            sections,
-            table,
-            answer=answer,
-            insights=insights,
-            heading=heading,
-            sure=sure,
-            details=details,
-            notes=marked,
-            steps=written,
-        )
 
     def _lay_out(
         self,
