@@ -9,12 +9,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.assumed import (
-    OF_EACH,
-    OF_MANY,
-    PART,
-    describe_assumed,
     is_whole,
-    names_chip,
     show_assumed,
 )
 from joulemap.ask.candidate import find_chip
@@ -22,7 +17,6 @@ from joulemap.ask.fact import Caveat
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import EnergyCell, Grid
-from joulemap.present.template import Named, Template, join_texts
 from joulemap.show.caveat import describe_trust
 from joulemap.store.run import AssumedEnergy
 from joulemap.workspace import Workspace
@@ -35,42 +29,6 @@ def energy(joules: float, fraction: float, static: float = 0.0) -> AssumedEnergy
 def test_a_third_is_not_told_and_more_is() -> None:
     assert show_assumed(None) == show_assumed(energy(1.0, 1.0 / 3.0)) == ""
     assert show_assumed(energy(1.0, 0.64)) == "64.0 %"
-
-
-def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
-    found = {"a100": [energy(1.0, 0.5, 0.45)], "a1000": [energy(1.0, 0.9, 0.1)], "l4": [energy(1.0, 0.2)]}
-    said = describe_assumed("a100 needs less energy than l4", found)
-    assert "50.0 %" in said and "a1000" not in said and "l4" not in said and "static power" in said
-    assert describe_assumed("a100 is 2x faster than l4", found) == ""
-    assert "static" not in describe_assumed("a1000 takes 3.2 mJ", found)
-    assert "up to 50.0 %" in describe_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
-
-
-def test_a_chip_is_named_by_a_whole_word() -> None:
-    named = {"l4 takes 1 s": True, "l40s": False, "an_l4": False, "l40s and l4": True, "~l4": True, "": False}
-    assert {headline: names_chip(headline, "l4") for headline in named} == named
-    assert [names_chip("l4@60W takes 1 s", "l4", is_exact=exact) for exact in (False, True)] == [True, False]
-
-
-@pytest.mark.parametrize("word", ["uses", "the", "energy", "lowest", "h"])
-def test_a_chip_may_have_any_name(word: str) -> None:
-    """A headline names the chips that it was made from, whatever words it has."""
-    line = Template("{best} uses the lowest energy[, {more:x} less than {other}]")
-    headline = join_texts("; ", (line(best=Named("l4", ("l4",)), more=None, other=Named(word, (word,))), "h is high"))
-    assert names_chip(headline, "l4") and not names_chip(headline, word)
-    both = line(best=Named("~l4@60W", ("l4@60W",)), more=2.0, other=Named(word, (word,)))
-    assert [names_chip(both, "l4", is_exact=exact) for exact in (False, True)] == [True, False]
-    assert names_chip(both, word) and word not in describe_assumed(headline, {word: [energy(1.0, 0.9)]})
-
-
-def test_a_headline_about_many_hardware_states_the_range_of_their_shares() -> None:
-    found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
-    said = describe_assumed("energy of a, b, c and d", found)
-    shares = {"a": "50.0 %", "b": "90.0 %", "c": "40.0 %"}
-    parts = {name: PART(share=share, hardware=name, basis="") for name, share in shares.items()}
-    assert said == OF_MANY(shares=[shares["c"], shares["b"]], names=["a", "b", "c"], basis="")
-    both = describe_assumed("energy of a and c", found)
-    assert both == OF_EACH(parts=[parts["a"], parts["c"]])
 
 
 def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
@@ -191,7 +149,3 @@ def test_boards_of_a_server_lack_their_host_unless_at_the_wall(workspace: Worksp
     )
     assert ["+ host" in board.show_power(name, 100.0) for name in names] == [True, True, True, False]
     assert ["+ host" in wall.show_power(name, 100.0) for name in names] == [False] * 4
-    assert "--boundary system" in board.warn_unhosted("h100_sxm5 uses the least energy")
-    h100 = next(run_id for run_id, name in board.named.items() if name == "h100_sxm5")
-    other = "epyc_9654 uses the least energy"
-    assert board.warn_unhosted(other) == "" and "h100_sxm5" in board.warn_unhosted(other, [h100])

@@ -16,7 +16,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.answer.scope import describe_calibration
-from joulemap.answer.text import UNCALIBRATED
+from joulemap.ask.fact import Caveat
 from joulemap.calibrate.calibration import Outcome
 from joulemap.catalog.calibration import (
     calibration_text,
@@ -285,9 +285,9 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     (used,) = both.scope.calibrations
     assert (used.hardware, used.inheritors, used.place) == ("h200_sxm", ["h100_sxm5"], "shipped")
     assert both.scope.uncalibrated == ("b200_sxm",)
-    told = both.scope.describe()
-    for one in (UNCALIBRATED(calibrated=pair, others=["b200_sxm"], more=None), "`--calibration own`"):
-        assert any(one in note for note in told)
+    (without,) = (one for one in both.facts.of(Caveat) if one.kind == "uncalibrated")
+    assert [both.facts.runs[one].hardware for one in without.runs] == ["b200_sxm"]
+    assert any("`--calibration own`" in note for note in both.scope.describe_settings())
     alone = workspace.compare("resnet18", hardware=pair, calibration="own")
     assert alone.scope.uncalibrated == ("h100_sxm5",)
     assert alone.scope.calibrations[0].inheritors == []

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 import chip
 from compare import assert_close
-from joulemap.answer.scope import describe_fallen
-from joulemap.answer.text import FALLEN
+from joulemap.ask.rule import name_excess
 from joulemap.catalog.family import list_members
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.compiler import Compiler
@@ -158,21 +157,10 @@ def fallen(run_id: int, hardware: str, share: float, operation: str = "gelu", li
     )  # fmt: skip
 
 
-def test_the_limit_that_an_operator_exceeds_is_told() -> None:
-    (line,) = describe_fallen([fallen(1, "npu", 0.5, "conv2d", ("conv.conv2d kernel=1-31 stride=1-7",))], str)
-    assert "conv2d of stride 16 (limit 1-7)" in line
-
-
-def test_the_same_fallback_of_several_runs_is_one_line() -> None:
-    """Five chips with two batches each, of which one falls back in more operators than the others."""
-    rows = [fallen(2 * chip + batch, f"npu_{chip}", (chip + 1) / 10) for chip in range(5) for batch in range(2)]
-    both = [fallen(11, "npu_9", 0.5), fallen(11, "npu_9", 0.25, "topk")]
-    second, first = describe_fallen([*rows, *both], lambda name: f"~{name}")  # the largest share comes first
-    told = {"compiler": "Toy", "helper": "xeon_8490h", "others": ""}
-    shares = {"latency": "10.0\N{EN DASH}50.0 %", "energy": "5.0\N{EN DASH}25.0 %"}
-    assert first == FALLEN(operations=["gelu"], hardware=[f"~npu_{chip}" for chip in range(5)], **shares, **told)
-    shares = {"latency": "75.0 %", "energy": "37.5 %"}
-    assert second == FALLEN(operations=["gelu", "topk"], hardware=["~npu_9"], **shares, **told)
+def test_the_limit_that_an_operator_exceeds_is_named() -> None:
+    row = fallen(1, "npu", 0.5, "conv2d", ("conv.conv2d kernel=1-31 stride=1-7",))
+    assert "conv2d of stride 16 (limit 1-7)" in name_excess(row)
+    assert name_excess(fallen(1, "npu", 0.5)) == ""
 
 
 def test_what_cannot_be_compiled_is_refused_by_the_name_of_the_operator() -> None:

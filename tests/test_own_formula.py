@@ -10,9 +10,11 @@ import torch
 
 import joulemap
 from joulemap.answer.caveat import describe_caveat
+from joulemap.ask.fact import Caveat
 from joulemap.domain.workload import Operator
 from joulemap.hub.build import trace_request
 from joulemap.row.model import Caveat
+from joulemap.show.caveat import describe_caveat
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import own
 from joulemap.trace.source import ModelRequest, resolve_model
@@ -130,9 +132,9 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
     path = tmp_path / "space_f.py"
     path.write_text(FILE.format(space="space_f", imports=""))
     answer = Workspace(tmp_path / "own.duckdb").compare(f"{path}:net", hardware=["l4", "t4"])
-    adds = '@joulemap.formula("space_f::attend") adds them'
-    told = f"operations of 1 x space_f::attend are not counted, only bytes; {adds}"
-    assert told in answer.scope.describe()
+    (uncounted,) = (one for one in answer.facts.of(Caveat) if one.kind == "uncounted")
+    assert uncounted.values == {"name": "space_f::attend", "operators": 1}
+    assert '@joulemap.formula("space_f::attend") adds them' in describe_caveat(uncounted, answer.facts.runs)
 
 
 def test_the_hint_names_the_operator() -> None:

@@ -341,11 +341,11 @@ def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) ->
     rows = {row.precision: row for row in answer.rows}
     assert list(rows) == ["bf16/int4", "bf16/int8", "bf16"]
     assert answer.varying == ("precision",)
-    assert "int4 in groups of 128 with a scale of 16 bits" in "\n".join(answer.scope.describe())
+    assert "int4 in groups of 128 with a scale of 16 bits" in "\n".join(answer.scope.describe_settings())
     plain = workspace.compare(GEMM, asked)
     assert [row.run_id for row in plain.rows] == [rows["bf16"].run_id]
     assert plain.varying == ()
-    assert not any("weights" in line for line in plain.scope.describe())
+    assert not any("weights" in line for line in plain.scope.describe_settings())
     (grouped,) = workspace.compare(GEMM, asked, weight_precision="int4:32").rows
     assert (grouped.peak_memory_bytes or 0) > (rows["bf16/int4"].peak_memory_bytes or 0)
     with duckdb.connect(str(database), read_only=True) as connection:

@@ -16,22 +16,9 @@ TRACED: Final = Template("traced: {assumption}")
 BESIDE: Final = Template("traced: {assumption}, written in place")
 COPIED: Final = Template("traced: {assumption}, which copies all rows; `--runtime engine` writes the new rows in place")
 
-BRANCHED: Final = Template(
-    "Python code reads data[ at {places:few}], so other values may run other code[; {modules:n module} with weights "
-    "never ran: {names:few}]"
-)
 
 READ: Final = "read"
 IDLE: Final = "idle"
-
-
-def describe_branches(rows: Iterable[Caveat]) -> str:
-    """Return a clause on lines of a model that read data, and on modules that never ran; empty if no line does."""
-    found = {kind: list(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in (READ, IDLE)}
-    if not found[READ]:
-        return ""
-    idle = found[IDLE]
-    return BRANCHED(places=[*filter(None, found[READ])], modules=len(idle) or None, names=idle)
 
 
 def describe_caveats(rows: Iterable[Caveat | ModelCaveat], runtimes: Collection[str] = ()) -> list[str]:

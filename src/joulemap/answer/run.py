@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.present.document import Text
@@ -19,9 +18,6 @@ TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {pre
 EXACT: Final = Template("The {noun} sum exactly to {whole}: {wholes:and}.")
 INEXACT: Final = Template("The {noun} do not sum to {whole}: {parts:and} instead of {wholes:and}.")
 
-SLOWED: Final = Template(
-    "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak refers to the full clock"
-)
 
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a subgraph."""
@@ -50,12 +46,6 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
-
-
-def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
-    """Return a line for each chip slowed down by its power cap."""
-    slow = (row for row in rows if row.clock_fraction is not None and row.clock_fraction < 1.0)
-    return [SLOWED(row, name=scope.mark(row.hardware)) for row in slow]
 
 
 def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:

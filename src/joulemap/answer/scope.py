@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer import text
-from joulemap.answer.assumed import describe_assumed, is_whole, names_chip, names_energy, show_assumed
-from joulemap.answer.caveat import describe_branches, describe_caveats
-from joulemap.answer.engine import INFERENCES, count_in
+from joulemap.answer.assumed import is_whole, show_assumed
 from joulemap.answer.layout import shorten
 from joulemap.answer.product import Fp32Run, Meaning, describe_fp32
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import BOARD, MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.host import suggest_host
-from joulemap.domain.name import is_module_name
 from joulemap.domain.product import FP32 as WIDE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
-from joulemap.plan.selection import Selection, describe_abbreviations, describe_meanings
+from joulemap.plan.selection import Selection
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
+from joulemap.present.cell import mark_projected
 from joulemap.present.document import EnergyCell, Text
-from joulemap.present.template import Named, join_texts
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
@@ -57,23 +52,10 @@ if TYPE_CHECKING:
 SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which the share is displayed as zero."""
 
-SHOWN_REFUSALS: Final = 4
-"""Maximum reasons for refusals in the notes; machine formats list all reasons."""
 
 SHOWN_LEFT_OUT: Final = 3
 """Maximum chips named as omitted by a power budget; machine formats list all chips."""
 
-SHOWN_HOSTS: Final = 2
-"""Maximum hosts that a note suggests for hardware that runs without a host."""
-
-LEAST_FALLEN: Final = 0.02
-"""Share of a run's time on a host above which every answer states this share."""
-
-SHOWN_FALLEN: Final = 4
-"""Maximum chips named in a line about one fallback, and maximum number of such lines."""
-
-FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
-"""Fields of a fallback that its note shows as ranges."""
 
 FEW: Final = 0.8
 """Credibility of a calibration below which a note states that it has few measurements."""
@@ -191,44 +173,6 @@ class Scope:
     hardware.
     """
 
-    def warn_unlisted(self, headline: str) -> str:
-        """Return a clause on chips in a headline for which the catalogue has no list of supported operators.
-
-        The clause names chips on which no model was measured. Empty if there are no such chips.
-        """
-        named = [name for name in self.hardware if name in self.unlisted and names_chip(headline, name)]
-        if not named:
-            return ""
-        from joulemap.catalog.doubt import list_measured
-
-        measured = list_measured()
-        unmeasured = [self.mark(one) for one in named if one.partition("@")[0] not in measured]
-        return text.UNLISTED(hardware=[*map(self.mark, named)], unmeasured=unmeasured)
-
-    def warn_branched(self) -> str:
-        """Return a clause if a model's code may branch or loop on data; empty for built-in models."""
-        is_own = any(":" in model or is_module_name(model) for model in self.models)
-        return describe_branches(self.caveats) if is_own else ""
-
-    def warn_unhosted(self, headline: str, chosen: Collection[int] = ()) -> str:
-        """Return a clause on hardware in a headline, or with `chosen` runs, whose energy excludes the host that it
-        needs.
-
-        Empty if this holds for all compared hardware, because then no hardware has an advantage.
-        """
-        alone = [name for name, host in self.hosts.items() if not host and name not in self.at_wall]
-        if len(alone) == len(self.hardware) or not names_energy(headline):
-            return ""
-        picked = {HardwareRef.read(self.named[run_id]).label for run_id in chosen if run_id in self.named}
-        named = [name for name in alone if name in picked or names_chip(headline, name)]
-        options = " or ".join(dict.fromkeys(map(self._name_host_option, named)))
-        return text.UNHOSTED(hardware=named, options=options) if named else ""
-
-    def _name_host_option(self, name: str) -> str:
-        """Return the command option that adds the host of hardware, or its share of a server, to the energies."""
-        slot = self.slots.get(name)
-        return text.AT_WALL if slot is None else text.HOST_OPTION(host=suggest_host(slot))
-
     @property
     def at_wall(self) -> frozenset[str]:
         """Hardware with energies at the wall plug. These energies include a host."""
@@ -320,30 +264,6 @@ class Scope:
             groups.setdefault(numbers, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
-    def describe_spread(self, *, has_brackets: bool = False, among: Collection[str] = ()) -> str:
-        """Return the narrowest and widest 80 % interval of energy and latency, relative to the prediction; empty
-        without any.
-
-        With `has_brackets`, the text explains the intervals next to displayed values instead. `among` limits the remark
-        on work that was never measured to these chips.
-        """
-        known = [(self.mark(name), found) for name, found in self.doubts.items()]
-        spread = describe_intervals({
-            quantity: [(found[quantity][0], name) for name, found in known if quantity in found]
-            for quantity in ("energy", "latency")
-        })  # fmt: skip
-        found = [one for one in self.new if not among or one in among]
-        is_all = len(found) == sum(map(bool, self.doubts.values()))
-        new = {"hardware": [] if is_all else [*map(self.mark, found)], "all": text.ALL_NEW if is_all else ""}
-        own = self.describe_own_uncertainty(is_yours=True)
-        is_step = any(count_in(model) != INFERENCES for model in self.models)
-        work = text.DECODE_STEP if is_step else text.ANY_WORK
-        return "; ".join((
-            *([text.BRACKETS if has_brackets else spread] if spread else []),
-            *([text.NEW(**new, work=work, served=text.SERVED if is_step else "")] if found else []),
-            *own,
-        ))  # fmt: skip
-
     def find_width(self, hardware: str, quantity: str) -> float | None:
         """Return the half-width of a chip's energy or latency, in natural logarithms; None if unknown."""
         return self.doubts.get(hardware, {}).get(quantity, (None, None))[0]
@@ -379,11 +299,8 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a text that begins with a chip's id, marked if it can be neither bought nor rented.
-
-        The id is kept as data.
-        """
-        return Named(mark_projected(hardware, self.projected), (hardware.partition(" ")[0],))
+        """Return a text that begins with a chip's id, marked if it can be neither bought nor rented."""
+        return mark_projected(hardware, self.projected)
 
     def can_flip(self, *hardware: str) -> bool:
         """Return whether `flip` accepts this hardware; it accepts chips but no boxes."""
@@ -432,27 +349,6 @@ class Scope:
             )
         ]
 
-    def describe_refusals(self) -> list[str]:
-        """Return a line for each of the first reasons for refusals, and a count of the other reasons."""
-        lines = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
-        more = len(lines) - SHOWN_REFUSALS
-        return [*lines[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else lines
-
-    def describe(self) -> list[str]:
-        """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
-        return [
-            *describe_meanings(self.meanings),
-            *describe_abbreviations(self.abbreviations),
-            *([self.fp32.note] if self.fp32.note else []),
-            *(text.SET(change=change) for change in self.describe_changes()[SHOWN_CHANGES:]),
-            *_join(self._describe_hosts()),
-            *self._describe_fallen(),
-            *self.describe_settings(),
-            *self._describe_uncalibrated(),
-            *self.describe_own_uncertainty(),
-            *describe_caveats(self.caveats, self.settings.runtime),
-        ]
-
     def describe_settings(self) -> list[str]:
         """Return the notes that no rule of `joulemap.ask` makes yet: how weights are stored, placements, power budgets,
         the boundary, launches, engines and calibrations.
@@ -468,12 +364,6 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
         ]
-
-    def _describe_fallen(self) -> list[str]:
-        """Return the notes on compilers that leave operators to a host, at most a few."""
-        lines = describe_fallen(self.fallen, self.mark)
-        more = len(lines) - SHOWN_FALLEN
-        return [*lines[:SHOWN_FALLEN], text.FALLEN_MORE(count=more)] if more > 1 else lines
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
@@ -495,45 +385,6 @@ class Scope:
 
         return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
 
-    def _describe_hosts(self) -> list[str]:
-        """Return notes on hardware whose power excludes its host, and on hosts that are included."""
-        groups: dict[tuple[bool, str], list[str]] = {}
-        alone: list[str] = []
-        for name, host in self.hosts.items():
-            if name in self.at_wall:
-                continue  # its surroundings have their own note
-            if host == NO_HOST:
-                alone.append(self.mark(name))
-                continue
-            key = (bool(host), host or self._name_host_option(name))
-            groups.setdefault(key, []).append(self.mark(name))
-        is_idle = self.settings.host not in ("", NO_HOST) and not any(self.hosts.values()) and not self.launches
-        is_short = any(not is_counted for is_counted, _ in groups)
-        many = [name for (is_counted, _), names in groups.items() for name in names if not is_counted]
-        is_many = len([key for key in groups if not key[0]]) > SHOWN_HOSTS
-        if is_many:
-            groups = {key: names for key, names in groups.items() if key[0]}
-        short = {host: names for (is_counted, host), names in groups.items() if not is_counted}
-        first, *others = short.items() or [("", [])]
-        return [
-            *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
-            *([text.ALONE(hardware=alone)] if alone else []),
-            *(text.HOSTED(hardware=names, host=host) for (is_counted, host), names in groups.items() if is_counted),
-            *(
-                [
-                    text.HOSTLESS(
-                        hardware=[name for names in short.values() for name in names],
-                        host=first[0],
-                        others=[text.HOSTLESS_OTHER(hardware=names, host=host) for host, names in others] or None,
-                    )
-                ]
-                if short
-                else []
-            ),
-            *([text.MANY_HOSTLESS(hardware=shorten(many, SHOWN_FALLEN))] if is_many else []),
-            *([text.HOST_RANKED] if is_short else []),
-        ]
-
     def _describe_launches(self) -> list[str]:
         """Return sentences on the host that launches kernels in the runtime `eager`, with the time per launch."""
         groups: dict[tuple[str, float, str], list[str]] = {}
@@ -549,34 +400,6 @@ class Scope:
             for (host, seconds, how), names in groups.items()
         ]
 
-    def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return sentences on operators of displayed chips that hosts run, or that are not counted.
-
-        `shown` holds the displayed texts; chips are sorted by their first mention. Small shares of time are omitted.
-        """
-        texts = join_texts("\n", shown)
-        shares: dict[str, float] = {}
-        for run_id in dict.fromkeys(row.run_id for row in self.fallen):
-            some = [row for row in self.fallen if row.run_id == run_id]
-            share = sum(row.latency_fraction for row in some)
-            shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
-        omitted = dict.fromkeys(
-            text.OMITTED(
-                hardware=self.mark(some[0].configured_hardware),
-                operations=[row.operation for row in some],
-                share=show_share(share) if (share := sum(row.mac_fraction for row in some)) else None,
-            )
-            for run_id in dict.fromkeys(row.run_id for row in self.omitted)
-            for some in ([row for row in self.omitted if row.run_id == run_id],)
-            if names_chip(texts, some[0].configured_hardware)
-        )
-        sentences = [
-            text.SHARE_ON(share=share, hardware=self.mark(name))
-            for name, share in sorted(shares.items(), key=lambda one: texts.find(one[0]))
-            if share >= LEAST_FALLEN and names_chip(texts, name)
-        ]
-        return [*omitted, *([text.FALLEN_SHARE(shares=sentences)] if sentences else [])]
-
     def show_assumed(self, energy: EnergyCell) -> str:
         """Return the assumed share of an energy for a table cell; empty for a share up to a third, or for a part of a
         run.
@@ -584,18 +407,6 @@ class Scope:
         whole = self.assumed.get(energy.run_id)
         is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
         return "" if is_part else show_assumed(whole)
-
-    def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
-        """Return the assumed share of the energies in a headline; empty if no share exceeds a third.
-
-        If hardware has runs in `chosen`, only these runs count.
-        """
-        energies: dict[str, list[AssumedEnergy]] = {self.mark(name): [] for name in self.named.values()}
-        picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
-        for run_id, name in self.named.items():
-            if run_id in self.assumed and (name not in picked or run_id in (chosen or ())):
-                energies[self.mark(name)].append(self.assumed[run_id])
-        return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
         """Return a power for display, marked if it omits the host that the hardware needs."""
@@ -626,13 +437,6 @@ class Scope:
             for kind in (False, True)
         )
         return [text.COMPILERS(own=own, deployed=deployed)]
-
-    def _describe_uncalibrated(self) -> list[str]:
-        """Return a note if some of the hardware is calibrated and some is not."""
-        if not self.calibrations or not self.uncalibrated:
-            return []
-        more = max(0, len(self.uncalibrated) - SHOWN_UNCALIBRATED) or None
-        return [text.UNCALIBRATED(others=self.uncalibrated[:SHOWN_UNCALIBRATED], more=more)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
@@ -674,26 +478,6 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
     """Return the first changed numbers of one chip, and a count of the others."""
     hidden = len(numbers) - SHOWN_NUMBERS
     return (*numbers[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(numbers)
-
-
-def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]]) -> str:
-    """Return the narrowest and widest 80 % interval of each quantity, relative to the prediction; empty without any.
-
-    `widths` maps a quantity to pairs of half-width (natural logarithm) and chip name; an unknown half-width is None.
-    """
-    spans = []
-    for quantity, known in widths.items():
-        found = sorted((width, name) for width, name in known if width is not None)
-        if not found:
-            continue
-        (low, narrowest), (high, widest) = found[0], found[-1]
-        ends = least, most = show_doubt(low), show_doubt(high)
-        names = {name for _, name in found}
-        between = text.BOTH_SPANS if len(names) == len(found) == 2 else text.FROM_TO
-        named = {"narrowest": narrowest, "widest": widest} if narrowest != widest else {"narrowest": "", "widest": ""}
-        shown = least if len(set(ends)) == 1 else between(least=least, most=most, **named)
-        spans.append(text.SPAN(quantity=quantity, ends=shown))
-    return text.SPREAD(spans=spans) if spans else ""
 
 
 def find_scope(runs: StoredRuns) -> Scope:
@@ -889,57 +673,3 @@ def describe_weight(row: StoredCalibration) -> list[str]:
         return []
     farthest = max(row.most_moved_ratio, 1.0 / row.most_moved_ratio) - 1.0
     return [text.WEIGHT(row, weights=weights, farthest=farthest)]
-
-
-def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
-
-    Rows that differ only in the shares are merged into one line with the range of the shares. The largest share comes
-    first.
-    """
-    runs: dict[int, list[Fallback]] = {}
-    for row in rows:
-        runs.setdefault(row.run_id, []).append(row)
-    alike: dict[tuple[str, tuple[str, ...], str, str], list[list[Fallback]]] = {}
-    for some in runs.values():
-        first = some[0]
-        excesses = [_describe_excess(row) if row.is_compiled else row.operation for row in some]
-        count = sum(row.operator_count for row, line in zip(some, excesses, strict=True) if not line)
-        beside = text.FALLEN_BESIDE[first.cut if first.cut in text.FALLEN_BESIDE else ""]
-        names = tuple(filter(None, excesses))
-        alike.setdefault((first.compiler, names, first.helper, beside(count=count) if count else ""), []).append(some)
-    lines: list[tuple[float, str]] = []
-    for (compiler, names, helper, others), found in alike.items():
-        hardware = list(dict.fromkeys(mark(some[0].configured_hardware) for some in found))
-        shares, most = [], 0.0
-        for name in FALLEN_SHARES:
-            ends = sorted(sum(getattr(row, name) for row in some) for some in found)
-            shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
-            most = max(most, ends[-1])
-        line = text.FALLEN(
-            compiler=compiler,
-            operations=names,
-            helper=helper,
-            hardware=shorten(hardware, SHOWN_FALLEN),
-            others=others,
-            latency=shares[0],
-            energy=shares[1],
-        )
-        lines.append((most, line))
-    return [line for _, line in sorted(lines, key=lambda one: -one[0])]
-
-
-def _describe_excess(row: Fallback) -> str:
-    """Return a text on an operation larger than a limit of the compiler, with the limit; empty without an excess."""
-    if not row.limits:
-        return ""
-    from joulemap.domain.compiler import describe_excess, name_sizes, read_limits, read_window
-
-    limits = read_limits(row.limits)
-    sizes = [name_sizes(*read_window(one), rank) for one in row.arguments for rank in row.ranks]
-    return next(filter(None, (describe_excess(limits, row.operation, one) for one in sizes)), "")
-
-
-def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
-    """Return a line on the share of energy that rests on recalled numbers; empty if it rounds to zero."""
-    return [text.RECALLED(fraction=fraction, hardware=hardware)] if fraction and fraction >= SHOWN_FRACTION else []

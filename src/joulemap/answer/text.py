@@ -38,24 +38,16 @@ AND_HOST: Final = " + host"
 UNLISTED: Final = Template(
     "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:or}]"
 )
-UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
-HOST_OPTION: Final = Template("--host {host}")
-AT_WALL: Final = "--boundary system"
-FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:few}")
-SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 # Uncertainty
 
 BRACKETS: Final = "four of five measurements should fall inside the brackets (80 % intervals)"
 SPREAD: Final = Template("80 % intervals relative to the prediction: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
-FROM_TO: Final = Template("from {least}[ ({narrowest})] to {most}[ ({widest})]")
-BOTH_SPANS: Final = Template("{least} ({narrowest}) and {most} ({widest})")
 NEW: Final = Template(
     "[the intervals of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured "
     "on that class of chip[; {served}]"
 )
-ALL_NEW: Final = "the intervals"
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
 SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
 OWN: Final = Template("{parts:and}[; and {more:n more chip}]")
@@ -76,7 +68,6 @@ BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {bud
 REFUSED_COUNT: Final = Template("{count:n unsupported configuration}")
 BEYOND_COUNT: Final = Template("{count:n chip} above {budget}")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
-MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")
 
 WEIGHTS: Final = Template(
     "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "
@@ -96,29 +87,12 @@ REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
 ALONE: Final = Template("{hardware:and} alone: without transfers over the host link and operators on a host")
-OMITTED: Final = Template(
-    "device only: {operations:and}, which the host of {hardware} computes, is left out[ ({share} of the MACs)]"
-)
-HOST_RANKED: Final = "`recommend` ranks energy and power with a host"
-HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template(
     "the energy of {hardware:and} excludes a host (`{host}`, for example, adds one[; {others:list}])"
 )
-HOSTLESS_OTHER: Final = Template("for {hardware:and}, `{host}`")
-MANY_HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host` adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
 BESIDE: Final = "a core on the same chip"
 OTHER_HOST: Final = "`--host` selects another, `joulemap measure host` times this machine"
-FALLEN: Final = Template(
-    "{compiler} does not run {operations:and}: {helper} computes these[ and {others}] for {hardware:and}, taking "
-    "{latency} of the time and {energy} of the energy, including copies"
-)
-FALLEN_BESIDE: Final = {
-    "first": Template("the {count:n operator} after the first unsupported one"),
-    "stretch": Template("{count:n operator} outside the offloaded segment"),
-    "": Template("{count:n operator}"),
-}
-FALLEN_MORE: Final = Template("{count} more compilers leave operators to a host (--format json lists them)")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
 ENGINE_NOUN, COMPILER_NOUN = "engines", "compilers"
@@ -150,7 +124,4 @@ WEIGHT_IN: Final = Template("{share:%} in {quantity}")
 UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
-)
-RECALLED: Final = Template(
-    "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

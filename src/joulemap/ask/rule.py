@@ -21,12 +21,13 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
-from joulemap.domain.configuration import ENGINE
+from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
+from joulemap.row.run import Fallback, Omitted
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import fetch, run_query
 from joulemap.store.run import Outline
@@ -35,6 +36,9 @@ from joulemap.system.wing import find_parts, list_wings
 
 UNKNOWN: Final = math.log(2.0)
 """Weight of a caveat with an unknown effect: a factor of two."""
+
+LEAST_LEFT: Final = 1e-3
+"""Minimum share of the work that a weight takes a run to count."""
 
 TOPIC: Final = "rule"
 """Topic of the SQL rules of the core; with the name of a wing before it, of those of the wing."""
@@ -267,6 +271,46 @@ def hosted(asked: Asked) -> Iterator[Finding]:
     for run_id, one in asked.outlines.items():
         if one.host:
             yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
+
+
+@rule
+def omitted(asked: Asked) -> Iterator[Finding]:
+    """Find operators that runs of a device alone leave out, because only a host could compute them."""
+    alone = [run_id for run_id in asked.evaluated if asked.outlines[run_id].host == NO_HOST]
+    found: dict[int, list[Omitted]] = {}
+    for row in fetch(asked.connection, Omitted, run_ids=alone) if alone else ():
+        found.setdefault(row.run_id, []).append(row)
+    for run_id, rows in found.items():
+        share = math.fsum(row.mac_fraction for row in rows)
+        values = {"operations": tuple(row.operation for row in rows), "share_fraction": share}
+        work = -math.log(max(1.0 - share, LEAST_LEFT))  # as if all work cost what its MACs do
+        yield Finding(kind="omitted", run_id=run_id, values=values, doubt=max(UNKNOWN, work))
+
+
+@rule
+def limited(asked: Asked) -> Iterator[Finding]:
+    """Find what a compiler leaves to a host, each operation with the limit that it exceeds."""
+    ids = [run_id for run_id in asked.evaluated if asked.outlines[run_id].has_helper]
+    found: dict[int, list[Fallback]] = {}
+    for row in fetch(asked.connection, Fallback, run_ids=ids) if ids else ():
+        found.setdefault(row.run_id, []).append(row)
+    for run_id, rows in found.items():
+        named = [name_excess(row) if row.is_compiled else row.operation for row in rows]
+        first = rows[0]
+        if operations := tuple(filter(None, named)):
+            values = {"compiler": first.compiler, "operations": operations, "helper": first.helper}
+            yield Finding(kind="limited", run_id=run_id, values=values)
+
+
+def name_excess(row: Fallback) -> str:
+    """Return an operation with the size that exceeds a limit of the compiler; empty without an excess."""
+    if not row.limits:
+        return ""
+    from joulemap.domain.compiler import describe_excess, name_sizes, read_limits, read_window
+
+    limits = read_limits(row.limits)
+    sizes = [name_sizes(*read_window(one), rank) for one in row.arguments for rank in row.ranks]
+    return next(filter(None, (describe_excess(limits, row.operation, one) for one in sizes)), "")
 
 
 @rule

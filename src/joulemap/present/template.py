@@ -70,8 +70,6 @@ def _name_category(name: str) -> str:
 FEW: Final = 3
 """Maximum texts that `few` joins before it counts the others."""
 
-HARDWARE: Final = "hardware"
-"""Place whose value is an id of hardware, as the field of a row."""
 
 INTERVAL: Final = "interval "
 """Prefix of a format for a pair of value and half-width (natural logarithm), such as `interval J`."""
@@ -114,58 +112,17 @@ class _Writer(Formatter):
 _WRITER: Final = _Writer()
 
 
-class Named(str):
-    """Text that names hardware, with the ids as data, so that no one has to search the text for them."""
-
-    __slots__ = ("hardware",)
-
-    hardware: frozenset[str]
-
-    def __new__(cls, text: str, hardware: Iterable[str]) -> Named:
-        """Return a text with the ids of the hardware that it names."""
-        made = super().__new__(cls, text)
-        made.hardware = frozenset(hardware)
-        return made
-
-
-def find_named(value: Any) -> frozenset[str]:
-    """Return the ids of the hardware that a text, or each of several texts, names as data."""
-    if isinstance(value, Named):
-        return value.hardware
-    if isinstance(value, list | tuple | set | frozenset):
-        return frozenset().union(*map(find_named, value))
-    return frozenset()
-
-
 def join_clauses(texts: Iterable[str]) -> str:
     """Join clauses and sentences with semicolons; only the caller ends the result with a full stop."""
     return "; ".join(text.rstrip(".") for text in texts if text)
 
 
-def join_texts(separator: str, texts: Iterable[str]) -> str:
-    """Return texts joined by a separator, with the hardware that they name as data."""
-    parts = list(texts)
-    joined, found = separator.join(parts), find_named(parts)
-    return Named(joined, found) if found else joined
-
-
 class _Values(dict[str, Any]):
-    """Values for the places of a template, by name; a name that was not given is looked up in the row.
-
-    `named` collects the hardware that the values name as data, and ids in a place of that name.
-    """
+    """Values for the places of a template, by name; a name that was not given is looked up in the row."""
 
     def __init__(self, row: object, values: Mapping[str, Any]) -> None:
         super().__init__(values)
         self.row = row
-        self.named: frozenset[str] = frozenset()
-
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
-        found = find_named(value)
-        is_id = name == HARDWARE and isinstance(value, str) and not found
-        self.named |= {value} if is_id else found
-        return value
 
     def __missing__(self, name: str) -> Any:
         return getattr(self.row, name)
@@ -181,9 +138,7 @@ class Template:
         """Return the text, filled with `values` and the fields of `row`; AttributeError if a place has no value."""
         given = _Values(row, values)
         kept = [text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given))]
-        given.named = frozenset()
-        filled = "".join(_WRITER.vformat(text, (), given) for text in kept)
-        return Named(filled, given.named) if given.named else filled
+        return "".join(_WRITER.vformat(text, (), given) for text in kept)
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
         """Return the words of a command. Each word is filled separately, so that a value with spaces stays one word.

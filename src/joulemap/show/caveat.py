@@ -57,12 +57,16 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
     ),
     "lost": Template("the new version does not run on {chips}"),
+    "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "members": Template(
         "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
         "be on it]"
     ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
+    "omitted": Template(
+        "{chips} leaves {operations:few} to a host[, {share_fraction:%} of the MACs], which no run counts"
+    ),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),

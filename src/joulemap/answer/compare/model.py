@@ -69,9 +69,6 @@ class ModelsAnswer(RunAnswer):
         """Return a text drawing: for each model, the ratio of each chip to the best chip."""
         return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
-    def _contests(self) -> list[list[ModelFigure]]:
-        return [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-
     def _cross(self) -> Grid:
         """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]

@@ -26,7 +26,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Marks, Picture
-from joulemap.present.template import Template, join_clauses, join_texts
+from joulemap.present.template import Template, join_clauses
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
 from joulemap.store.query import start
@@ -155,7 +155,7 @@ class SweepAnswer(RunAnswer):
     def _name(self, row: SweepSeries | SweepPoint) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
         varying = (name for name in self._varying if name != "model")
-        return join_texts(" ", (self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
+        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
 
     def _title(self) -> str:
         scope = self.scope

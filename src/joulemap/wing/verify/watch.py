@@ -22,6 +22,8 @@ from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_quantity
 from joulemap.present.document import Document, Section
+from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.part import describe_ranges
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
@@ -136,8 +138,9 @@ class WatchAnswer(Answer):
             title=text.WATCHED(title=found.document().title if found else self.model),
             answer=text.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
             sections=(Section(text.BY_MODULE, drawn, is_tight=True),),
-            sure=self._describe_disagreement() or (found.scope.describe_spread() if found else ""),
-            notes=(*self.calls, SPLIT, *(found.scope.describe() if found else ())),
+            sure=self._describe_disagreement()
+            or (describe_trust(found.facts, describe_ranges(found.facts)) if found else ""),
+            notes=(*self.calls, SPLIT, *(list_notes(found.facts) if found else ())),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
@@ -149,6 +152,10 @@ class WatchAnswer(Answer):
         if not row.measured_latency_s or row.predicted_latency_s is None:
             return ""
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
+
+    def _describe_trust(self) -> str:
+        found = self.prediction
+        return "" if found is None else describe_trust(found.facts, describe_ranges(found.facts))
 
     def _describe_disagreement(self) -> str:
         """Return a sentence on a prediction for this machine that misses the measured time; empty if it does not."""
