@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from chips import find
-from joulemap.answer.caveat import describe_caveat
+from joulemap.ask.rule import find_remark
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.workload import APPEND, Workload
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import ROLE_CODE, columns_of
-from joulemap.row.model import Caveat
+from joulemap.show.caveat import CAVEAT
 from models import Function, meta, shipped, trace
 
 PAST, NEW, HEADS, WIDTH = 500, 4, 2, 16
@@ -188,6 +188,7 @@ def test_an_answer_says_of_its_own_runtimes_what_they_do_to_a_past(
     runtimes: tuple[str, ...], writes: bool, copies: bool
 ) -> None:
     (note,) = traced(legacy).notes
-    told = describe_caveat(Caveat(kind="assumed", text=note, operator_count=None), runtimes)
+    found = find_remark(note, runtimes)
+    told = CAVEAT[found.kind](**found.values)
     assert ("in place" in told, "cop" in told) == (writes, copies)
     assert told.startswith("traced: 2 x cat appends")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -367,8 +368,18 @@ def test_lines_that_are_no_requests_are_answered_and_the_server_goes_on(database
     )
     last = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
     lines = b"".join(line + b"\n" for some in odd.values() for line in some)
-    done = subprocess.run(words, input=begin + lines + last, capture_output=True, timeout=120, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers: list[dict[str, Any]] = []
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdin is not None and server.stdout is not None
+        writing = Thread(target=server.stdin.write, args=(begin + lines + last,))  # whoever leaves at once gets no more
+        writing.start()
+        while not answers or answers[-1].get("id") != 2:
+            answers.append(json.loads(server.stdout.readline()))
+            if writing.is_alive():
+                continue
+            server.stdin.flush()
+        writing.join()
+        server.stdin.close()
     codes = [one["error"]["code"] for one in answers if "error" in one]
     assert {code: codes.count(code) for code in odd} == {code: len(some) for code, some in odd.items()}
     assert [one["id"] for one in answers if "error" in one].count(5) == 2

@@ -10,11 +10,11 @@ import torch
 
 import joulemap
 from joulemap.answer.caveat import describe_caveat
-from joulemap.ask.fact import Caveat
+from joulemap.ask import fact
 from joulemap.domain.workload import Operator
 from joulemap.hub.build import trace_request
-from joulemap.row.model import Caveat
-from joulemap.show.caveat import describe_caveat
+from joulemap.row.model import ModelCaveat
+from joulemap.show import caveat
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import own
 from joulemap.trace.source import ModelRequest, resolve_model
@@ -132,13 +132,13 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
     path = tmp_path / "space_f.py"
     path.write_text(FILE.format(space="space_f", imports=""))
     answer = Workspace(tmp_path / "own.duckdb").compare(f"{path}:net", hardware=["l4", "t4"])
-    (uncounted,) = (one for one in answer.facts.of(Caveat) if one.kind == "uncounted")
+    (uncounted,) = (one for one in answer.facts.of(fact.Caveat) if one.kind == "uncounted")
     assert uncounted.values == {"name": "space_f::attend", "operators": 1}
-    assert '@joulemap.formula("space_f::attend") adds them' in describe_caveat(uncounted, answer.facts.runs)
+    assert '@joulemap.formula("space_f::attend") adds them' in caveat.describe_caveat(uncounted, answer.facts.runs)
 
 
 def test_the_hint_names_the_operator() -> None:
-    row = Caveat(kind="uncounted", text="mine.attend.default", operator_count=2)
+    row = ModelCaveat(kind="uncounted", text="mine.attend.default", operator_count=2)
     assert describe_caveat(row) == (
         'operations of 2 x mine::attend are not counted, only bytes; @joulemap.formula("mine::attend") adds them'
     )

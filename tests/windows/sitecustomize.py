@@ -49,6 +49,7 @@ ctypes.get_last_error = lambda: _errors[0]  # type: ignore[attr-defined]
 msvcrt = ModuleType("msvcrt")
 msvcrt.get_osfhandle = lambda descriptor: descriptor  # type: ignore[attr-defined]
 multiprocessing.set_start_method("spawn")
+os.supports_dir_fd = set()  # by which `shutil` chooses how it removes a tree
 sys.modules |= {"msvcrt": msvcrt, **dict.fromkeys(("fcntl", "resource", "pwd", "grp", "termios"))}  # type: ignore[dict-item]
 for module, names in LACKING.items():
     for name in names:

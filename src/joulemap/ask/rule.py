@@ -25,6 +25,7 @@ from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
+from joulemap.domain.remark import name_uncounted, split_appended
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
 from joulemap.row.run import Fallback, Omitted
@@ -228,13 +229,25 @@ def traced(asked: Asked) -> Iterator[Finding]:
     rows = fetch(asked.connection, TraceRow, run_ids=list(asked.ids))
     for row in rows:
         if row.kind == "uncounted":
-            yield Finding(kind="uncounted", values={"name": row.text, "operators": row.operator_count}, doubt=UNKNOWN)
+            named = name_uncounted(row.text)
+            yield Finding(kind="uncounted", values={"name": named, "operators": row.operator_count}, doubt=UNKNOWN)
         elif row.kind == "assumed":
-            yield Finding(kind="traced", values={"text": row.text})
+            yield find_remark(row.text, {one.runtime for one in asked.outlines.values()})
     read, idle = (tuple(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in ("read", "idle"))
     if read:
         places = tuple(filter(None, read))
         yield Finding(kind="branched", values={"places": places, "modules": len(idle), "idle": idle}, doubt=UNKNOWN)
+
+
+def find_remark(text: str, runtimes: Collection[str]) -> Finding:
+    """Return the finding of an assumption of a trace; that rows are appended means what these runtimes do with them."""
+    assumption, is_appended = split_appended(text)
+    engines = {one == ENGINE for one in runtimes}
+    is_known = is_appended and len(engines) == 1
+    return Finding(
+        kind="traced" if not is_known else "in_place" if True in engines else "copied",
+        values={"text": assumption if is_known else text},
+    )
 
 
 @rule
@@ -282,7 +295,10 @@ def omitted(asked: Asked) -> Iterator[Finding]:
         found.setdefault(row.run_id, []).append(row)
     for run_id, rows in found.items():
         share = math.fsum(row.mac_fraction for row in rows)
-        values = {"operations": tuple(row.operation for row in rows), "share_fraction": share}
+        values: dict[str, Value] = {
+            "operations": tuple(row.operation for row in rows),
+            "share_fraction": share,
+        }
         work = -math.log(max(1.0 - share, LEAST_LEFT))  # as if all work cost what its MACs do
         yield Finding(kind="omitted", run_id=run_id, values=values, doubt=max(UNKNOWN, work))
 
@@ -298,7 +314,11 @@ def limited(asked: Asked) -> Iterator[Finding]:
         named = [name_excess(row) if row.is_compiled else row.operation for row in rows]
         first = rows[0]
         if operations := tuple(filter(None, named)):
-            values = {"compiler": first.compiler, "operations": operations, "helper": first.helper}
+            values: dict[str, Value] = {
+                "compiler": first.compiler,
+                "operations": operations,
+                "helper": first.helper,
+            }
             yield Finding(kind="limited", run_id=run_id, values=values)
 
 

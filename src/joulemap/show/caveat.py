@@ -42,6 +42,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "weights never ran: {idle:few}]"
     ),
     "changed": Template("{chips}: {number}"),
+    "copied": Template("traced: {text}, which copies all rows; `--runtime engine` writes the new rows in place"),
     "counted": Template(
         "[{host} as ]the assumed host of {chips}[, the rest of its {whole},][ adds {share:%} to its {quantity}]"
         "[ multiplies its {quantity} by {factor:plain}]"
@@ -52,6 +53,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
+    "in_place": Template("traced: {text}, written in place"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),
     "likelier": Template(
         "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
@@ -64,9 +66,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "be on it]"
     ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
-    "omitted": Template(
-        "{chips} leaves {operations:few} to a host[, {share_fraction:%} of the MACs], which no run counts"
-    ),
+    "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
