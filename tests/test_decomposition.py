@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from joulemap.ask.fact import Caveat
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.compiler import HOST_OPERATIONS
@@ -167,5 +168,6 @@ def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> N
     for widths in answer.scope.doubts.values():
         assert widths["latency"][0] >= UNMEASURED
         assert widths["energy"][0] >= 0.9 * UNMEASURED  # ten groups of a class weigh more than the two of its prices
-    assert set(answer.scope.new) == {"h100_sxm5", "l4"}
+    borrowed = {run for one in answer.facts.of(Caveat) if one.kind == "borrowed" for run in one.runs}
+    assert borrowed == set(answer.scope.run_ids)
     assert "over 99 %" not in answer.document().answer

@@ -83,6 +83,7 @@ BELOW: dict[str, set[str]] = {
         "workspace",
     },
     "tools": {
+        "ask",
         "present",
         "calibrate",
         "catalog",
@@ -385,8 +386,6 @@ def test_help_loads_only_typer(tmp_path: Path) -> None:
 
 READING = [
     ("sql", "SELECT hardware FROM runs"),
-    ("analyze", "resnet18", "tpu_v4"),
-    ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
     ("utilization", "resnet18", "--no-advice"),
     ("query", "run", "run.list"),
     ("query", "list"),
@@ -417,7 +416,11 @@ RANKING = [
 ]
 """Commands about stored runs that compute probabilities."""
 
-DRAWING = [("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu")]
+DRAWING = [
+    ("analyze", "resnet18", "tpu_v4"),
+    ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
+    ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu"),
+]
 """Commands about stored runs that compute probabilities and draw pictures in a table."""
 
 

@@ -197,5 +197,5 @@ def test_a_table_alone_has_the_head_of_every_document_where_that_is_asked_for(
     whole = json.loads(joulemap(*asked, "--envelope").stdout)
     assert isinstance(rows, list)
     assert whole["rows"] == rows != []
-    assert (whole["schema_version"], whole["command"]) == (1, " ".join(words[:2] if words[0] != "sql" else words[:1]))
+    assert (whole["schema_version"], whole["command"]) == (2, " ".join(words[:2] if words[0] != "sql" else words[:1]))
     assert whole["program"].startswith("joulemap ")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from joulemap.ask.fact import Caveat
 from joulemap.trace.module import trace_module
 from joulemap.workspace import Workspace
 from models import KEY
@@ -68,4 +69,6 @@ def test_what_nobody_measured_is_not_as_sure_as_what_was(tmp_path: Path) -> None
     layer = workspace.compare("transformer_encoder_layer", hardware=["h200_sxm", "l4"], runtime=["graph"])
     for new, known in zip(step.scope.doubts.values(), layer.scope.doubts.values(), strict=True):
         assert new["latency"][0] >= known["latency"][0] and new["energy"][0] > known["energy"][0]
-    assert (step.scope.new, layer.scope.new) == (("h200_sxm", "l4"), ())
+    found = [{run for one in answer.facts.of(Caveat) if one.kind == "borrowed" for run in one.runs}
+             for answer in (step, layer)]  # fmt: skip
+    assert found == [set(step.scope.run_ids), set()]

@@ -172,32 +172,6 @@ def test_fusion_states_the_shares_of_its_totals(hardware: str, workspace: Worksp
     ]  # fmt: skip
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("hardware", ["l4", "raspberry_pi_5", "stm32u575"])
-def test_analyze_and_edp_state_the_shares_of_their_parts(hardware: str, workspace: Workspace) -> None:
-    precision: Precision = "int8" if hardware == "stm32u575" else "fp32"
-    answer = workspace.analyze("mlperf_tiny_ic", hardware, precision=precision)
-    told, total = answer.document().answer, answer.total
-    assert total.energy_j is not None
-    largest = max(row.energy_fj for row in answer.categories) / sum(row.energy_fj for row in answer.categories)
-    bound = max(row.latency_fs for row in answer.bottlenecks) / sum(row.latency_fs for row in answer.bottlenecks)
-    told = first_sentence(told)
-    agree_shares(shares(told), [largest, bound])
-    agree(amounts(told, "J"), [total.energy_j])
-    by_part = first_sentence(answer.document(by="subgraph").answer)
-    parts = [getattr(total, f"{part}_energy_j") for part in ("compute", "memory", "control", "static")]
-    agree_shares(shares(by_part)[:1], [max(parts) / sum(parts)])
-    products = workspace.edp("mlperf_tiny_ic", hardware, precision=precision)
-    told = first_sentence(products.document().answer)
-    found = re.search(rf"(\d+) of (\d+) subgraphs accounts? for {NUMBER} %", told)
-    assert found is not None
-    count, of_all = int(found[1]), int(found[2])
-    every = sorted((row.edp_share_js for row in products.subgraphs), reverse=True)
-    assert of_all == len(every)
-    agree_shares([number(found[3]) / 100.0], [sum(every[:count]) / sum(every)])
-    agree(amounts(told, "Js"), [total.energy_j * total.latency_s])
-
-
 @pytest.mark.slow
 def test_sensitivity_and_flip_state_the_values_of_their_rows(workspace: Workspace) -> None:
     answer = workspace.sensitivity("conv_block", hardware=["l4"])

@@ -277,7 +277,7 @@ def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(wor
         return told.document().sure
 
     assert "59x" in measured(59.0) and "59x" in measured(1.0 / 59.0)
-    assert measured(1.0) == measured(59.0, is_here=False) == usual and "x" in usual
+    assert measured(1.0) == measured(59.0, is_here=False) == usual and "59x" not in usual
 
 
 def test_a_transformer_in_training(workspace: Workspace) -> None:
@@ -459,7 +459,7 @@ def test_a_table_goes_as_deep_as_is_asked(joulemap: Run, database: Path) -> None
     shown = joulemap(*ASKED, "--depth", 1, "--details", "--db", database).stdout
     assert "  layer4" in shown
     assert not re.search(r"^    0 ", shown, re.MULTILINE)
-    assert "57 of 68 modules not shown; --depth 4" in shown
+    assert "57 more modules: --depth 4" in shown
     assert shown.count(" sum exactly to ") == 1
 
 

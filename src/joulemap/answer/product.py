@@ -53,7 +53,6 @@ class Meaning(NamedTuple):
 
     title: str = ""
     """Text that follows `fp32` in a title, in parentheses; empty if every chip computes in fp32."""
-    note: str = ""
     settings: tuple[str, ...] = ()
     """Matmul precisions of the runs at fp32. Only stored runs named by id may mix several."""
 
@@ -80,12 +79,6 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
         (form,) = narrow
         libraries = sorted({one.library for one in found})
         whole = [text.DEFAULT_OF(products=form, library=" and ".join(libraries))] if setting == DEFAULT else [form]
-        note = text.PRODUCTS_NOTE(products=whole[0])
-    else:
-        others = (
-            [text.ON(products=text.TRUE_FP32, makers=list(forms[text.TRUE_FP32]))] if len(forms) > len(narrow) else []
-        )
-        note = text.DIFFERING_NOTE(products=[*whole, *others])
     listed = ", ".join(whole)
     title = listed if setting == DEFAULT else text.OF_SETTING(setting=setting, products=listed)
-    return Meaning(title=title, note=note, settings=settings)
+    return Meaning(title=title, settings=settings)

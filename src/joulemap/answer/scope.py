@@ -39,7 +39,6 @@ from joulemap.store.run import (
     find_launches,
     find_outlines,
     find_projected_hardware,
-    find_unlisted_hardware,
 )
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -66,8 +65,6 @@ SHOWN_ENGINES: Final = 2
 SHOWN_PER_ENGINE: Final = 3
 """Maximum chips named per inference engine."""
 
-SHOWN_UNCALIBRATED: Final = 6
-"""Maximum uncalibrated chips named in a note."""
 
 SHOWN_CHANGES: Final = 3
 """Maximum groups of chips with changed numbers named in a heading; the notes name the others."""
@@ -75,8 +72,6 @@ SHOWN_CHANGES: Final = 3
 SHOWN_NUMBERS: Final = 6
 """Maximum changed numbers named per chip; a design from a file has dozens."""
 
-LEAST_OWN: Final = 0.1
-"""Minimum half-width (natural logarithm) due to a chip's own numbers for which a note states it."""
 
 DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "energy": ("energy",),
@@ -113,8 +108,6 @@ class Scope:
     """Displayed name of hardware from a file -> name that commands use for it."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class that the caller named -> hardware that represents it."""
-    abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias without memory size or form factor -> hardware that it selects, followed by the other possible hardware."""
     budget: Budget | None = None
     """Power budget, which limits the power modes of hardware; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -129,8 +122,6 @@ class Scope:
     """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]
     """Hardware that can be neither bought nor rented."""
-    unlisted: frozenset[str] = frozenset()
-    """Hardware whose compiler has no list of supported operators."""
     caveats: Table[Caveat]
     """Assumptions of the traces, and operators that they could not count."""
     calibrations: Table[StoredCalibration]
@@ -143,8 +134,6 @@ class Scope:
     """Meaning of fp32 in the runs."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> changed numbers, with their former values."""
-    slots: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a host -> how it is attached to the host, such as `PCIe slot`."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a host -> host that its runs include; empty if they include none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
@@ -164,8 +153,6 @@ class Scope:
 
     The first is the total, the second the part due to the hardware's own numbers. Both are the largest of its runs.
     """
-    new: tuple[str, ...] = ()
-    """Hardware of a class on which this kind of work was never measured."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> hardware deployed with it.
 
@@ -267,30 +254,6 @@ class Scope:
     def find_width(self, hardware: str, quantity: str) -> float | None:
         """Return the half-width of a chip's energy or latency, in natural logarithms; None if unknown."""
         return self.doubts.get(hardware, {}).get(quantity, (None, None))[0]
-
-    def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
-        """Return sentences on chips with large uncertainty due to their own assumed numbers.
-
-        `is_yours` restricts the result to hardware from the user's own files.
-        """
-        lines: list[tuple[str, str]] = []
-        for name, widths in self.doubts.items():
-            parts = [
-                text.OWN_WIDTH(width=own, quantity=quantity)
-                for quantity, (_, own) in widths.items()
-                if own >= LEAST_OWN
-            ]
-            if parts and (not is_yours or self._own(name) == text.YOURS):
-                lines.append((self._own(name), text.OWN_PART(hardware=self.mark(name), widths=parts)))
-        more = max(0, len(lines) - SHOWN_UNCALIBRATED) or None
-        groups: dict[str, list[str]] = {}
-        for whose, part in lines[:SHOWN_UNCALIBRATED]:
-            groups.setdefault(whose, []).append(part)
-        owners = [text.OWN_OF(whose=whose, parts=parts) for whose, parts in groups.items()]
-        return [text.OWN(parts=owners, more=more)] if lines else []
-
-    def _own(self, name: str) -> str:
-        return text.YOURS if HardwareRef.read(name).label in self.spelling else text.ASSUMED
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons if every run was refused."""
@@ -469,11 +432,6 @@ class Scope:
         }
 
 
-def _join(notes: Sequence[str]) -> list[str]:
-    """Join notes with the same cause into one note; empty without notes."""
-    return ["; ".join(notes)] if notes else []
-
-
 def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
     """Return the first changed numbers of one chip, and a count of the others."""
     hidden = len(numbers) - SHOWN_NUMBERS
@@ -530,7 +488,6 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         scope,
         spelling=selection.spelling,
         meanings=selection.meanings,
-        abbreviations=selection.abbreviations,
         budget=selection.budget,
         left_out=selection.left_out,
         unplugged=selection.unplugged,
@@ -577,7 +534,6 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "run_ids": tuple(ids),
         "refused": {run_id: run.refusal for run_id, run in runs.items() if run.refusal is not None},
         "projected": find_projected_hardware(connection),
-        "unlisted": find_unlisted_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "placements": _find_placements(runs.values()),
@@ -587,12 +543,10 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
             for run in runs.values()
             if run.needs_host or run.is_node_board
         },
-        "slots": {run.hardware: run.needs_host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "omitted": _find_omitted(connection, [run_id for run_id, run in runs.items() if run.host == NO_HOST]),
         "doubts": _find_doubts(runs.values()),
-        "new": tuple(dict.fromkeys(run.configured_hardware for run in runs.values() if run.is_new)),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),

@@ -50,12 +50,6 @@ NEW: Final = Template(
 )
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
 SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
-OWN: Final = Template("{parts:and}[; and {more:n more chip}]")
-OWN_OF: Final = Template("80 % intervals from {whose} alone, relative to the prediction: {parts:list}")
-OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{quantity} {width:±}")
-ASSUMED: Final = "assumed numbers"
-YOURS: Final = "your assumed numbers"
 
 # Notes
 
@@ -72,10 +66,6 @@ UNSUPPORTED: Final = Template("unsupported: {reason}")
 WEIGHTS: Final = Template(
     "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "
     "and tables keep the precision of activations"
-)
-PRODUCTS_NOTE: Final = Template("fp32 means {products} here; `--matmul-precision highest` computes in true fp32")
-DIFFERING_NOTE: Final = Template(
-    "Chips differ in what they compute at fp32: {products:and}; `--matmul-precision highest` compares true fp32"
 )
 PLACED: Final = Template("{hardware} runs the model as {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")

@@ -25,7 +25,6 @@ from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
-from joulemap.domain.remark import name_uncounted, split_appended
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
 from joulemap.row.run import Fallback, Omitted
@@ -37,6 +36,9 @@ from joulemap.system.wing import find_parts, list_wings
 
 UNKNOWN: Final = math.log(2.0)
 """Weight of a caveat with an unknown effect: a factor of two."""
+
+LEAST_OWN: Final = 0.1
+"""Minimum half-width (natural logarithm) due to a chip's own numbers that is a finding."""
 
 LEAST_LEFT: Final = 1e-3
 """Minimum share of the work that a weight takes a run to count."""
@@ -229,6 +231,8 @@ def traced(asked: Asked) -> Iterator[Finding]:
     rows = fetch(asked.connection, TraceRow, run_ids=list(asked.ids))
     for row in rows:
         if row.kind == "uncounted":
+            from joulemap.domain.remark import name_uncounted
+
             named = name_uncounted(row.text)
             yield Finding(kind="uncounted", values={"name": named, "operators": row.operator_count}, doubt=UNKNOWN)
         elif row.kind == "assumed":
@@ -241,6 +245,8 @@ def traced(asked: Asked) -> Iterator[Finding]:
 
 def find_remark(text: str, runtimes: Collection[str]) -> Finding:
     """Return the finding of an assumption of a trace; that rows are appended means what these runtimes do with them."""
+    from joulemap.domain.remark import split_appended
+
     assumption, is_appended = split_appended(text)
     engines = {one == ENGINE for one in runtimes}
     is_known = is_appended and len(engines) == 1
@@ -284,6 +290,17 @@ def hosted(asked: Asked) -> Iterator[Finding]:
     for run_id, one in asked.outlines.items():
         if one.host:
             yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
+
+
+@rule
+def own(asked: Asked) -> Iterator[Finding]:
+    """Find runs on hardware of the user's own files whose assumed numbers alone make wide intervals."""
+    for run_id in asked.evaluated:
+        one = asked.outlines[run_id]
+        widths = {"energy": one.energy_own_half_width or 0.0, "latency": one.latency_own_half_width or 0.0}
+        large = {name: width if width >= LEAST_OWN else None for name, width in widths.items()}
+        if any(large.values()) and one.hardware in asked.selection.spelling:
+            yield Finding(kind="own", run_id=run_id, values=large, doubt=max(widths.values()))
 
 
 @rule

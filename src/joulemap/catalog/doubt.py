@@ -13,10 +13,9 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.sheet import read_records, read_rows
+from joulemap.catalog.sheet import read_records
 from joulemap.domain.doubt import (
     COMPILER_LEVEL,
-    MODEL,
     OWN_LEVEL,
     BasisSpread,
     Doubt,
@@ -51,13 +50,6 @@ def load_doubt() -> Doubt:
         served=read_records(ServingScale, SERVED),
         floors=read_records(PowerFloor, FLOORS),
     )
-
-
-@cache
-def list_measured() -> frozenset[str]:
-    """Return the chips on which models were measured, without reading any hardware file."""
-    models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL and int(row["level"]) == OWN_LEVEL]
-    return frozenset(models).union(*(row["chips"].split() for row in read_rows(SERVED)))
 
 
 def load_compilers() -> Mapping[str, str]:

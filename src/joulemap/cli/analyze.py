@@ -27,7 +27,7 @@ def analyze(
         shown="no breakdown; action with --subgraph",
     ),
     subgraph: str = option("", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False),
-    limit: Limit = 6,
+    limit: Limit = 5,
     check: Check = False,
     mode: ModeOptions,
     run: WholeRunOptions,

@@ -25,7 +25,7 @@ def edp(
         shown=False,
         complete=complete_hardware,
     ),
-    limit: Limit = 8,
+    limit: Limit = 6,
     check: Check = False,
     mode: ModeOptions,
     run: PassRunOptions,

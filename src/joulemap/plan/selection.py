@@ -340,11 +340,6 @@ def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str
     return (found[0].id, *others) if len(found) == 1 and others else ()
 
 
-def describe_abbreviations(abbreviations: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence for each alias that omits memory or form."""
-    return [f"{name} means {found[0]}; other versions: {', '.join(found[1:])}" for name, found in abbreviations.items()]
-
-
 def check_architectures(architectures: Iterable[str], classes: Collection[str]) -> None:
     """Raise UnknownNameError for an architecture class that does not exist."""
     for architecture in architectures:

@@ -68,6 +68,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
     "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
+    "own": Template("your assumed numbers alone make {chips} uncertain: [energy {energy:±}][, latency {latency:±}]"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.domain.compiler import UNLISTED_NAME
 from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
@@ -158,17 +157,6 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
     )
     values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
     return tuple(execute(connection, statement, values).fetchall())
-
-
-def find_unlisted_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of stored hardware whose compiler has no list of supported operators."""
-    rows = execute(
-        connection,
-        "SELECT DISTINCT v.hardware FROM internal.hardware_operator AS o "
-        "JOIN internal.hardware_version AS v ON v.hardware_digest = o.hardware_digest WHERE o.compiler = ?",
-        [UNLISTED_NAME],
-    ).fetchall()
-    return frozenset(name for (name,) in rows)
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:

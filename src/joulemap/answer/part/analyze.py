@@ -100,7 +100,7 @@ def _describe_roof(roofs: list[SubgraphRoof]) -> str:
     )
 
 
-SHOWN: Final = 6
+SHOWN: Final = 5
 """Default number of rows per table."""
 
 

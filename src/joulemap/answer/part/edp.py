@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
 
-SHOWN: Final = 8
+SHOWN: Final = 6
 """Default number of rows per table."""
 
 

@@ -138,8 +138,7 @@ class WatchAnswer(Answer):
             title=text.WATCHED(title=found.document().title if found else self.model),
             answer=text.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
             sections=(Section(text.BY_MODULE, drawn, is_tight=True),),
-            sure=self._describe_disagreement()
-            or (describe_trust(found.facts, describe_ranges(found.facts)) if found else ""),
+            sure=self._describe_disagreement() or self._describe_trust(),
             notes=(*self.calls, SPLIT, *(list_notes(found.facts) if found else ())),
             data=self.data(),
             table=self.rows,

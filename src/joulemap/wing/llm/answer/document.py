@@ -158,7 +158,7 @@ class LlmAnswer(RunAnswer):
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
             ],
-            notes=[*self._list_notes(), *self.not_taken, *self.scope.describe_own_uncertainty(is_yours=True)],
+            notes=[*self._list_notes(), *self.not_taken],
             steps=self._list_steps(repeated),
             told=[line for line in describe_unread(self.scope.models) if line not in self.title()],
         )
