@@ -44,11 +44,14 @@ def test_parts_of_each_run_are_largest_first(workspace: Workspace) -> None:
 
 def test_the_least_energy_of_whole_runs(workspace: Workspace) -> None:
     answer = workspace.compare_runs(["resnet18"], hardware=["l4", "tpu_v4", "kpu_t256"], precision="bf16")
-    (choice,) = answer.facts.of(Choice)
+    choice, beyond = answer.facts.of(Choice)
     energies = {row.run_id: row.energy_j or 0.0 for row in answer.rows}
     own = {run_id: one for run_id, one in energies.items() if answer.facts.runs[run_id].is_available}
     assert choice.runs[0] == min(own, key=lambda one: own[one])
     assert choice.probability is not None
+    assert beyond.runs == (min(energies, key=lambda one: energies[one]), choice.runs[0])
+    only = workspace.compare_runs(["resnet18"], hardware=["l4", "kpu_t256"], precision="bf16")
+    assert only.facts.of(Choice)[0].runs[0] == only.rows.rows[1].run_id  # one available chip: all compete
     models = workspace.compare_runs(["resnet18", "alexnet"], hardware="l4", precision="bf16")
     assert not models.facts.of(Choice)
     assert len(describe_least(models.facts).split()) <= 25

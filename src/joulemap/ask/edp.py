@@ -10,7 +10,6 @@ from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
 from joulemap.ask.part import choose_least, enter, gather
 from joulemap.domain.configuration import MERGING
-from joulemap.row.compare import PairChance
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
 
 HALF: Final = 0.5
@@ -32,11 +31,9 @@ def find_facts(
     patterns: Sequence[EdpPattern],
     bounds: Sequence[EdpBound],
     comparison: Sequence[EdpComparison],
-    chances: Iterable[PairChance],
 ) -> Facts:
     """Return the facts of one run: its product, that of other hardware, the subgraphs that make half of it, the chips
-    with the least product of most subgraphs, and changes that would reduce it. `chances` are the probabilities that one
-    run's product is less than another's.
+    with the least product of most subgraphs, and changes that would reduce it.
     """
     runs = (total.run_id,)
     sums = {total.run_id: total.edp_js}
@@ -45,7 +42,7 @@ def find_facts(
             sums[row.run_id] = sums.get(row.run_id, 0.0) + row.edp_share_js
     half = next(row for row in cuts if row.level == "subgraph" and row.cut_fraction >= HALF)
     facts: list[Fact] = [
-        *([choose_least(dict(sorted(sums.items(), key=lambda item: item[1])), "edp", chances)] if comparison else []),
+        *(choose_least(asked, "edp") if comparison else []),
         enter(asked, total, "edp"),
         *(
             Entry(runs=(run_id,), values={"edp": Quantity(edp, "Js")})

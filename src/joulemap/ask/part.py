@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.row.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
-from joulemap.row.compare import PairChance
 from joulemap.row.model import ModulePart
 
 OF_A_GAP: Final = ("uncalibrated",)
@@ -82,7 +82,7 @@ def find_analysis(
             total=total.units_total_count,
             share=total.units_used_count / max(1, total.units_total_count),
         ),
-        *(Share(runs=runs, metric="energy", level=OVERHEAD, share=overhead) for _ in range(overhead >= LEAST)),
+        *([Share(runs=runs, metric="energy", level=OVERHEAD, share=overhead)] if overhead >= LEAST else []),
         Share(runs=runs, metric="energy", share=largest.share_fraction, **parts),
         Share(runs=runs, metric="time", share=largest.latency_fraction, **parts),
     ]
@@ -103,7 +103,7 @@ def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[st
             yield Share(runs=runs, metric=metric, level=level, name=name, share=share)
 
 
-def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Any) -> Facts:
+def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Callable[[Any], str]) -> Facts:
     """Return the parts of each run by category or action, largest first; `name_part` returns the part of a row."""
     sums: dict[int, dict[str, int]] = {}
     listed = list(rows)
@@ -117,41 +117,31 @@ def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Any) 
     return gather(asked, "energy", found, name_models(asked, listed))
 
 
-def find_whole(asked: Asked, rows: Iterable[Any], tree: Iterable[Any], chances: Iterable[PairChance]) -> Facts:
+def find_whole(asked: Asked, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
     """Return the facts of whole runs: the one with the least energy if one model has several, the values of each, and
-    its common categories of energy. `chances` are the probabilities that one run is better than another.
+    its common categories of energy.
     """
     answered = [row for row in rows if row.status == "ok"]
     branches: dict[int, dict[str, int]] = {}
     for row in tree:
         mine = branches.setdefault(row.run_id, {})
         mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
-    runs = name_models(asked, answered)
-    ordered = sorted(answered, key=lambda row: (not runs[row.run_id].is_available, row.energy_fj or 0))
-    found: list[Fact] = []
-    if len(ordered) > 1 and len({row.model for row in answered}) == 1:
-        found.append(choose_least({row.run_id: row.energy_j for row in ordered}, "energy", chances))
+    is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
+    choices = choose_least(asked, "energy") if is_choice else []
+    order = {run_id: place for one in reversed(choices) for place, run_id in enumerate(one.runs)}
+    found: list[Fact] = [*choices]
+    ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
     found += [enter(asked, row) for row in ordered]
     for row in ordered:
         mine = branches.get(row.run_id, {})
         whole = sum(mine.values()) or 1
         found += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
-    return gather(asked, "energy", found, runs)
+    return gather(asked, "energy", found, name_models(asked, answered))
 
 
-def choose_least(values: Mapping[int, float], metric: MetricName, chances: Iterable[PairChance]) -> Choice:
-    """Return the run with the least of several values, which are given best first; `chances` are the probabilities that
-    one run is better than another.
-    """
-    first, second = list(values)[:2]
-    against = {row.other_run_id: row for row in chances if row.run_id == first}
-    is_equal = values[first] == values[second]
-    return Choice(
-        runs=tuple(values),
-        metric=metric,
-        value=Quantity(values[first], METRIC[metric].unit),
-        ratio=values[second] / values[first] if values[first] else None,
-        probability=against[second].probability_better if second in against else None,
-        tied=tuple(one for one, row in against.items() if not row.is_told_apart),
-        equal=tuple(one for one, value in values.items() if value == values[first]) if is_equal else (),
-    )
+def choose_least(asked: Asked, metric: MetricName) -> list[Choice]:
+    """Return the best run of one model by a metric, then an unavailable run that is better, if there is one."""
+    rows = rank(asked, metric)
+    among = set(list_choosable(asked, asked.evaluated))
+    choice = choose([row for row in rows if row.run_id in among])
+    return [choice, *find_beyond(asked, rows, [choice])]

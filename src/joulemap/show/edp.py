@@ -8,7 +8,7 @@ from typing import Any, Final
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Share
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
-from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices
 from joulemap.show.name import name_run
 
 ALONE: Final = Template("{name} has an energy x delay of {edp}[; {share:%} of it in {count} of {total} subgraphs]")
@@ -41,7 +41,7 @@ def describe_product(facts: Facts) -> str:
     name = name_run(facts.runs[half.runs[0]])
     given: dict[str, Any] = {"count": half.count, "total": half.total, "share": half.share, "name": name}
     if choices := facts.of(Choice):
-        return describe_choices(choices, facts.runs, BESIDE if half.total > 1 else None, **given)
+        return describe_choices(choices[:1], facts.runs, BESIDE if half.total > 1 else None, **given)
     edp = entry.values["edp"]
     shown = given if half.total > 1 else {**given, "count": None, "total": None, "share": None}
     return ALONE(edp=show_quantity(edp.value, edp.unit), **shown) + "."
@@ -53,7 +53,7 @@ def list_reasons(facts: Facts) -> list[str]:
     if facts.of(Choice):
         own = name_run(facts.runs[facts.of(Entry)[0].runs[0]])
         changes = [ON(name=own, line=line) for line in changes]
-    return [*_describe_wins(facts), *changes, *_describe_pattern(facts)][:MOST_WHY]
+    return [*describe_beyond(facts), *_describe_wins(facts), *changes, *_describe_pattern(facts)][:MOST_WHY]
 
 
 def describe_change(change: Change) -> str:

@@ -147,7 +147,7 @@ def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> l
 def describe_least(facts: Facts) -> str:
     """Return the first line on whole runs: which uses least energy, or the energy of the first one."""
     if choices := facts.of(Choice):
-        return describe_choices(choices, facts.runs)
+        return describe_choices(choices[:1], facts.runs)
     return describe_energies(facts)[0] + "."
 
 

@@ -10,6 +10,7 @@ from joulemap.domain.name import PROJECTED
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
 from joulemap.show.name import name_run
+from joulemap.show.part import BOUND
 
 USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
 LEAST: Final = Template("{head}, {name} {share:%} ({grade})")
@@ -52,7 +53,6 @@ FLAG: Final[Mapping[str, Template]] = {
     "idle": Template("{name}: units idle {value:%} of the time, above {bound:set %}[; most in {worst}]"),
 }
 WORST: Final = Template("{subgraph} ({share:%})")
-BOUND: Final[Mapping[str, str]] = {"compute": "compute", "memory": "memory", "launch": "launches"}
 
 
 def describe_use(facts: Facts) -> str:

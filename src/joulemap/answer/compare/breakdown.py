@@ -23,10 +23,9 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import EnergyBranch, PairChance, RunFigure
-from joulemap.show.choice import MOST_WHY
+from joulemap.row.compare import EnergyBranch, RunFigure
+from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.part import describe_energies, describe_least
-from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 NAME: Final = Template("[{model} on ]{name}")
@@ -95,7 +94,7 @@ class BreakdownAnswer(RunAnswer):
             (show_under("", self._lay_figures(answered, FIGURES), *scope.count_left_out()),),
             self.rows,
             answer=describe_least(self.facts),
-            reasons=describe_energies(self.facts, MOST_WHY),
+            reasons=[*describe_beyond(self.facts), *describe_energies(self.facts)][:MOST_WHY],
             details=(Section(MORE_TABLE, self._lay_figures(answered, MORE)), *trees),
             steps=self._fill_steps(
                 STEPS[: len(spelled)],
@@ -150,6 +149,5 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
         scope, ids = find_scope(held), list(held.ids)
         scope.check_evaluated()
         found = fetch_tables(held.connection, BreakdownAnswer, run_ids=ids)
-        chances = fetch(held.connection, PairChance, run_ids=ids, metric="energy_per_inference")
-        facts = find_whole(Asked(held), found["rows"], found["tree"], chances)
+        facts = find_whole(Asked(held), found["rows"], found["tree"])
         return BreakdownAnswer(scope=scope, **found, facts=facts)

@@ -22,11 +22,9 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_chosen_share
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.picture import Picture
-from joulemap.row.compare import PairChance
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.show.edp import describe_product, list_reasons
 from joulemap.show.part import describe_ranges
-from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -192,7 +190,6 @@ def edp(
         beside = list(scope.evaluated_ids) if len(held.ids) > 1 else []
         found = fetch_tables(held.connection, EdpAnswer, run_id=held.ids[0], run_ids=beside)
         (total,) = found["totals"]
-        chances = fetch(held.connection, PairChance, run_ids=beside, metric="edp_per_inference") if beside else ()
         facts = find_facts(
             Asked(held),
             total,
@@ -201,6 +198,5 @@ def edp(
             patterns=found["patterns"].rows,
             bounds=found["bounds"].rows,
             comparison=found["comparison"].rows,
-            chances=chances,
         )
         return EdpAnswer(scope=scope, **found, facts=facts)
