@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from joulemap.store.connection import reading
+from joulemap.system.cache import CACHE
 from joulemap.system.draft import MARKER, PLACE, discard, drafting, sweep
 
 
@@ -56,6 +58,18 @@ with drafting(Path({str(tmp_path)!r})) as folder:
     assert (left / "half").exists()
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_question_sweeps_the_cache_which_is_seldom_written(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE, str(tmp_path))
+    place = tmp_path / PLACE
+    (place / ("c" * 32)).mkdir(parents=True)
+    for name in (MARKER, f"{'c' * 32}.lock"):
+        (place / name).touch()
+    with reading(database):
+        assert not place.exists()
 
 
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, rea
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
 from joulemap.store.surface import begin_cursor, bring_surface
 from joulemap.system.background import begin
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting, publish, sweep
 from joulemap.system.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
 from joulemap.system.handle import identify_file, is_in_use
@@ -235,7 +236,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     """
     if not check_place(path):
         raise missing(path)
-    sweep(path.parent)
+    _sweep(path)
     with _opening(path, kind, patience) as connection:
         version = check_version(connection, path)
         if version < SCHEMA_VERSION:
@@ -257,7 +258,7 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
     """
     if not check_place(path):
         _create(path, template)
-    sweep(path.parent)
+    _sweep(path)
     with contextlib.ExitStack() as stack:
         connection, version = _begin_writing(stack, path, patience)
         if version == 0 and _replace_blank(connection, path, template):
@@ -273,6 +274,12 @@ def _begin_writing(stack: contextlib.ExitStack, path: Path, patience: Patience) 
     connection = stack.enter_context(_opening(path, WRITING, patience))
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")
     return connection, check_version(connection, path)
+
+
+def _sweep(path: Path) -> None:
+    """Remove drafts of killed processes beside a database and in the cache, which commands seldom write."""
+    sweep(path.parent)
+    sweep(cache_folder())
 
 
 @contextlib.contextmanager
