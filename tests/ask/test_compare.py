@@ -138,6 +138,7 @@ def test_trust_names_what_could_reverse_the_decision() -> None:
     answer = make_answer(2.0, light, heavy)  # ln 2 = 0.69, and a quarter of it 0.17
     assert rank_caveats(answer) == [(heavy, True)]
     assert rank_caveats(make_answer(1.3, light, heavy)) == [(heavy, True), (light, False)]  # ln 1.3 = 0.26
+    assert rank_caveats(make_answer(2.0, light)) == [(light, False)]  # the heaviest, so that a reader sees how little
     assert rank_caveats(make_answer(2.0, heavy, tied=(2,))) == [(heavy, False)]  # what is tied has no order to reverse
     assert len(list_notes(answer)) == 2
 

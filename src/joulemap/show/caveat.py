@@ -19,7 +19,7 @@ MOST_OF_KIND: Final = 4
 """Maximum notes of one kind; more are counted."""
 
 LEAST_MOVE: Final = 0.25
-"""Minimum weight of a caveat in the line on trust, as a share of the logarithm of the deciding ratio."""
+"""Minimum weight of a further caveat in the line on trust, as a share of the logarithm of the deciding ratio."""
 
 LEAST_WEIGHT: Final = 0.05
 """Minimum weight of a caveat in the line on trust: a factor of 1.05."""
@@ -124,22 +124,23 @@ def describe_trust(facts: Facts, head: str = "") -> str:
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it.
 
-    Without a decision, they are those that could move the values most.
+    Without a decision, they are those that could move the values most. The heaviest is among them even if it moves the
+    decision little, so that a reader sees how little.
     """
     choice = next(iter(facts.of(Choice)), None)
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
     if choice is None:
         margin = next((one.miss or 0.0 for one in facts.of(Limit)), 0.0)
     found: dict[str, Caveat] = {}
-    least = max(LEAST_WEIGHT, LEAST_MOVE * margin)
     for one in facts.of(Caveat):
         known = found.get(one.kind)
         weight = one.weight if choice is not None else one.move
-        if weight >= least and (known is None or (one.weight, one.move) > (known.weight, known.move)):
+        if weight >= LEAST_WEIGHT and (known is None or (one.weight, one.move) > (known.weight, known.move)):
             found[one.kind] = one
     is_close = choice is not None and bool(choice.tied)
     ranked = sorted(found.values(), key=lambda one: -(one.weight if choice is not None else one.move))
-    return [(one, one.weight >= margin > 0.0 and not is_close) for one in ranked]
+    heavy = [one for one in ranked if (one.weight if choice is not None else one.move) >= LEAST_MOVE * margin]
+    return [(one, one.weight >= margin > 0.0 and not is_close) for one in heavy or ranked[:1]]
 
 
 def list_notes(facts: Facts) -> list[str]:
