@@ -323,6 +323,18 @@ def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
     assert joulemap("analyze", "resnet18", "t1000", "--db", own_database).returncode == code
 
 
+def test_a_value_of_rows_that_no_conversion_takes_is_damage(joulemap: Run, own_database: Path) -> None:
+    selected = ("sql", "SELECT energy_j FROM runs", "--db", own_database)
+    assert joulemap(*selected).returncode == ExitCode.OK
+    assert joulemap("sql", "SELECT CAST('x' AS INTEGER)", "--db", own_database).returncode == ExitCode.SQL
+    with duckdb.connect(str(own_database)) as connection:
+        connection.execute("UPDATE internal.run_total SET energy_fj = 10::HUGEINT ** 37")
+    assert joulemap(*selected).returncode == ExitCode.SQL  # totals are not sealed: only a rule is broken
+    with duckdb.connect(str(own_database)) as connection:
+        connection.execute("UPDATE internal.workload_operator SET mac_count = 2 * mac_count WHERE workload_id = 1")
+    assert joulemap(*selected).returncode == ExitCode.DATABASE
+
+
 def blocks(path: Path) -> range:
     return range((path.stat().st_size - HEADER_BYTES) // BLOCK_BYTES)
 

@@ -152,7 +152,8 @@ def run(arguments: Sequence[str]) -> int:
             f"{error}; to compare several, run `{several}`" if len(names) > 2 else str(error), error.exit_code
         )
     except JoulemapError as error:
-        return _report(str(error), error.exit_code)
+        damage = _find_damage() if _blames_rows(error, arguments) else ""
+        return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
         if getattr(error, "option_name", "") in OLDER and (read := modernize(arguments)) != list(arguments):
@@ -231,6 +232,14 @@ def _explain_memory(error: Exception) -> str:
     within = f" within the limit of {limit / 1e6:,.0f} MB (ulimit -v)" if limit else ""
     what = f": {error}" if isinstance(error, ImportError) else ""
     return f"out of memory{within}{what}; allow more, or ask about fewer models, hardware or batches at a time"
+
+
+def _blames_rows(error: JoulemapError, arguments: Sequence[str]) -> bool:
+    """Return True if a statement that converts nothing failed on the values of rows, which damage can cause."""
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is None or not isinstance(error.__cause__, duckdb.DataError):
+        return False
+    return not any("::" in one or "cast" in one.lower() for one in arguments)
 
 
 def _find_damage() -> str:
