@@ -14,7 +14,7 @@ from joulemap.show.word import Words
 
 WORDS: Final = Words(
     caveats={
-        "oversize": Template("{count:n design} of the front exceeds the reticle limit of one die"),
+        "oversize": Template("{count:n design} of the front beyond the reticle limit of one die"),
         "beyond": Template("{text}"),
     },
 )
