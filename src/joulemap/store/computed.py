@@ -8,8 +8,9 @@ expression as the argument. Its columns are those that the function requires:
 
 Such a query runs in two steps. First, the expressions before the first call provide the arguments, and numpy computes
 the results. Then the results replace the calls as lists of numbers, so that any client of the engine can run the second
-statement. Expressions that both steps read are stored in temporary tables, because planning takes longer than reading. A Python function called by the engine would import pandas and pyarrow where these are installed, which takes
-longer than most queries.
+statement. Expressions that both steps read are stored in temporary tables, because planning takes longer than reading.
+A Python function called by the engine would import pandas and pyarrow where these are installed, which takes longer
+than most queries.
 """
 
 from __future__ import annotations

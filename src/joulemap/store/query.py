@@ -238,11 +238,7 @@ def _run(
     with _answering(query), _keeping(connection, filled) as kept:
         computed = _compute(connection, kept or query.sql, parameters)
         sql = _place(query.sql, computed)
-        cursor = (
-            execute(connection, sql, parameters)
-            if kept is None
-            else connection.execute(_place(kept, computed))
-        )
+        cursor = execute(connection, sql, parameters) if kept is None else connection.execute(_place(kept, computed))
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
     return Table(title=query.title, columns=query.columns, rows=rows, sql=sql, parameters=parameters)

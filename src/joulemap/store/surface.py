@@ -65,10 +65,12 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     names = {one.name: f"'{one.name}'" for one in metrics}
     known = ", ".join(names)
     unknown = f"error('unknown metric ' || metric_name || ', expected one of {known}')"
-    priced = "error('these rows have no metric ' || metric_name || ': it needs prices and a utilization, as in `joulemap cost`')"
+    needed = ": it needs prices and a utilization, as in `joulemap cost`"
+    priced = f"error('these rows have no metric ' || metric_name || '{needed}')"
     properties = [
         f"{names[one.name]} THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
-        f"is_higher_better: {one.is_higher_better}, energy_power: {one.energy_power}, half_width_column: '{one.half_width_column}'}}"
+        f"is_higher_better: {one.is_higher_better}, energy_power: {one.energy_power}, "
+        f"half_width_column: '{one.half_width_column}'}}"
         for one in metrics
     ]
     values = [
