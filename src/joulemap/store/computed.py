@@ -101,7 +101,7 @@ def keep(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
 def _find_read(parts: Mapping[str, str], text: str) -> set[str]:
     """Return the expressions that a text names, and those that these name."""
     found: set[str] = set()
-    for name in reversed(parts):
+    for name in reversed(tuple(parts)):
         if re.search(rf"\b{name}\b", text):
             found.add(name)
             text += parts[name]
