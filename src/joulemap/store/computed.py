@@ -87,7 +87,7 @@ def keep(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
     rest = sql[ends[-1] :] if ends else sql
     taken = _find_read(parts, " ".join(call[2] for call in calls))
     tables: list[str] = []
-    for name in [one for one in parts if one in taken and re.search(rf"\b(?:FROM|JOIN) {one}\b", rest)]:
+    for name in [one for one in parts if one in taken and one in _READ.findall(rest)]:
         table = f"kept_{len(tables)}"
         before = _join({one: text for one, text in parts.items() if one in _find_read(parts, name)})
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {before}{table} AS (FROM {name})\nFROM {table}")
@@ -101,10 +101,11 @@ def keep(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
 def _find_read(parts: Mapping[str, str], text: str) -> set[str]:
     """Return the expressions that a text names, and those that these name."""
     found: set[str] = set()
+    words = set(_WORD.findall(text))
     for name in reversed(tuple(parts)):
-        if re.search(rf"\b{name}\b", text):
+        if name in words:
             found.add(name)
-            text += parts[name]
+            words.update(_WORD.findall(parts[name]))
     return found
 
 
@@ -441,5 +442,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
 
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _CALL: Final = re.compile(rf"\bnumpy\.({'|'.join(COMPUTED)})\((\w+)\)")
+_WORD: Final = re.compile(r"\w+")
+_READ: Final = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _EXPRESSION: Final = re.compile(r"^(?:WITH )?(\w+) AS (?:MATERIALIZED )?\(", re.MULTILINE)
 """Pattern of the start of a common table expression, with its name."""
