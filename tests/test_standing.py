@@ -9,14 +9,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.metric import METRIC, MetricName
-from joulemap.store.computed import load_facts
+from joulemap.domain.metric import METRIC, METRICS as ALL_METRICS, MetricName
+from joulemap.row.compare import Standing
+from joulemap.store.computed import keep, load_facts
 from joulemap.store.connection import reading
+from joulemap.store.query import fetch
+from joulemap.system.errors import SqlError
 from joulemap.uncertainty.probability import Powers
 from joulemap.uncertainty.standing import Candidate, rank_candidates
 from joulemap.workspace import Workspace
@@ -138,3 +142,45 @@ def test_commands_name_one_number_for_a_pair_and_none_rises(
         if row["probability_ahead"] is not None:
             assert row["probability_best"] <= row["probability_ahead"] + SLACK
             assert not math.isnan(row["probability_best"])
+
+
+STEPS: Final = """WITH number AS (
+    SELECT unnest([3, 4]) AS run_id
+),
+unread AS (
+    SELECT error('nobody asks') AS x
+),
+pair AS (
+    SELECT run_id, run_id AS other_run_id, 'energy' AS metric FROM number
+),
+alone AS (SELECT 5 AS run_id),
+difference AS (FROM numpy.differences_of(pair))
+SELECT n.run_id FROM number AS n JOIN alone AS a ON a.run_id > n.run_id ORDER BY n.run_id"""
+
+
+def test_what_both_steps_of_a_query_read_is_stored_until_the_second_ends() -> None:
+    connection = duckdb.connect()
+    with keep(connection, STEPS) as kept:
+        assert "unnest" not in kept and "unread" not in kept  # stored, and read by neither step
+        assert "alone AS (SELECT 5" in kept  # read by the second step only
+        ((table,),) = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        assert connection.execute(f"FROM {table} ORDER BY ALL").fetchall() == [(3,), (4,)]
+        _, second = kept.split("difference AS (FROM numpy.differences_of(pair))\n")
+        assert connection.execute(f"WITH number AS (FROM {table}), alone AS (SELECT 5 AS run_id) {second}").fetchall()
+    assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
+
+
+def test_a_standing_has_the_value_and_the_interval_that_runs_have(workspace: Workspace) -> None:
+    ids = runs_of(workspace)
+    with reading(workspace.path) as connection:
+        for one in (metric for metric in ALL_METRICS if metric.is_of_runs):
+            rows = fetch(connection, Standing, run_ids=ids, metric=one.name)
+            width = one.half_width_column or "NULL"
+            found = connection.execute(
+                f"SELECT run_id, r.{one.column}, {f't.{width}' if one.half_width_column else width} "
+                "FROM runs AS r JOIN internal.run_total AS t USING (run_id) ORDER BY run_id"
+            ).fetchall()
+            assert sorted((row.run_id, row.value, row.half_width) for row in rows) == found
+        for one in (metric for metric in ALL_METRICS if not metric.is_of_runs):
+            with pytest.raises(SqlError, match="prices"):
+                fetch(connection, Standing, run_ids=ids, metric=one.name)

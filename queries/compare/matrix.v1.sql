@@ -26,7 +26,7 @@ WITH asked AS (
         as_cost(find_metric($metric).is_higher_better, m.value) AS cost
     FROM cube.run(run_ids := $run_ids) AS r
     LEFT JOIN (
-        SELECT f.run_id, metric_value($metric, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
+        SELECT f.run_id, run_metric($metric, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
     ) AS m ON m.run_id = r.run_id
 ),
 ranked AS (

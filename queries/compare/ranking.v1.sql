@@ -20,7 +20,7 @@ WITH asked AS (
         as_cost(find_metric($sort).is_higher_better, m.value) AS cost
     FROM cube.run(run_ids := $run_ids) AS r
     LEFT JOIN (
-        SELECT f.run_id, metric_value($sort, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
+        SELECT f.run_id, run_metric($sort, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
     ) AS m ON m.run_id = r.run_id
 )
 SELECT

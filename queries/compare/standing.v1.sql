@@ -19,22 +19,28 @@ is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought
 */
 WITH valued AS (
     SELECT
-        r.model, r.workload_id, r.hardware, r.is_available, r.run_id,
-        metric_value($metric, f) AS value,
+        f.model, f.workload_id, f.configured_hardware AS hardware, f.is_available, f.run_id,
+        run_metric($metric, f) AS value,
+        find_metric($metric).is_higher_better AS is_higher_better,
         nullif(metric_half_width($metric, t), 0e0) AS half_width,
-        min(r.position) OVER (PARTITION BY r.workload_id) AS first_position,
-        as_cost(find_metric($metric).is_higher_better, metric_value($metric, f)) AS cost,
-        len($among_ids) = 0 OR list_contains($among_ids, r.run_id) AS is_among
-    FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS r
-    JOIN runs AS f ON f.run_id = r.run_id
-    JOIN internal.run_total AS t ON t.run_id = r.run_id
+        min(list_position($run_ids, f.run_id)) OVER (PARTITION BY f.workload_id) AS first_position,
+        len($among_ids) = 0 OR list_contains($among_ids, f.run_id) AS is_among
+    FROM runs AS f
+    JOIN internal.run_total AS t ON t.run_id = f.run_id
+    WHERE f.run_id IN (SELECT unnest($run_ids))
+),
+costed AS (
+    SELECT
+        model, workload_id, hardware, is_available, run_id, value, is_higher_better, half_width, first_position, is_among,
+        as_cost(is_higher_better, value) AS cost
+    FROM valued
 ),
 ranked AS (
     SELECT
-        model, workload_id, hardware, is_available, run_id, value, half_width, first_position, is_among,
+        model, workload_id, hardware, is_available, run_id, value, is_higher_better, half_width, first_position, is_among,
         row_number() OVER (PARTITION BY workload_id ORDER BY cost, hardware, run_id) AS rank,
         row_number() OVER (PARTITION BY workload_id, is_among ORDER BY cost, hardware, run_id) AS place
-    FROM valued
+    FROM costed
 ),
 contender AS (
     SELECT
@@ -42,7 +48,7 @@ contender AS (
         $metric AS metric,
         place,
         run_id,
-        as_cost(find_metric($metric).is_higher_better, ln(value)) AS cost,
+        as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
         '' AS price_key,
         '' AS seller

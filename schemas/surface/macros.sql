@@ -74,16 +74,6 @@ CREATE MACRO operator_kind(model) AS regexp_extract(
     1
 );
 
--- Stored half-width of the metric's logarithm, in a row of internal.run_total; 0 for a metric without an error.
-CREATE MACRO metric_half_width(metric_name, total) AS
-    CASE find_metric(metric_name).half_width_column
-        WHEN 'latency_half_width' THEN total.latency_half_width
-        WHEN 'energy_half_width' THEN total.energy_half_width
-        WHEN 'edp_half_width' THEN total.edp_half_width
-        WHEN 'power_half_width' THEN total.power_half_width
-        ELSE 0e0
-    END;
-
 -- Value of a metric in a row of runs or of cube.cost; an error if the row has no column for it.
 CREATE MACRO metric_value(metric_name, one) AS
     coalesce(

@@ -31,14 +31,13 @@ from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
+from joulemap.store.reading import RunReading
 from joulemap.store.run import (
     AssumedEnergy,
     Outline,
     find_assumed,
     find_configurations,
     find_launches,
-    find_outlines,
-    find_projected_hardware,
 )
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -440,13 +439,13 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
 
 def find_scope(runs: StoredRuns) -> Scope:
     """Return the scope of an answer about the runs of a plan."""
-    ids, plan = list(runs.ids), runs.plan
+    plan = runs.plan
     scope = Scope(
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
         settings=plan.settings,
         precisions=plan.settings.precisions,
         engines=_find_engines(plan),
-        **_find_of_runs(runs.connection, ids),
+        **_find_of_runs(runs.reading),
     )
     return widen(scope, plan.selection)
 
@@ -495,7 +494,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
     )
 
 
-def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
+def find_stored_scope(connection: Connection, run_ids: Sequence[int], reading: RunReading | None = None) -> Scope:
     """Return the scope of an answer about stored runs, with models and hardware read from the database."""
     from joulemap.domain.settings import Settings
 
@@ -506,7 +505,7 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
         models=models,
         settings=Settings(precision=activations, runtime=runtimes),  # type: ignore[arg-type]
         precisions=tuple((precision, weights or precision) for precision, weights in precisions),
-        **_find_of_runs(connection, list(run_ids)),
+        **_find_of_runs(reading or RunReading(connection, tuple(run_ids))),
     )
 
 
@@ -525,16 +524,16 @@ def _find_plugged(connection: Connection, ids: list[int]) -> tuple[PluggedHardwa
     return fetch(connection, PluggedHardware, run_ids=ids).rows
 
 
-def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    runs = find_outlines(connection, ids)
+def _find_of_runs(reading: RunReading) -> dict[str, Any]:
+    connection, ids, runs = reading.connection, list(reading.ids), reading.outlines
     find = fetch if any(run.is_calibrated for run in runs.values()) else fetch_none
     return {
         "batches": tuple(sorted({run.batch for run in runs.values()})),
         "single": _find_single(runs.values()),
         "run_ids": tuple(ids),
         "refused": {run_id: run.refusal for run_id, run in runs.items() if run.refusal is not None},
-        "projected": find_projected_hardware(connection),
-        "caveats": fetch(connection, Caveat, run_ids=ids),
+        "projected": reading.unavailable,
+        "caveats": reading.remarks,
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "placements": _find_placements(runs.values()),
         "hosts": {
@@ -544,7 +543,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
             if run.needs_host or run.is_node_board
         },
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
-        "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
+        "fallen": reading.fallen,
         "omitted": _find_omitted(connection, [run_id for run_id, run in runs.items() if run.host == NO_HOST]),
         "doubts": _find_doubts(runs.values()),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
@@ -571,15 +570,6 @@ def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
             placed = text.PLACED_ON(form=form, devices=devices)
             found.setdefault(run.configured_hardware, {})[placed] = None
     return {name: " or ".join(placements) for name, placements in found.items()}
-
-
-def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
-    """Return the operators of these runs that a host computes."""
-    if not ids:
-        return ()
-    from joulemap.row.run import Fallback
-
-    return tuple(fetch(connection, Fallback, run_ids=ids))
 
 
 def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.fact import Subject
 from joulemap.plan.hold import StoredRuns
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.selection import Selection
 from joulemap.store.connection import Connection
-from joulemap.store.run import Outline, find_outlines, find_projected_hardware
+from joulemap.store.reading import RunReading
+from joulemap.store.run import Outline
+
+if TYPE_CHECKING:
+    from joulemap.domain.table import Table
+    from joulemap.row.model import Caveat
+    from joulemap.row.run import Fallback
 
 VARYING: Final = ("precision", "batch", "runtime")
 """Settings that distinguish runs of one chip."""
@@ -21,7 +28,7 @@ class Asked:
     """Stored runs of a plan, or those of them that matter, with an open connection."""
 
     def __init__(self, held: StoredRuns, ids: Iterable[int] | None = None) -> None:
-        self.plan, self.connection = held.plan, held.connection
+        self.plan, self.connection, self.reading = held.plan, held.connection, held.reading
         self.ids = held.ids if ids is None else tuple(ids)
 
     @classmethod
@@ -44,17 +51,40 @@ class Asked:
     @cached_property
     def outlines(self) -> dict[int, Outline]:
         """Run id -> configuration."""
-        return find_outlines(self.connection, self.ids)
+        return {one: self.reading.outlines[one] for one in self.ids if one in self.reading.outlines}
 
     @cached_property
     def evaluated(self) -> tuple[int, ...]:
         """Ids of runs that were not refused."""
         return tuple(one for one in self.ids if self.outlines[one].refusal is None)
 
-    @cached_property
+    def part(self, ids: Iterable[int]) -> Asked:
+        """Return some of these runs as the subject, with the same hardware selected."""
+        part = copy(self)
+        part.ids = tuple(ids)
+        for name in ("outlines", "evaluated"):
+            part.__dict__.pop(name, None)
+        return part
+
+    @property
     def unavailable(self) -> frozenset[str]:
         """Hardware that can be neither bought nor rented."""
-        return find_projected_hardware(self.connection)
+        return self.reading.unavailable
+
+    @property
+    def remarks(self) -> Table[Caveat]:
+        """Assumptions of the traces, and operators that they could not count."""
+        reading = self.reading if self.ids == self.reading.ids else RunReading(self.connection, self.ids)
+        return reading.remarks
+
+    @property
+    def fallen(self) -> dict[int, list[Fallback]]:
+        """Run id -> operators that a host computes, for the runs that have some."""
+        found: dict[int, list[Fallback]] = {}
+        for row in self.reading.fallen:
+            if row.run_id in self.outlines:
+                found.setdefault(row.run_id, []).append(row)
+        return found
 
     def runs(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
@@ -74,6 +104,7 @@ class AskedStored(Asked):
 
     def __init__(self, connection: Connection, ids: Sequence[int]) -> None:
         self.connection, self.ids = connection, tuple(ids)
+        self.reading = RunReading(connection, self.ids)
 
     @property
     def selection(self) -> Selection:

@@ -26,7 +26,6 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
-from joulemap.row.model import Caveat as TraceRow
 from joulemap.row.run import Fallback, Omitted
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import fetch, run_query
@@ -47,6 +46,9 @@ TOPIC: Final = "rule"
 """Topic of the SQL rules of the core; with the name of a wing before it, of those of the wing."""
 
 PORT: Final = "rules"
+
+FALLBACK: Final = "fallback"
+"""SQL rule that returns nothing if no host computes an operator, which the answer has read before."""
 
 WEIGHED: Final = ("run_id", "bias", "doubt")
 """Columns of an SQL rule that are not values of the caveat."""
@@ -145,6 +147,8 @@ def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> li
     needs = {**NEEDS, **{kind: applies for rules in extra for kind, applies in rules.needs.items()}}
     for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
         applies = needs.get(one.kind, bool)
+        if one.kind == FALLBACK and not asked.fallen:
+            continue
         if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
             found += _ask(asked, one, ids, name_weighed(metric))
     for find in (*RULES, *(find for rules in extra for find in rules.functions)):
@@ -228,7 +232,7 @@ def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | No
 @rule
 def traced(asked: Asked) -> Iterator[Finding]:
     """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
-    rows = fetch(asked.connection, TraceRow, run_ids=list(asked.ids))
+    rows = asked.remarks
     for row in rows:
         if row.kind == "uncounted":
             from joulemap.domain.remark import name_uncounted
@@ -323,11 +327,7 @@ def omitted(asked: Asked) -> Iterator[Finding]:
 @rule
 def limited(asked: Asked) -> Iterator[Finding]:
     """Find what a compiler leaves to a host, each operation with the limit that it exceeds."""
-    ids = [run_id for run_id in asked.evaluated if asked.outlines[run_id].has_helper]
-    found: dict[int, list[Fallback]] = {}
-    for row in fetch(asked.connection, Fallback, run_ids=ids) if ids else ():
-        found.setdefault(row.run_id, []).append(row)
-    for run_id, rows in found.items():
+    for run_id, rows in asked.fallen.items():
         named = [name_excess(row) if row.is_compiled else row.operation for row in rows]
         first = rows[0]
         if operations := tuple(filter(None, named)):

@@ -63,7 +63,7 @@ def find_own_caveats(asked: Asked, choices: Sequence[Choice], metric: str) -> li
     """Return the caveats of the first runs of each choice, and all refusals, heaviest first."""
     ids = {run_id for one in choices for run_id in one.runs[:MOST_ENTRIES]}
     kept = [one for one in asked.ids if not choices or one in ids or one not in asked.evaluated]
-    return find_caveats(Asked.of(asked.plan, asked.connection, kept), choices, metric=metric)
+    return find_caveats(asked.part(kept), choices, metric=metric)
 
 
 def list_entries(rows: Iterable[Standing]) -> list[Entry]:

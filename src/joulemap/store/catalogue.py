@@ -78,7 +78,7 @@ def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -
     """Replace the stored metrics, which SQL queries use."""
     columns = [one.column for one in metrics]
     replace_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
-    connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
+    connection.execute(define_metrics(metrics).replace("CREATE MACRO", "CREATE OR REPLACE MACRO"))
 
 
 def write_cost(

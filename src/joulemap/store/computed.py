@@ -8,17 +8,19 @@ expression as the argument. Its columns are those that the function requires:
 
 Such a query runs in two steps. First, the expressions before the first call provide the arguments, and numpy computes
 the results. Then the results replace the calls as lists of numbers, so that any client of the engine can run the second
-statement. A Python function called by the engine would import pandas and pyarrow where these are installed, which takes
-longer than most queries.
+statement. Expressions that both steps read are stored in temporary tables, because planning takes longer than reading.
+A Python function called by the engine would import pandas and pyarrow where these are installed, which takes longer
+than most queries.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.store import literal
@@ -71,6 +73,45 @@ def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
         _write_rows(COMPUTED[call[1]], COMPUTED[call[1]].compute(connection, rows))
         for call, rows in zip(calls, taken, strict=True)
     ]
+
+
+@contextlib.contextmanager
+def keep(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
+    """Store the expressions before the first call that both steps read, and yield the statement that reads these tables
+    instead; drop them afterwards. The statement has no parameters.
+    """
+    calls = list(_CALL.finditer(sql))
+    starts = [one for one in _EXPRESSION.finditer(sql) if one.start() <= calls[0].start()] if calls else []
+    ends = [one.start() for one in starts[1:]]
+    parts = {one[1]: sql[one.start(1) : end] for one, end in zip(starts, ends, strict=False)}
+    rest = sql[ends[-1] :] if ends else sql
+    taken = _find_read(parts, " ".join(call[2] for call in calls))
+    tables: list[str] = []
+    for name in [one for one in parts if one in taken and one in _READ.findall(rest)]:
+        table = f"kept_{len(tables)}"
+        before = _join({one: text for one, text in parts.items() if one in _find_read(parts, name)})
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {before}{table} AS (FROM {name})\nFROM {table}")
+        parts[name] = f"{name} AS (FROM {table}),\n"
+        tables.append(table)
+    yield _join({one: text for one, text in parts.items() if one in _find_read(parts, rest)}) + rest if tables else sql
+    for table in tables:
+        connection.execute(f"DROP TABLE {table}")
+
+
+def _find_read(parts: Mapping[str, str], text: str) -> set[str]:
+    """Return the expressions that a text names, and those that these name."""
+    found: set[str] = set()
+    words = set(_WORD.findall(text))
+    for name in reversed(tuple(parts)):
+        if name in words:
+            found.add(name)
+            words.update(_WORD.findall(parts[name]))
+    return found
+
+
+def _join(parts: Mapping[str, str]) -> str:
+    """Return the beginning of a statement with these expressions, each of which ends with a comma."""
+    return f"WITH {''.join(parts.values())}"
 
 
 def place(sql: str, computed: Sequence[str]) -> str:
@@ -401,5 +442,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
 
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _CALL: Final = re.compile(rf"\bnumpy\.({'|'.join(COMPUTED)})\((\w+)\)")
-_EXPRESSION: Final = re.compile(r"^\w+ AS (?:MATERIALIZED )?\(", re.MULTILINE)
-"""Pattern of the start of a common table expression."""
+_WORD: Final = re.compile(r"\w+")
+_READ: Final = re.compile(r"\b(?:FROM|JOIN) (\w+)")
+_EXPRESSION: Final = re.compile(r"^(?:WITH )?(\w+) AS (?:MATERIALIZED )?\(", re.MULTILINE)
+"""Pattern of the start of a common table expression, with its name."""

@@ -228,24 +228,35 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both steps read the same tables
+    if filled is None and COMPUTED in query.sql and query.written != query.sql:
         spelled = {name: literal.write(value) for name, value in parameters.items()}
         if None not in spelled.values():
             text = (query, {name: one or "" for name, one in spelled.items()})
-            with _sharing(connection, [text, text]) as (written, _):
+            with _sharing(connection, [text]) as (written,):
                 return _run(connection, query, given, make, written)
     filled = filled or literal.fill(query.sql, parameters)
-    with _answering(query):
-        computed = _compute(connection, filled or query.sql, parameters)
+    with _answering(query), _keeping(connection, filled) as kept:
+        computed = _compute(connection, kept or query.sql, parameters)
         sql = _place(query.sql, computed)
-        cursor = (
-            execute(connection, sql, parameters)
-            if filled is None
-            else connection.execute(literal.list_numbers(_place(filled, computed)))
-        )
+        cursor = execute(connection, sql, parameters) if kept is None else connection.execute(_place(kept, computed))
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
     return Table(title=query.title, columns=query.columns, rows=rows, sql=sql, parameters=parameters)
+
+
+@contextlib.contextmanager
+def _keeping(connection: duckdb.DuckDBPyConnection, filled: str | None) -> Iterator[str | None]:
+    """Yield a filled statement; one with calls that numpy computes reads what its two steps share from tables, which
+    are dropped afterwards.
+    """
+    sql = filled and literal.list_numbers(filled)
+    if sql is None or COMPUTED not in sql:
+        yield sql
+        return
+    from joulemap.store.computed import keep
+
+    with keep(connection, sql) as kept:
+        yield kept
 
 
 def _check_names(query: Query, names: Sequence[str]) -> None:

@@ -57,19 +57,34 @@ class Surface:
 
 
 def define_metrics(metrics: Sequence[Metric]) -> str:
-    """Return SQL for the macro that returns the properties of a metric by name.
+    """Return SQL for macros that return, by the name of a metric, its properties, its value in a row of `runs`, and the
+    half-width of its interval in a row of `internal.run_total`.
 
-    The engine folds the macro's constants; reading a table would cost a join at every use.
+    The engine folds the macros' constants; reading a table would cost a join at every use.
     """
-    rows = " ".join(
-        f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
+    names = {one.name: f"'{one.name}'" for one in metrics}
+    known = ", ".join(names)
+    unknown = f"error('unknown metric ' || metric_name || ', expected one of {known}')"
+    needed = ": it needs prices and a utilization, as in `joulemap cost`"
+    priced = f"error('these rows have no metric ' || metric_name || '{needed}')"
+    properties = [
+        f"{names[one.name]} THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
         f"is_higher_better: {one.is_higher_better}, energy_power: {one.energy_power}, "
         f"half_width_column: '{one.half_width_column}'}}"
         for one in metrics
+    ]
+    values = [
+        f"{names[one.name]} THEN {f'CAST(one.{one.column} AS DOUBLE)' if one.is_of_runs else priced}" for one in metrics
+    ]
+    widths = [f"{names[one.name]} THEN total.{one.half_width_column}" for one in metrics if one.half_width_column]
+    return "\n".join(
+        f"CREATE MACRO {macro} AS CASE metric_name {' '.join(f'WHEN {one}' for one in cases)} ELSE {otherwise} END;"
+        for macro, cases, otherwise in (
+            ("find_metric(metric_name)", properties, unknown),
+            ("run_metric(metric_name, one)", values, unknown),
+            ("metric_half_width(metric_name, total)", widths, "0e0"),
+        )
     )
-    known = ", ".join(one.name for one in metrics)
-    unknown = f"error('unknown metric ' || metric_name || ', expected one of {known}')"
-    return f"CREATE MACRO find_metric(metric_name) AS CASE metric_name {rows} ELSE {unknown} END;"
 
 
 def define_prices(factors: Mapping[str, float]) -> str:

@@ -402,9 +402,11 @@ def holding_classes(
     with holding_plans(source, _divide(whole)) as (connection, held):
         ids = _order_runs(whole, held)
         names = tuple(model.request.model for model in whole.models)
-        scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=names)
+        asked = Asked.of(whole, connection, ids)
+        found = find_stored_scope(connection, asked.ids, asked.reading)
+        scope = attrs.evolve(widen(found, whole.selection), models=names)
         scope.check_evaluated()
-        yield scope, Asked.of(whole, connection, ids)
+        yield scope, asked
 
 
 def _divide(whole: Plan) -> list[Plan]:
