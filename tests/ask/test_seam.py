@@ -13,7 +13,8 @@ import joulemap
 from compare import assert_close
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat
-from joulemap.ask.rule import WEIGHED, Finding, Rules, SqlRule, list_sql_rules, list_wing_rules
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import WEIGHED, Rules, SqlRule, list_sql_rules, list_wing_rules
 from joulemap.present.template import Template
 from joulemap.show.caveat import CAVEAT, describe_caveat
 from joulemap.show.word import Words, read_words

@@ -21,6 +21,9 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
+from joulemap.ask.finding import RULES, Finding, Rule, rule
+from joulemap.ask.refusal import find_left_out, find_refused
+from joulemap.ask.setting import SETTINGS
 from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
@@ -59,21 +62,6 @@ NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
 """SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""
 
 
-@frozen(kw_only=True)
-class Finding:
-    """Result of a rule about one run, or about the whole answer."""
-
-    kind: str
-    run_id: int | None = None
-    """None for a finding about the whole answer, whose `doubt` is its weight."""
-    values: Mapping[str, Value] = {}
-    bias: float = 0.0
-    doubt: float = 0.0
-
-
-Rule = Callable[[Asked], Iterable[Finding | Refusal]]
-RULES: Final[list[Rule]] = []
-
 NOTHING: Final[Mapping[int, Sequence[int]]] = {}
 
 
@@ -94,12 +82,6 @@ class SqlRule:
     """Name of the query, with its topic."""
     folder: Path | None = None
     """Folder of query files of a wing of another distribution; None for `queries`."""
-
-
-def rule(find: Rule) -> Rule:
-    """Register a rule on how the runs were selected or traced."""
-    RULES.append(find)
-    return find
 
 
 @cache
@@ -147,7 +129,7 @@ def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> li
         applies = needs.get(one.kind, bool)
         if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
             found += _ask(asked, one, ids, name_weighed(metric))
-    for find in (*RULES, *(find for rules in extra for find in rules.functions)):
+    for find in (*RULES, *(find for rules in extra for find in rules.functions), *SETTINGS):
         found += find(asked)
     return found
 
@@ -258,13 +240,9 @@ def find_remark(text: str, runtimes: Collection[str]) -> Finding:
 
 @rule
 def unsupported(asked: Asked) -> Iterator[Refusal]:
-    """Find runs that their hardware cannot do, by reason."""
-    reasons: dict[str, list[int]] = {}
-    for run_id, one in asked.outlines.items():
-        if one.refusal is not None:
-            reasons.setdefault(one.refusal, []).append(run_id)
-    for reason, ids in reasons.items():
-        yield Refusal(runs=tuple(ids), reason=reason)
+    """Find runs that their hardware cannot do, by reason, and hardware that was left out before."""
+    yield from find_refused(asked.outlines, asked.unavailable)
+    yield from find_left_out(asked.selection, asked.unavailable)
 
 
 @rule
