@@ -374,5 +374,4 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
 def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
     """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
-    is_explained = any(note.startswith(PROJECTED) for note in notes)
-    return (*notes, *((PROJECTION_NOTE,) if is_marked and not is_explained else ()))
+    return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))

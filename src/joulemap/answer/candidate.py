@@ -71,9 +71,7 @@ SINGLE_NOTE: Final = Template(
     "(--batch sets the same batch sizes for all chips)"
 )
 PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
-UNRANKED: Final = Template(
-    "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
-)
+UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
 
 STEP_ANALYZE: Final = Template(
     "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"

@@ -28,12 +28,13 @@ from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
+from joulemap.domain.remark import name_uncounted, write_appending
 from joulemap.domain.table import Column
 from joulemap.row.model import Caveat as TraceRow
 from joulemap.row.run import Fallback, Omitted
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import fetch, run_query
-from joulemap.store.run import Outline
+from joulemap.store.run import Outline, count_appending
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts, list_wings
 
@@ -211,31 +212,29 @@ def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | No
 def traced(asked: Asked) -> Iterator[Finding]:
     """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
     rows = fetch(asked.connection, TraceRow, run_ids=list(asked.ids))
+    is_assumed = any(row.kind == "assumed" for row in rows)
+    counts = count_appending(asked.connection, asked.ids) if is_assumed else ()
+    appending = {write_appending(count): count for count in counts}
     for row in rows:
         if row.kind == "uncounted":
-            from joulemap.domain.remark import name_uncounted
-
             named = name_uncounted(row.text)
             yield Finding(kind="uncounted", values={"name": named, "operators": row.operator_count}, doubt=UNKNOWN)
+        elif row.kind == "assumed" and row.text not in appending:
+            yield Finding(kind="traced", values={"text": row.text})
         elif row.kind == "assumed":
-            yield find_remark(row.text, {one.runtime for one in asked.outlines.values()})
+            yield find_appending(appending[row.text], row.text, {one.runtime for one in asked.outlines.values()})
     read, idle = (tuple(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in ("read", "idle"))
     if read:
         places = tuple(filter(None, read))
         yield Finding(kind="branched", values={"places": places, "modules": len(idle), "idle": idle}, doubt=UNKNOWN)
 
 
-def find_remark(text: str, runtimes: Collection[str]) -> Finding:
-    """Return the finding of an assumption of a trace; that rows are appended means what these runtimes do with them."""
-    from joulemap.domain.remark import split_appended
-
-    assumption, is_appended = split_appended(text)
+def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
+    """Return the finding that operators append rows to keys and values, and what these runtimes do with them."""
     engines = {one == ENGINE for one in runtimes}
-    is_known = is_appended and len(engines) == 1
-    return Finding(
-        kind="traced" if not is_known else "in_place" if True in engines else "copied",
-        values={"text": assumption if is_known else text},
-    )
+    if len(engines) != 1:
+        return Finding(kind="traced", values={"text": text})
+    return Finding(kind="in_place" if True in engines else "copied", values={"operators": count})
 
 
 @rule

@@ -51,7 +51,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "changed": Template("{chips}: {number}"),
     "compiler": Template("fused means {engine} on {chips}, and the framework's compiler on other chips"),
-    "copied": Template("traced: {text}, which copies all rows; `--runtime engine` writes the new rows in place"),
+    "copied": Template(
+        "traced: {operators} x cat appends new rows to given keys and values, which copies all rows; `--runtime "
+        "engine` writes the new rows in place"
+    ),
     "counted": Template(
         "[{host} as ]the assumed host of {chips}[, the rest of its {whole},][ adds {share:%} to its {quantity}]"
         "[ multiplies its {quantity} by {factor:plain}]"
@@ -74,7 +77,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}: "
         "{calibration} ({place}), " + FIT + "; `--calibration own` disables this"
     ),
-    "in_place": Template("traced: {text}, written in place"),
+    "in_place": Template("traced: {operators} x cat appends new rows to given keys and values, written in place"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),
     "launched": Template("eager: {host} launches kernels of {chips} in {time} each"),
     "launched_beside": Template("eager: a core on the same chip launches kernels of {chips} in {time} each"),

@@ -41,6 +41,7 @@ from joulemap.wing.explore.design.best import (
     BestDesign,
     Margin,
     describe_design,
+    describe_parts,
     find_best,
     find_beyond,
     find_dimension,
@@ -303,8 +304,7 @@ class ExploreAnswer(Answer):
         """Return the next command to run, a sensitivity analysis of the best design's base chip; empty for several
         models.
         """
-        chip = self.best[0].design.partition(":")[0].partition(" ")[0]
-        ref = HardwareRef.read(chip)
+        ref = HardwareRef.read(self.survey.groups[int(self.survey.group[self.best[0].design_index])].hardware)
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
         step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
@@ -561,5 +561,5 @@ def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
                     limit=show_objective(bound.value, unit),
                 )
             )
-    base, _, values = describe_design(done, row).partition(": ")
+    base, values = describe_parts(done, row)
     return text.NONE_MEETS(none=none, base=base, values=values, missed=missed)

@@ -220,7 +220,7 @@ class FleetAnswer(RunAnswer):
         )
         left_out = "; ".join(self._list_left_out())
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
-        if any(row.label.endswith(DELAYED) for row in table):
+        if any(row.wait_s for row in table):
             below = (Text(text.DELAYED_MEANS), *below)
         sections = [show_under("", fleets, *below) if shown else Section("", below)]
         others = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]

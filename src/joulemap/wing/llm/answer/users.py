@@ -33,7 +33,7 @@ from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.ask.users import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
-from joulemap.wing.llm.capacity.question import SERVING, TITLED
+from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
@@ -346,7 +346,7 @@ def serve_users(
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),
-        stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
+        stored=question.describe_unknown(),
         wide_cache=describe_cache(one.case for one, *_ in found),
         facts=facts,
         rows=make_table("llm users", UserRow, ranked),

@@ -240,7 +240,7 @@ def _refuse(rows: Sequence[TrainingRow]) -> str:
         if row.status != REFUSED:
             alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
     large = [
-        text.NOTHING(some[0], runs=map(text.REFUSED_RUN, some), why=why.replace("needs", "need") if some[1:] else why)
+        (text.EACH if some[1:] else text.NOTHING)(some[0], runs=map(text.REFUSED_RUN, some), why=why)
         for (why, _), some in alike.items()
     ]
     return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])

@@ -88,4 +88,5 @@ UNSUPPORTED: Final = Template(
 )
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
+EACH: Final = Template("{runs:and}: each {why}[ (it fits with {fits_with})]")
 REFUSED_RUN: Final = Template("{label} at batch {batch:#}")
