@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.here.machine import Machine
+
+Labelled = TypeVar("Labelled", Device, DeviceRow)
 
 ASKED: Final = Asked()
 
@@ -255,10 +257,12 @@ def is_language_model(model: str) -> bool:
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 
 
-def find_device(row: ServedHere, devices: Iterable[Device], hosts: Iterable[Device]) -> Device | None:
+def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[Labelled]) -> Labelled | None:
     """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
-    labels = {text.SPLIT_LABEL(device=one.label, host=host.label): one for one in devices for host in hosts}
-    return {**labels, **{one.label: one for one in devices}}.get(row.label)
+    found: dict[str, Labelled] = {}
+    for one in devices:
+        found |= {one.label: one, **{text.SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
+    return found.get(row.label)
 
 
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
