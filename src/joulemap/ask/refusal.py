@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from joulemap.ask.fact import Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline
 
-BUDGET = "budget"
+BUDGET: Final = "budget"
 """Code of hardware without a power mode within the power budget."""
 
-BOUNDARY = "boundary"
+BOUNDARY: Final = "boundary"
 """Code of hardware whose energy at the requested boundary is unknown."""
 
 
@@ -37,7 +38,12 @@ def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterato
             runs=(),
             reason=str(excess),
             code=BUDGET,
-            values={"hardware": name, "least": Quantity(excess.least_w, "W"), "has_host": excess.has_host},
+            values={
+                "hardware": name,
+                "least": Quantity(excess.least_w, "W"),
+                "has_host": excess.has_host,
+                "settable": excess.settable,
+            },
             hardware=(label,),
             is_available=label not in unavailable,
         )
