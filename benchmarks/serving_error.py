@@ -20,6 +20,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.plan.calibration import use_calibration
+from joulemap.system.errors import Reason
 from joulemap.wing.llm.serving.predict import predict
 
 SHOWN = (
@@ -55,12 +56,12 @@ def score(rows: Sequence[ServingRow]) -> Iterator[tuple[ServingRow, str, float, 
     for row in sorted(rows, key=lambda row: row.model):
         by_hardware[row.hardware].append(row)
     for name, some in by_hardware.items():
-        missing = f"{name} is not in the catalogue"
+        missing = Reason(text=f"{name} is not in the catalogue")
         found = predict(some, hardware[name]) if name in hardware else [missing] * len(some)
         for row, one in zip(some, found, strict=True):
             for quantity, measured in row.measured().items():
-                if isinstance(one, str):
-                    yield row, quantity, measured, one
+                if isinstance(one, Reason):
+                    yield row, quantity, measured, one.text
                 elif (value := getattr(one, quantity)) is not None:
                     yield row, quantity, measured, value
 

@@ -468,6 +468,8 @@ CREATE TABLE internal.run (
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     calibration VARCHAR NOT NULL,
     refusal VARCHAR,
+    refusal_code VARCHAR,
+    refusal_values VARCHAR,
     units_total_count INTEGER CHECK (units_total_count > 0),
     peak_ops_per_s DOUBLE CHECK (peak_ops_per_s > 0),
     memory_bandwidth_bytes_per_s DOUBLE CHECK (memory_bandwidth_bytes_per_s > 0),
@@ -503,6 +505,8 @@ COMMENT ON COLUMN internal.run.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.run.runtime IS 'Execution mode: eager, graph, fused or engine';
 COMMENT ON COLUMN internal.run.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
 COMMENT ON COLUMN internal.run.refusal IS 'Reason why the hardware cannot run it; null for an evaluated run';
+COMMENT ON COLUMN internal.run.refusal_code IS 'Kind of the reason, such as precision, memory or compiler; other for a reason without a kind';
+COMMENT ON COLUMN internal.run.refusal_values IS 'Values of the reason as JSON, in SI units';
 COMMENT ON COLUMN internal.run.units_total_count IS 'Number of units with this precision';
 COMMENT ON COLUMN internal.run.peak_ops_per_s IS 'Dense peak at this precision';
 COMMENT ON COLUMN internal.run.memory_bandwidth_bytes_per_s IS 'Published bandwidth of the off-chip memory';
@@ -860,6 +864,8 @@ CREATE TABLE internal.serving_prediction (
     work VARCHAR NOT NULL,
     calibration VARCHAR NOT NULL,
     refusal VARCHAR CHECK (refusal <> ''),
+    refusal_code VARCHAR,
+    refusal_values VARCHAR,
     time_to_first_token_s DOUBLE CHECK (time_to_first_token_s > 0),
     inter_token_latency_s DOUBLE CHECK (inter_token_latency_s > 0),
     request_latency_s DOUBLE CHECK (request_latency_s > 0),
@@ -882,6 +888,8 @@ COMMENT ON COLUMN internal.serving_prediction.engine IS 'Modelled engine with it
 COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts for a mixture of experts; empty for an unknown model';
 COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
 COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Reason for a missing prediction; else null';
+COMMENT ON COLUMN internal.serving_prediction.refusal_code IS 'Kind of the reason, such as memory or unstated_output; other for a reason without a kind';
+COMMENT ON COLUMN internal.serving_prediction.refusal_values IS 'Values of the reason as JSON, in SI units';
 COMMENT ON COLUMN internal.serving_prediction.time_to_first_token_s IS 'Time to first token of the whole batch';
 COMMENT ON COLUMN internal.serving_prediction.inter_token_latency_s IS 'Duration of one step of the whole batch';
 COMMENT ON COLUMN internal.serving_prediction.request_latency_s IS 'Time from first prompt token to last output token';

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from chips import find
-from joulemap.ask.rule import find_remark
+from joulemap.ask.rule import find_appending
 from joulemap.domain.configuration import Configuration, Runtime
+from joulemap.domain.remark import write_appending
 from joulemap.domain.workload import APPEND, Workload
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
@@ -188,7 +189,8 @@ def test_an_answer_says_of_its_own_runtimes_what_they_do_to_a_past(
     runtimes: tuple[str, ...], writes: bool, copies: bool
 ) -> None:
     (note,) = traced(legacy).notes
-    found = find_remark(note, runtimes)
+    assert note == write_appending(2)
+    found = find_appending(2, note, runtimes)
     told = CAVEAT[found.kind](**found.values)
     assert ("in place" in told, "cop" in told) == (writes, copies)
     assert told.startswith("traced: 2 x cat appends")

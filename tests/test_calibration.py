@@ -15,8 +15,8 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.hardware import UNCALIBRATED as CLASS_DEFAULTS
-from joulemap.answer.scope import describe_calibration
 from joulemap.ask.fact import Caveat
+from joulemap.ask.setting import find_calibrations
 from joulemap.calibrate.calibration import Outcome
 from joulemap.catalog.calibration import (
     calibration_text,
@@ -34,6 +34,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.target import extend_digest
 from joulemap.model.version import formula_version
+from joulemap.show.caveat import describe_values
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
@@ -287,7 +288,8 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     assert both.scope.uncalibrated == ("b200_sxm",)
     (without,) = (one for one in both.facts.of(Caveat) if one.kind == "uncalibrated")
     assert [both.facts.runs[one].hardware for one in without.runs] == ["b200_sxm"]
-    assert any("`--calibration own`" in note for note in both.scope.describe_settings())
+    kinds = [one.kind for one in both.facts.of(Caveat)]
+    assert ("calibrated" in kinds, "shared" in kinds, "inherited" in kinds) == (True, True, False)
     alone = workspace.compare("resnet18", hardware=pair, calibration="own")
     assert alone.scope.uncalibrated == ("h100_sxm5",)
     assert alone.scope.calibrations[0].inheritors == []
@@ -303,7 +305,9 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     shown = workspace.hardware("h100_sxm5")
     assert shown.calibrations[0].inheritors == ["h100_sxm5"]
     assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    assert {*describe_calibration(shown.calibrations[0], ["h100_sxm5"])} <= {*shown.document().notes}
+    (found,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
+    assert (found.kind, found.values["inheritors"]) == ("inherited", ("h100_sxm5",))
+    assert describe_values(found.kind, found.values) in shown.document().notes
     assert workspace.hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 

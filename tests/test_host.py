@@ -10,6 +10,7 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import explain_missing, find_surrounding
@@ -135,9 +136,12 @@ def test_an_eager_answer_names_who_launches(workspace: Workspace) -> None:
     asked = Settings(hardware=("h200_sxm",), runtime=("eager",), calibration="none")
     workspace.compare(RELU, asked)
     answer = workspace.compare(RELU, attrs.evolve(asked, host="epyc_9654"))
-    (launch,) = answer.scope.launches
-    assert launch[:3] == ("h200_sxm", "epyc_9654", True)
-    assert_close(launch[3], 98_000 / 3.7e9, rel=1e-12)
+    (launch,) = (one for one in answer.facts.of(Caveat) if one.kind == "launched")
+    assert [answer.facts.runs[one].hardware for one in launch.runs] == ["h200_sxm"]
+    assert (launch.values["host"], launch.weight) == ("epyc_9654", 0.0)
+    time = launch.values["time"]
+    assert isinstance(time, Quantity) and time.unit == "s"
+    assert_close(time.value, 98_000 / 3.7e9, rel=1e-12)
     # a host that only launches adds no static power: the board still lacks its share of a server
     assert answer.scope.hosts == {"h200_sxm": ""}
     rows = workspace.sql("SELECT host, latency_s FROM runs WHERE runtime = 'eager' AND is_newest ORDER BY host").rows
@@ -150,7 +154,8 @@ def test_a_host_counts_within_a_power_budget() -> None:
     assert {entry.id for entry, _ in select_hardware(asked).pairs} == {"hailo_8", "coral_edge_tpu"}
     found = select_hardware(attrs.evolve(asked, host="Pi5"))
     assert {entry.id for entry, _ in found.pairs} == {"coral_edge_tpu"}
-    assert found.left_out == {"hailo_8": "at least 11.1 W with its host"}
+    (excess,) = found.left_out.values()
+    assert (round(excess.least_w, 2), excess.has_host, excess.settable) == (11.13, True, "")
     assert found.hosts["coral_edge_tpu"].is_counted
     assert len(select_hardware(attrs.evolve(asked, host="Pi5", power_budget_w=11.7)).pairs) == 2
 
@@ -158,7 +163,8 @@ def test_a_host_counts_within_a_power_budget() -> None:
 def test_a_part_counts_with_its_module_within_a_power_budget() -> None:
     # 4 W of a DLA and 5.7 W of the module around it are 9.7 W
     asked = Settings(hardware=("jetson_orin_nx_dla", "ax630c_npu"), power_budget_w=9.6)
-    assert select_hardware(asked).left_out == {"jetson_orin_nx_dla": "at least 9.7 W with its host"}
+    excess = select_hardware(asked).left_out["jetson_orin_nx_dla"]
+    assert (round(excess.least_w, 2), excess.has_host) == (9.7, True)
     assert len(select_hardware(attrs.evolve(asked, power_budget_w=9.8)).pairs) == 2
 
 

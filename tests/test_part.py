@@ -173,7 +173,7 @@ def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: l
         assert sum(row.difference_exact for row in answer.metric_terms) == answer.difference_exact
     drawn = " ".join(text for section in answer.document().sections for text in section.texts)
     assert "do not sum" not in drawn
-    assert f"subgraph {name}" in answer.title()
+    assert answer.title().beside == (f"subgraph {name}",)
 
 
 def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Workspace) -> None:

@@ -13,8 +13,6 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.product import Meaning
-from joulemap.answer.scope import Scope
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements, load_profiles
 from joulemap.catalog.public import load_public_tables
@@ -22,13 +20,13 @@ from joulemap.cli.overview import list_commands
 from joulemap.domain.address import Address
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import Change
-from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
-from joulemap.domain.table import Table
 from joulemap.model.change import change_hardware
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
+from joulemap.present.template import Template
+from joulemap.show.title import Conditions, Title, bind
 from joulemap.workspace import Workspace
 from models import shipped
 
@@ -271,34 +269,31 @@ def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run)
     assert re.search(r"fp32 \(TF32 (convolutions|GEMMs)" + (" on NVIDIA" if is_mixed else ", .* default\\)"), title)
 
 
+NET = Template("{model}[, {precisions:and}][, {runtime}]")
+RATE = Template("{rate}, {precision}, engine")
+
+
 @pytest.mark.parametrize(
-    ("title", "marked"),
+    ("values", "about", "marked"),
     [
-        ("net, fp32, fused: energy", "net, fp32 (T), fused, board: energy"),
-        ("net: 5 requests/s, fp32, engine", "net, board: 5 requests/s, fp32 (T), engine"),
-        ("net, fp32 and fp16: energy", "net, fp32 (T) and fp16, board: energy"),
-        ("net: lowest energy", "net, fp32 (T), board: lowest energy"),
-        ("net_fp32.onnx, fp32/int4 and fp32", "net_fp32.onnx, fp32/int4 and fp32 (T), board"),
+        ({"precisions": ["fp32"], "runtime": "fused"}, "energy", "net, fp32 (T), fused, board: energy"),
+        (
+            {},
+            Title(form=RATE, values={"rate": "5 requests/s", "precision": "fp32"}),
+            "net, board: 5 requests/s, fp32 (T), engine",
+        ),
+        ({"precisions": ["fp32", "fp16"]}, "energy", "net, fp32 (T) and fp16, board: energy"),
+        ({}, "lowest energy", "net, fp32 (T), board: lowest energy"),
+        ({"precisions": ["fp32/int4", "fp32"]}, "", "net, fp32/int4 and fp32 (T), board"),
     ],
 )
-def test_a_title_is_marked_once_where_it_names_the_precision(title: str, marked: str) -> None:
-    scope = Scope(
-        models=("net",),
-        batches=(1,),
-        settings=SETTINGS,
-        precisions=(("fp32", "fp32"),),
-        run_ids=(),
-        refused={},
-        hardware=(),
-        projected=frozenset(),
-        caveats=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
-        calibrations=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
-        uncalibrated_runs={},
-        boundaries=("board",),
-        fp32=Meaning(title="T"),
-    )
-    assert scope.bounded(title) == marked
-    assert "(T)" not in attrs.evolve(scope, fp32=Meaning()).bounded(title)
+def test_a_title_is_marked_once_where_it_names_the_precision(
+    values: dict[str, Any], about: str | Title, marked: str
+) -> None:
+    title = Title(form=NET, values={"model": "net", "precisions": None, "runtime": None, **values}, about=about)
+    conditions = Conditions(boundaries=("board",), products="T", is_fp32=True)
+    assert bind(title, conditions) == marked
+    assert "(T)" not in bind(title, attrs.evolve(conditions, products=""))
 
 
 @pytest.mark.slow

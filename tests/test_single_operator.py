@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
@@ -222,7 +223,7 @@ def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str)
             asked = Configuration(hardware=hardware.id, precision=precision, batch=workload.batch, runtime=runtime)
             (run,) = Evaluator(columns_of(workload)).evaluate_all([(hardware, asked)])
             if not isinstance(run, RunColumns):
-                assert total.refusal and str(run).startswith(total.refusal)
+                assert total.refusal and str(run).startswith(total.refusal.text)
                 continue
             assert (total.latency_fs, total.clock_fraction) == (run.latency_fs, run.clock_fraction)
             assert (total.weight_bytes, total.activation_bytes) == (run.weight_bytes, run.activation_bytes)
@@ -238,11 +239,13 @@ def test_in_bulk_what_does_not_fit_is_refused_alone() -> None:
     names = ("gemm(m=1,n=8,k=8)", f"gemm(m=1,n={2**20},k={2**16})", "softmax(rows=4,columns=4)")
     small, large, last = evaluate_all([describe(find(name), 1, NO_KEY) for name in names], hardware, "fp16", "graph")
     assert (small.refusal, last.refusal) == (None, None)
-    assert large.refusal == "l4 has 24 GB of memory; this configuration needs 137.4 GB"
+    assert large.refusal is not None
+    assert (large.refusal.code, large.refusal.values["capacity_bytes"]) == ("memory", 24e9)
+    assert_close(large.refusal.values["required_bytes"], 2.0 * (2**36 + 2**16 + 2**20), rel=1e-6)
     assert large.latency_fs is None
     (lacking,) = evaluate_all([describe(find(names[0]), 1, NO_KEY)], hardware, "fp4", "graph")
-    assert lacking.refusal is not None
-    assert lacking.refusal.startswith("l4 has no fp4; it has ")
+    assert lacking.refusal is not None and lacking.refusal.code == "precision"
+    assert lacking.refusal.values["supported"] == tuple(hardware.peaks)
 
 
 def test_the_commas_of_an_operator_part_no_names() -> None:

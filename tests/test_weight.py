@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from chips import FORMS
 from compare import assert_close
 from conftest import Run
+from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
@@ -341,11 +342,12 @@ def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) ->
     rows = {row.precision: row for row in answer.rows}
     assert list(rows) == ["bf16/int4", "bf16/int8", "bf16"]
     assert answer.varying == ("precision",)
-    assert "int4 in groups of 128 with a scale of 16 bits" in "\n".join(answer.scope.describe_settings())
+    stored = [str(one.values["format"]) for one in answer.facts.of(Caveat) if one.kind == "stored"]
+    assert [text.partition(" ")[0] for text in stored] == ["int4", "int8"]
     plain = workspace.compare(GEMM, asked)
     assert [row.run_id for row in plain.rows] == [rows["bf16"].run_id]
     assert plain.varying == ()
-    assert not any("weights" in line for line in plain.scope.describe_settings())
+    assert not [one for one in plain.facts.of(Caveat) if one.kind == "stored"]
     (grouped,) = workspace.compare(GEMM, asked, weight_precision="int4:32").rows
     assert (grouped.peak_memory_bytes or 0) > (rows["bf16/int4"].peak_memory_bytes or 0)
     with duckdb.connect(str(database), read_only=True) as connection:

@@ -14,6 +14,8 @@ SELECT
     p.runtime,
     p.calibration,
     p.refusal,
+    CASE WHEN p.refusal IS NOT NULL THEN 'other' END AS refusal_code,
+    CAST(NULL AS VARCHAR) AS refusal_values,
     p.units_total_count,
     p.peak_ops_per_s,
     p.memory_bandwidth_bytes_per_s,

@@ -353,11 +353,16 @@ SELECT
     r.run_id,
     r.{dimension},
     r.architecture,
-    r.refusal
+    r.refusal,
+    q.refusal_code,
+    q.refusal_values
 FROM run_configurations AS r
+JOIN internal.run AS q ON q.run_id = r.run_id
 WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 COMMENT ON COLUMN refused_runs.refusal IS 'Reason why the hardware cannot run it';
+COMMENT ON COLUMN refused_runs.refusal_code IS 'Kind of the reason, such as precision, memory or compiler; other for a reason without a kind';
+COMMENT ON COLUMN refused_runs.refusal_values IS 'Values of the reason as JSON, in SI units';
 
 CREATE VIEW run_figures AS
 SELECT
@@ -1607,6 +1612,7 @@ SELECT
     p.measured,
     p.predicted,
     CASE WHEN p.predicted IS NULL THEN coalesce(p.refusal, 'its ' || p.quantity || ' is not predicted') END AS refusal,
+    CASE WHEN p.predicted IS NULL THEN coalesce(p.refusal_code, 'not predicted: ' || p.quantity) END AS refusal_code,
     p.architecture,
     p.vendor,
     p.engine,
@@ -1634,6 +1640,7 @@ FROM (
             {'quantity': 'power_w', 'measured': m.power_w, 'predicted': n.power_w}
         ], recursive := TRUE),
         n.refusal,
+        n.refusal_code,
         n.architecture,
         n.vendor,
         n.engine,
@@ -1658,6 +1665,7 @@ COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served langu
 COMMENT ON COLUMN serving_predictions.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
 COMMENT ON COLUMN serving_predictions.quantity IS 'Measured quantity: time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN serving_predictions.refusal IS 'Reason why the quantity is not predicted; null if it is';
+COMMENT ON COLUMN serving_predictions.refusal_code IS 'Kind of the reason; other for a reason without a kind';
 COMMENT ON COLUMN serving_predictions.engine IS 'Engine and release that the prediction assumes; empty for none';
 COMMENT ON COLUMN serving_predictions.vendor IS 'Manufacturer of the hardware; empty for hardware outside the catalogue';
 
@@ -1672,7 +1680,8 @@ SELECT
     m.batch,
     p.quantity,
     p.measured,
-    p.refusal
+    p.refusal,
+    p.refusal_code
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.refusal IS NOT NULL;
@@ -1680,6 +1689,7 @@ COMMENT ON VIEW serving_refusals IS 'Measured quantities of served language mode
 COMMENT ON COLUMN serving_refusals.quantity IS 'Measured quantity: time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN serving_refusals.batch IS 'Sequences per call, or the mean number of requests in flight';
 COMMENT ON COLUMN serving_refusals.refusal IS 'Reason why the quantity is not predicted';
+COMMENT ON COLUMN serving_refusals.refusal_code IS 'Kind of the reason; other for a reason without a kind';
 
 CREATE VIEW calibrated_prediction_errors AS
 SELECT

@@ -42,7 +42,6 @@ from joulemap.answer.part.analyze import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.part.breakdown import PartAnswer as PartAnswer
 from joulemap.answer.part.edp import EdpAnswer as EdpAnswer
 from joulemap.answer.part.part import PartsAnswer as PartsAnswer
-from joulemap.answer.product import Meaning as Meaning
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -160,7 +159,7 @@ from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
 from joulemap.model.area import Area as Area
 from joulemap.model.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
-from joulemap.plan.budget import Budget as Budget
+from joulemap.plan.budget import Budget as Budget, Excess as Excess
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
     Block as Block,
@@ -184,6 +183,7 @@ from joulemap.present.sketch import (
     Point as Point,
     Sketch as Sketch,
 )
+from joulemap.present.template import Template as Template
 from joulemap.row import Row as Row
 from joulemap.row.analyze import (
     ActionShare as ActionShare,
@@ -289,7 +289,6 @@ from joulemap.row.run import (
     Fallback as Fallback,
     LedgerLine as LedgerLine,
     Omitted as Omitted,
-    PluggedHardware as PluggedHardware,
     Setting as Setting,
 )
 from joulemap.row.sweep import (
@@ -358,6 +357,8 @@ from joulemap.shortcut import (
     watch as watch,
     workload as workload,
 )
+from joulemap.show.product import Meaning as Meaning
+from joulemap.show.title import Conditions as Conditions, Title as Title
 from joulemap.store.connection import Patience as Patience
 from joulemap.store.query import Rows as Rows
 from joulemap.store.recover import Recovery as Recovery
@@ -377,6 +378,7 @@ from joulemap.system.errors import (
     NoMeasurementError as NoMeasurementError,
     OlderDatabaseError as OlderDatabaseError,
     OutsideError as OutsideError,
+    Reason as Reason,
     SeveralChipsError as SeveralChipsError,
     SqlError as SqlError,
     ThresholdError as ThresholdError,

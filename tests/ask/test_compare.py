@@ -13,7 +13,8 @@ from command import run_here
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject
-from joulemap.ask.rule import Finding, weigh
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import weigh
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats

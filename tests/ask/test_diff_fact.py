@@ -11,7 +11,7 @@ import pytest
 from compare import assert_close
 from joulemap.ask.diff import pair_findings
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Subject, Term
-from joulemap.ask.rule import Finding
+from joulemap.ask.finding import Finding
 from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons
 from joulemap.workspace import Workspace
 

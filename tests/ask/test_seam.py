@@ -13,7 +13,8 @@ import joulemap
 from compare import assert_close
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat
-from joulemap.ask.rule import WEIGHED, Finding, Rules, SqlRule, list_sql_rules, list_wing_rules
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import WEIGHED, Rules, SqlRule, list_sql_rules, list_wing_rules
 from joulemap.present.template import Template
 from joulemap.show.caveat import CAVEAT, describe_caveat
 from joulemap.show.word import Words, read_words
@@ -57,6 +58,102 @@ def test_nothing_searches_text(path: Path) -> None:
     assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
     imported = {alias.name for one in walk(path) if isinstance(one, ast.Import) for alias in one.names}
     assert "re" not in imported
+
+
+ANSWER = list_rooms("answer")
+PRESENT = list_rooms("present")
+
+CUTTING = PARSING - {"find", "rfind", "index", "rindex"} | {"findall", "finditer", "subn"}
+
+NAMES = {
+    "name", "column", "columns", "unit", "word", "model", "hardware", "quantity", "kind", "per", "place", "spec",
+    "module", "id", "constant", "path", "suffix", "precision", "role", "entry", "type", "given", "plain",
+}  # fmt: skip
+"""Last part of an expression whose value is a name, a number's unit, a path or a syntax, and no text for people."""
+
+LAYOUT = ("present.writer", "present.draw", "present.template", "present.text", "present.cell")
+"""Modules that write markup, wrap lines, read the syntax of templates and format numbers."""
+
+READING: dict[str, str] = {
+    "answer.answer.add_marks": "the mark of hardware before its name",
+    "answer.answer.fetch_tables": "type annotations of fields",
+    "answer.computed": "type annotations of fields",
+    "answer.candidate.enclose_seller": "a price with its seller, one text of a query",
+    "answer.check.check_runs": "arguments in the name of a model",
+    "answer.compare.architecture._cite": "a source in the catalogue",
+    "answer.cost.cost": "the plural of a unit of work",
+    "answer.cost._read_options": "an argument of the user",
+    "answer.explain.table._select_energy": "the syntax of columns",
+    "answer.explain.table._lay_purposes": "the syntax of columns",
+    "answer.explain.table._lay_subgraphs": "names that a query joins",
+    "answer.flip.pair._origin": "a source in the catalogue",
+    "answer.hardware.HardwareAnswer._list_notes": "a remark in the catalogue",
+    "answer.hardware_file.check_files": "a source in the catalogue",
+    "answer.layout.fill_cells": "the syntax of columns",
+    "answer.layout.lay_facts": "the syntax of columns",
+    "answer.layout.lay_beside": "the syntax of columns",
+    "answer.layout._split": "the syntax of columns",
+    "answer.model._describe_inputs": "the specification of inputs",
+    "answer.part.analyze.AnalyzeAnswer._tree": "a unit after a count",
+    "answer.recommend._list_other_misses": "names that a query joins",
+    "answer.recommend._find_battery": "a source in the catalogue",
+    "answer.report.chapter._shorten": "names that a query joins",
+    "answer.utilization.variant.rebatch": "the specification of inputs",
+    "present.document.grid.cell": "the name of a column",
+    "present.document._are_numbers": "alignment of cells, which have lost their columns in grids of lines",
+    "present.document.Grid.is_marked": "the mark of hardware before its name",
+    "wing.explore.answer.regret._format_alike": "names that a row joins",
+    "wing.fleet.answer.document.FleetAnswer._name": "the end of a row's key",
+    "wing.fleet.answer.document.FleetAnswer._list_left_out": "a price with its seller, one text of a query",
+    "wing.llm.answer.check.find_checkpoint.rank": "names of checkpoints",
+    "wing.pipeline.answer.recommend._count_frames": "the label of a metric",
+    "wing.train.answer.published.read_sizes": "arguments in the name of a model",
+    "wing.train.answer.published._predict": "arguments in the name of a model",
+    "wing.verify.answer.answer._name_configuration": "the name of a scope",
+    "wing.verify.answer.file": "files of other tools",
+    "wing.here.answer.here": "the name of a device that its driver prints",
+}
+"""Function or module that cuts or searches text -> what it reads, which is no sentence of an answer."""
+
+
+def name_last(node: ast.expr) -> str:
+    """Return the last name of an expression: `label` of `row.label` and of `row.label.strip()`."""
+    if isinstance(node, ast.Call):
+        return name_last(node.func.value) if isinstance(node.func, ast.Attribute) else name_last(node.func)
+    if isinstance(node, ast.Subscript):
+        return name_last(node.value)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def list_cuts(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
+    """Yield (function, expression) for each call that cuts or searches text that may be for people."""
+    for one in ast.iter_child_nodes(node):
+        own = f"{name}.{one.name}" if isinstance(one, ast.FunctionDef | ast.ClassDef) else name
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in CUTTING:
+            is_record = one.func.attr == "replace" and len(one.args) < 2  # of a row or a file
+            if not is_record and name_last(one.func.value) not in NAMES:
+                yield name, ast.unparse(one)
+        if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn):
+            right = name_last(one.comparators[0])
+            if right in ("text", "title", "note", "line", "reason", "headline", "answer", "sentence", "told"):
+                yield name, ast.unparse(one)
+        yield from list_cuts(one, own)
+
+
+@pytest.mark.parametrize("path", [*ANSWER, *PRESENT], ids=name_module)
+def test_no_answer_reads_its_own_text(path: Path) -> None:
+    module = name_module(path).removesuffix(".__init__")
+    if module.startswith(LAYOUT):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    cuts = [(name, what) for name, what in list_cuts(tree, module) if name not in READING and module not in READING]
+    assert not cuts
+
+
+def test_what_may_read_text_does() -> None:
+    cuts = {name for path in (*ANSWER, *PRESENT) for name, _ in list_cuts(
+        ast.parse(path.read_text(encoding="utf-8")), name_module(path).removesuffix(".__init__"))}  # fmt: skip
+    assert not [name for name in READING if not any(one == name or one.startswith(f"{name}.") for one in cuts)]
 
 
 @pytest.mark.parametrize("path", ASK, ids=name_module)

@@ -331,7 +331,7 @@ def test_a_method_that_is_not_known_is_said(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "exl3"}}))
     answer = Workspace(tmp_path / "own.duckdb").llm(str(path), hardware=["l4"], batch=(1,))
-    assert "exl3" in answer.title()
+    assert "exl3" in answer.stored
     assert {row.precision for row in answer.rows} == {"bf16"}
 
 
@@ -370,7 +370,7 @@ def test_a_checkpoint_runs_as_published_where_nothing_is_asked(workspace: Worksp
     assert "--cache fp8" in answer.wide_cache
     assert not asked.wide_cache  # only beside 4-bit floating-point weights
     assert asked.rows[0].device_count > 1
-    assert "mxfp4" in asked.title()
+    assert "mxfp4" in asked.stored
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
 from joulemap.domain.serving import ServingRow
-from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
@@ -647,4 +647,5 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert batch.energy_per_request_j is not None
     assert batch.output_tokens_per_s == pytest.approx(8 * 128 / batch.request_latency_s, rel=1e-9)
     assert batch.power_w == pytest.approx(batch.energy_per_request_j * 8 / batch.request_latency_s, rel=1e-9)
-    assert all(isinstance(reason, str) for reason in refused)
+    codes = [one.code for one in refused if isinstance(one, Reason)]
+    assert codes == ["acceptance", "other", "unknown_model", "sequence_memory"]

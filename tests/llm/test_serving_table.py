@@ -24,7 +24,7 @@ from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.row.validate import PredictionScore
 from joulemap.store.connection import writing
-from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
+from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason
 from joulemap.wing.llm.serving.predict import Prediction
 from joulemap.workspace import Workspace
 
@@ -72,7 +72,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scored]:
 def _predict_made_up(patch: pytest.MonkeyPatch) -> list[ServingRow]:
     rows: list[ServingRow] = []
 
-    def predict(given: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
+    def predict(given: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
         rows.extend(given)
         assert {row.hardware for row in given} == {hardware.id}
         return [_predict(row) for row in given]
@@ -81,9 +81,9 @@ def _predict_made_up(patch: pytest.MonkeyPatch) -> list[ServingRow]:
     return rows
 
 
-def _predict(row: ServingRow) -> Prediction | str:
+def _predict(row: ServingRow) -> Prediction | Reason:
     if row.model.startswith("own/"):
-        return f"no decoder ships: {row.batch:g}"
+        return Reason(text=f"no decoder ships: {row.batch:g}", code="unknown_model")
     assert row.inter_token_latency_s is not None and row.output_tokens_per_s is not None
     return Prediction(
         inter_token_latency_s=2.0 * row.inter_token_latency_s,

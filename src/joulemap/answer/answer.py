@@ -6,12 +6,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
-from joulemap.answer import text
 from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import fill, lay
 from joulemap.answer.scope import Scope
@@ -22,20 +21,19 @@ from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns
 from joulemap.present.format import TABLE, write
 from joulemap.present.template import Template
+from joulemap.show.refusal import count_left_out, describe_left_out
+from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow, Checks
-    from joulemap.ask.fact import Facts
+    from joulemap.ask.fact import Facts, Refusal
     from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName, ShownName
     from joulemap.store.connection import Connection
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
-
-LEFT_OUT: Final = text.LEFT_OUT.text.partition("{")[0]
-"""Beginning of the note on omitted hardware; it identifies the note."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
@@ -197,6 +195,23 @@ class RunAnswer(Answer):
             for model in models
         )
 
+    def _bind(self, title: Title | None = None, meanings: Mapping[str, str] = NO_TEXTS) -> str:
+        """Return a subject line with the conditions of the runs; by default that of the scope."""
+        return bind(title or self.scope.title, self.scope.conditions, self._beside_boundary, meanings)
+
+    def _count_left_out(self) -> tuple[Text, ...]:
+        """Return a line for below a table: how much was left out; the notes have the reasons."""
+        return self._tell_left_out(count_left_out)
+
+    def _describe_left_out(self) -> tuple[Text, ...]:
+        """Return a line for below a table: what was left out, with one reason of each kind."""
+        return self._tell_left_out(describe_left_out)
+
+    def _tell_left_out(self, describe: Callable[[Sequence[Refusal], str], str]) -> tuple[Text, ...]:
+        budget = self.scope.budget
+        line = describe(self.scope.refusals_by_reason, budget.limit if budget is not None else "")
+        return (Text(line),) if line else ()
+
     @property
     def _beside_boundary(self) -> str:
         """Text after the boundary on an additional part of the values, such as ` plus host`; empty by default."""
@@ -204,7 +219,7 @@ class RunAnswer(Answer):
 
     def _lay_out(
         self,
-        title: str,
+        title: Title,
         sections: Sequence[Section],
         table: Table[Any],
         *,
@@ -216,12 +231,13 @@ class RunAnswer(Answer):
         details: Sequence[Section],
         notes: tuple[str, ...],
         steps: tuple[str, ...],
+        meanings: Mapping[str, str] = NO_TEXTS,
         data: Mapping[str, Any] = NO_TEXTS,
     ) -> Document:
         """Return the document of these texts and sections, with assumed shares in tables; `data` is for programs."""
         texts = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
-            title=self.scope.bounded(title, self._beside_boundary),
+            title=self._bind(title, meanings),
             answer=answer,
             sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
             insights=tuple(insights),
@@ -248,7 +264,7 @@ class RunAnswer(Answer):
         sections: Sequence[Section],
         table: Table[Any],
         *,
-        title: str = "",
+        title: Title | None = None,
         answer: str,
         reasons: Sequence[str] = (),
         trust: str = "",
@@ -271,12 +287,10 @@ class RunAnswer(Answer):
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         title = title or self.scope.title
-        if what:
-            title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         if told is None:
             told = (*describe_unread(self.scope.models), *([instead] if instead else []))
         shown = (*sections, *(Section("", Text(line)) for line in told))
-        notes = [*notes, *list_notes(facts), *self.scope.describe_settings()]
+        notes = [*notes, *list_notes(facts)]
         return self._lay_out(
             title,
             shown,
@@ -286,8 +300,9 @@ class RunAnswer(Answer):
             is_decision=True,
             sure=describe_trust(facts, trust),
             details=details,
-            notes=add_marks(notes, (Section("", Lines((title, answer, *reasons))), *shown, *details)),
+            notes=add_marks(notes, (Section("", Lines((str(title), answer, *reasons))), *shown, *details)),
             steps=written,
+            meanings=dict([what]) if what else NO_TEXTS,
             data=list_facts(facts),
         )
 
@@ -295,15 +310,18 @@ class RunAnswer(Answer):
         self,
         name: ShownName,
         table: Table[Any],
-        subject: str = "",
+        subject: Title | None = None,
         facts: str = "",
         texts: Mapping[str, str] = NO_TEXTS,
     ) -> Figure:
         """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
         from joulemap.figure.figure import make_figure
 
-        made = make_figure(name, table, self.scope.bounded(subject or self.scope.title), facts, texts)
-        return attrs.evolve(made, projected=self.scope.projected)
+        line = bind(subject or self.scope.title, self.scope.conditions)
+        made = make_figure(name, table, line, facts, texts)
+        return attrs.evolve(
+            made, projected=self.scope.projected, about=str(subject.about) if subject is not None else ""
+        )
 
     def _sketch(self, name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
         """Return a text drawing of rows; see `make_drawing`."""
@@ -356,5 +374,4 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
 def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
     """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
-    is_explained = any(note.startswith(PROJECTED) for note in notes)
-    return (*notes, *((PROJECTION_NOTE,) if is_marked and not is_explained else ()))
+    return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))

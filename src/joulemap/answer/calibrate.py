@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
-from joulemap.answer.scope import describe_weight
+from joulemap.ask.setting import find_few
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
@@ -33,6 +33,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
+from joulemap.show.caveat import describe_values
 from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output
@@ -167,7 +168,7 @@ class CalibrateAnswer(Answer):
         if len(self.calibration.families) == 1:
             is_parted = any(row.cross_validated_mean_fraction is not None for row in self.errors)
             yield PARTED if is_parted else WHOLE
-        yield from describe_weight(self.summary)
+        yield from (describe_values(one.kind, one.values) for one in find_few(self.summary))
         if count := self.summary.moved_count - self.summary.determined_count:
             yield UNDETERMINED(count=count, moved=self.summary.moved_count, least=DETERMINED)
         yield from self.warnings

@@ -26,6 +26,7 @@ from joulemap.present.cell import show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
+from joulemap.show.title import Title
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
 NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
-SUBJECT: Final = Template("{model}[, batch {batch}][{origin}]")
+SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {precision}][, {common:list}]")
+MODEL: Final = Template("{model}")
 OF_INPUT: Final = " as in the input (--batch tries others)"
 DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
 DRAWN_RUNTIME: Final = " {runtime}"
@@ -69,9 +71,7 @@ SINGLE_NOTE: Final = Template(
     "(--batch sets the same batch sizes for all chips)"
 )
 PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
-UNRANKED: Final = Template(
-    "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
-)
+UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
 
 STEP_ANALYZE: Final = Template(
     "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"
@@ -262,15 +262,23 @@ class CandidateAnswer(RunAnswer):
         runtime = "" if row.runtime == "fused" else row.runtime
         return self._fill(NAME, row, runtime=runtime)
 
-    @property
-    def _subject(self) -> str:
-        """Model with the batch size of all configurations, if they share one, and its origin if the input fixes it."""
+    def _title(self, about: str, precision: str | None = None, common: Sequence[str] = ()) -> Title:
+        """Return the subject line: the model, the batch size of all configurations, if they share one, its origin if
+        the input fixes it, and what else all configurations share.
+        """
         batches, settings = self.scope.batches, self.scope.settings
-        return SUBJECT(
-            model=self.scope.model,
-            batch=batches[0] if len(batches) == 1 else None,
-            origin=OF_INPUT if settings.inputs and not settings.batch else None,
-        )
+        values = {
+            "model": self.scope.model,
+            "batch": batches[0] if len(batches) == 1 else None,
+            "origin": OF_INPUT if settings.inputs and not settings.batch else None,
+            "precision": precision,
+            "common": common,
+        }
+        return Title(form=SUBJECT, values=values, about=about)
+
+    def _name_model(self, about: str) -> Title:
+        """Return the subject line of a figure of all configurations."""
+        return Title(form=MODEL, values={"model": self.scope.model}, about=about)
 
     def _list_common(self, drawn: Grid) -> list[str]:
         """Return what all shown configurations share; the subject states a batch size that all have."""

@@ -45,8 +45,7 @@ from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}[, {common:list}]: cost of a million {unit}[, {limits:list}], {use}")
-DRAWN_TITLE: Final = Template("{model}: {use}")
+ABOUT: Final = Template("cost of a million {unit}[, {limits:list}], {use}")
 
 PRICE_NOUNS: Final = {"rented": "rental price", "bought": "purchase price"}
 PRICE: Final = "price"
@@ -179,7 +178,8 @@ class CostAnswer(RankedAnswer):
         rows = self.rows.with_rows(self._each())
         finding = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
-        subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
+        use = describe_use(self.assumptions, self.pay, self._kind)
+        subject = self._name_model(use)
         return (self._draw_figure("cost", rows, subject, join_clauses(finding), texts),)
 
     def _each(self) -> list[CostOption]:
@@ -197,9 +197,7 @@ class CostAnswer(RankedAnswer):
         """
         priced, unpriced = self._each(), find_unoffered(self.rows.rows)
         deciding = self._show_deciding(priced, limit)
-        title = TITLE(
-            model=self._subject,
-            common=self._list_common(deciding),
+        about = ABOUT(
             unit=self._unit,
             limits=describe_limits(self.limits, BOUND),
             use=describe_use(self.assumptions, self.pay, self._kind),
@@ -208,7 +206,7 @@ class CostAnswer(RankedAnswer):
             self.facts,
             (Section("", deciding),),
             self.rows,
-            title=title,
+            title=self._title(about, common=self._list_common(deciding)),
             answer=self.describe_best(),
             reasons=list_reasons(self.facts, self._unit),
             details=(

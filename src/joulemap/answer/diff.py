@@ -29,6 +29,7 @@ from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference
 from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons, show_change, show_ends
+from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
@@ -43,7 +44,7 @@ METRICS: Final = ("latency", "energy", "memory", "cost")
 
 NOTHING: Final[Mapping[str, float]] = {}
 
-TITLE: Final = Template("{before} -> {after}[ on {name}]{settings}")
+TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 
 METRIC_COLUMNS: Final = (
     "*metric | before value_a | after value_b | *change change_fraction | *range low_fraction? | *limit allowed?"
@@ -122,13 +123,15 @@ class DiffAnswer(RunAnswer):
         drawn = self._lay_chips(rows) if len(chips) > 1 else self._lay_metrics(rows, METRIC_COLUMNS)
         every = [Section(ALL_TABLE, self._lay_metrics(rows, ALL_COLUMNS))] if len(chips) > 1 else []
         changed = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-        settings = self.scope.title.removeprefix(", ".join(self.scope.models))
         only = self.scope.mark(chips[0]) if len(chips) == 1 else ""
         return self._compose_facts(
             self.facts,
-            (show_under("", drawn, *self.scope.count_left_out()),),
+            (show_under("", drawn, *self._count_left_out()),),
             self.rows,
-            title=TITLE(before=self.before, after=self.after, name=only, settings=settings),
+            title=Title(
+                form=TITLE,
+                values={"before": self.before, "after": self.after, "name": only, **self.scope.setting_values},
+            ),
             answer=describe_versions(self.facts),
             reasons=list_reasons(self.facts),
             trust=describe_shared(self.facts),

@@ -24,6 +24,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.row.analyze import RunTotal
 from joulemap.row.export import Sample, Step
+from joulemap.show.title import bind
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
@@ -81,7 +82,7 @@ def export(
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
-        subject, base = (_describe(total, scope.bounded(title_run(total, scope))) for total in totals)
+        subject, base = (_describe(total, bind(title_run(total, scope), scope.conditions)) for total in totals)
         steps = stream(connection, Step, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"

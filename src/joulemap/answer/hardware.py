@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
-from joulemap.answer.scope import describe_calibration
+from joulemap.ask.setting import find_calibrations
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
@@ -31,6 +31,7 @@ from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
+from joulemap.show.caveat import describe_values
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
@@ -274,8 +275,8 @@ class HardwareAnswer(Answer):
             yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:
             yield UNAVAILABLE(one, mark=self._mark)
-        calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
-        yield from calibrations or [UNCALIBRATED]
+        applied = [*find_calibrations(self.calibrations, [one.hardware])]
+        yield from [describe_values(each.kind, each.values) for each in applied] or [UNCALIBRATED]
         yield from describe_meanings(self.meanings)
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.layout import fill_cells, lay_lines
-from joulemap.answer.scope import describe_calibration
+from joulemap.ask.setting import find_calibrations
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
@@ -28,6 +28,7 @@ from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.measure import Score
+from joulemap.show.caveat import describe_values
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch
@@ -167,8 +168,8 @@ class MeasureAnswer(Answer):
             yield UNRELIABLE_NOTE
         if score.refusal:
             yield REFUSED(score)
-        for row in self.calibrations:
-            yield from describe_calibration(row, [score.hardware])
+        for found in find_calibrations(self.calibrations, [score.hardware]):
+            yield describe_values(found.kind, found.values)
         yield ORIGIN(score)
         if not self.is_described:
             yield DETECTED(score)

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
 # profile
 
-PROFILE_TITLE: Final = Template("{name}[, {evaluation}], {inputs}[ ({sample})]")
-SAMPLE: Final = "inputs of one sample: "
+PROFILE_TITLE: Final = Template("{name}[, {evaluation}], {inputs}")
 """First words of a trace's assumption that lists the input sizes of one sample."""
 PROFILE: Final = Template(
     "{macs:MAC}, {weight_bytes:B} of weights, {count:n operator}[ ({operator_count} with views and constants)]. When "
@@ -149,7 +148,6 @@ class ProfileAnswer(Answer):
         one = self.profile
         evaluation, _ = describe_evaluation((one.name,), ())
         count = sum(row.operator_count for row in self.mix)
-        samples = [row.text.removeprefix(SAMPLE) for row in self.caveats if row.text.startswith(SAMPLE)]
         is_foldable = one.foldable_mac_count + one.foldable_elementwise_count > 0
         operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
         patterns = self._lay(self.patterns, PATTERNS, limit=limit, noun="patterns")
@@ -158,7 +156,6 @@ class ProfileAnswer(Answer):
                 one,
                 evaluation=evaluation[1] if evaluation else "",
                 inputs=_describe_inputs(one.input_spec, self.precision),
-                sample=next(iter(samples), ""),
             ),
             answer=PROFILE(
                 one,

@@ -37,8 +37,8 @@ from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}[, {common:list}]: {x.meaning} against {y.meaning} of {count:n configuration}[, {use}]")
-DRAWN_TITLE: Final = Template("{model}: {y.meaning} over {x.meaning}")
+ABOUT: Final = Template("{x.meaning} against {y.meaning} of {count:n configuration}[, {use}]")
+DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
 
 PLACED: Final = Template(
     "hardware | *precision= | *batch= | runtime= | *{x.label} x_value | {x_range} x_range? | *{y.label} y_value | "
@@ -101,7 +101,7 @@ class ParetoAnswer(CandidateAnswer):
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
         texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_"), "label": self._drawn_name}
-        subject = DRAWN_TITLE(model=self.scope.model, x=x, y=y)
+        subject = self._name_model(DRAWN_ABOUT(x=x, y=y))
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def document(self, *, limit: int = SHOWN_FRONT, repeated: Sequence[str] = ()) -> Document:
@@ -112,10 +112,8 @@ class ParetoAnswer(CandidateAnswer):
         more = list_metrics(SHOWN, (self.x, self.y)) + LIMITED
         kept = spread_evenly(front.rows, limit)
         deciding = self._lay_points(kept, "", limit)
-        title = TITLE(
-            model=self._subject,
+        about = ABOUT(
             count=sum(row.x_value is not None for row in self.rows),
-            common=self._list_common(deciding),
             use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
             **self._metrics,
         )
@@ -123,7 +121,7 @@ class ParetoAnswer(CandidateAnswer):
             self.facts,
             (Section("", deciding.out_of(len(front), len(kept), CONFIGURATIONS_NOUN)),),
             self.rows,
-            title=title,
+            title=self._title(about, common=self._list_common(deciding)),
             answer=self.describe_front(),
             reasons=list_reasons(self.facts),
             details=(

@@ -58,10 +58,11 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.recommend import describe_recommendation, list_reasons
+from joulemap.show.refusal import describe_unsupported
 from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}[, {precision}]: {metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
+ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
 BOUND: Final = Template("{metric.label} {word} {bound}")
 TRIED: Final = Template("{configurations} of {chips:n chip}")
 PLUS_HOST: Final = " plus host"
@@ -242,9 +243,7 @@ class RecommendAnswer(RankedAnswer):
         far = [row for row in infeasible if self._is_shown(row)]
         missed = Section(MISSES(count=len(far), more=len(infeasible) - len(far) or None), self._show_missed(far, limit))
         precisions = {row.precision for row in self.rows if row.status != "unsupported"}
-        title = TITLE(
-            model=self._subject,
-            precision=min(precisions) if len(precisions) == 1 else None,
+        about = ABOUT(
             metric=self._metric,
             rate=self._rated or None,
             limits=describe_limits(self.limits, BOUND),
@@ -255,7 +254,7 @@ class RecommendAnswer(RankedAnswer):
             self.facts,
             (Section("", self._show_deciding(list_first(shown), limit)) if shown else missed,),
             self.rows,
-            title=title,
+            title=self._title(about, precision=min(precisions) if len(precisions) == 1 else None),
             answer=self.describe_best(),
             reasons=list_reasons(self.facts),
             details=(*((every, missed) if shown else ()), self._assume(self.objective)),
@@ -420,7 +419,7 @@ class RecommendAnswer(RankedAnswer):
             *self._describe_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
             *([SINGLE_NOTE(names=", ".join(names))] if names else []),
             *([PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []),
-            *self.scope.describe_unsupported(),
+            *filter(None, [describe_unsupported(self.scope.refused_runs)]),
         ]
 
 

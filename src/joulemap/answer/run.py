@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.present.document import Text
 from joulemap.present.template import Template
+from joulemap.show.title import Title
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
@@ -48,6 +49,12 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
-def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:
+def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> Title:
     """Return a title with model, hardware and configuration; `runtime` replaces the run's own runtime."""
-    return TITLE(row, name=scope.mark(row.hardware), runtime=runtime or row.runtime)
+    values = {
+        "model": row.model,
+        "name": scope.mark(row.hardware),
+        "precision": row.precision,
+        "runtime": runtime or row.runtime,
+    }
+    return Title(form=TITLE, row=row, values=values)

@@ -34,9 +34,9 @@ from joulemap.show.turn import describe_odds, describe_turn, list_reasons
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {paid}]")
+TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
 PER_MILLION: Final = " per million inferences"
-DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}{per}")
+DRAWN_TITLE: Final = Template("{metric.label} on {hardware}, {value}{per}")
 
 DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
 
@@ -159,7 +159,8 @@ class SensitivityAnswer(RunAnswer):
             finding = DRAWN(row=first, ends=list(filter(None, ends)))
             value = show_quantity(first.metric_value, metric.unit)
             hardware, per = self.scope.mark(name), self._per
-            subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=hardware, value=value, per=per)
+            about = DRAWN_TITLE(metric=metric, hardware=hardware, value=value, per=per)
+            subject = attrs.evolve(self.scope.title, about=about)
             table = self.rows.with_rows(rows)
             made.append(self._draw_figure("tornado", table, subject, finding, describe_metric(metric)))
         return tuple(made)
@@ -176,7 +177,7 @@ class SensitivityAnswer(RunAnswer):
             self.facts,
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            title=TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
+            title=attrs.evolve(self.scope.title, about=TITLE(metric=METRIC[self.metric], paid=self.paid)),
             answer=describe_turn(self.facts),
             reasons=list_reasons(self.facts),
             trust=describe_odds(self.facts),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -40,6 +39,7 @@ from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (
+    OTHER,
     ModelError,
     NoMeasurementError,
     UnknownNameError,
@@ -81,9 +81,6 @@ STORED: Final = (
     "UNION SELECT source, hardware, model, batch FROM serving_measurements"
 )
 """SQL query for source, hardware, model and batch of every stored measurement, the fields of `PublicTable.keys`."""
-
-NUMBER: Final = re.compile(r"[\d.,]+")
-"""Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
 
 SHOWN_REASONS: Final = 5
 """Maximum reasons listed for measurements of served models without a prediction, most frequent first."""
@@ -171,7 +168,7 @@ def _describe_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[st
         return ()
     reasons, first = Counter[str](), dict[str, str]()
     for row in refused:
-        alike = NUMBER.sub("", row.refusal)
+        alike = row.refusal if row.refusal_code == OTHER else row.refusal_code
         reasons[first.setdefault(alike, row.refusal)] += row.measurement_count
     shown = [REASON(reason=reason, count=number) for reason, number in reasons.most_common(SHOWN_REASONS)]
     more = max(0, len(reasons) - SHOWN_REASONS) or None

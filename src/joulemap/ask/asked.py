@@ -48,6 +48,11 @@ class Asked:
         """True if the user named the hardware."""
         return bool(self.plan.settings.hardware)
 
+    def list_devices(self, run: Outline) -> Sequence[tuple[str, str]]:
+        """Return (class, vendor) of the hardware of a run, or of each device of a box."""
+        parts = self.selection.parts.get(run.hardware)
+        return [(one.architecture, one.vendor) for one in parts] if parts else [(run.architecture, run.vendor)]
+
     @cached_property
     def outlines(self) -> dict[int, Outline]:
         """Run id -> configuration."""
@@ -115,6 +120,11 @@ class AskedStored(Asked):
     def is_named(self) -> bool:
         """True, because the user named the runs."""
         return True
+
+
+def names_engine(model: str) -> bool:
+    """Return True for the name of a pass of a served model, which states its engine as an argument."""
+    return "engine=" in model
 
 
 def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:

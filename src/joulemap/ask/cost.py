@@ -9,7 +9,8 @@ from typing import Final
 from joulemap.ask.asked import Asked
 from joulemap.ask.candidate import MOST_ENTRIES, add_chances, choose_first, find_chip, find_likelier, list_first
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Turn, Value
-from joulemap.ask.rule import Finding, find_caveats
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import find_caveats
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS
 from joulemap.domain.settings import Limits

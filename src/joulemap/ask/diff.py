@@ -10,7 +10,8 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Term
-from joulemap.ask.rule import Finding, list_findings, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.plan.hold import StoredRuns
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
 
 
@@ -86,10 +87,34 @@ class Cause:
 
 @frozen(kw_only=True)
 class Refusal:
-    """Runs without a result, and why."""
+    """Configuration without a result, and why."""
 
     runs: tuple[int, ...]
+    """Refused runs; empty for hardware that was left out before anything ran."""
     reason: str
+    """Sentence of the code that found the reason; it is shown, never read."""
+    code: str = OTHER
+    """Kind of the reason, such as `precision` or `memory`."""
+    values: Mapping[str, Any] = {}
+    """Values of the reason: numbers in SI units with the unit in the name, names, and tuples of names."""
+    hardware: tuple[str, ...] = ()
+    """Hardware without its power modes, each once; empty if the rows of the answer name it."""
+    is_available: bool = True
+    """False for hardware that can be neither bought nor rented."""
+
+    @classmethod
+    def of(
+        cls, reason: Reason, runs: tuple[int, ...], hardware: tuple[str, ...] = (), *, is_available: bool = True
+    ) -> Refusal:
+        """Return the refusal of runs for a reason."""
+        return cls(
+            runs=runs,
+            reason=reason.text,
+            code=reason.code,
+            values=reason.values,
+            hardware=hardware,
+            is_available=is_available,
+        )
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,8 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
-from joulemap.ask.rule import Finding, list_findings, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 ASKED: Final = ("energy", "latency")

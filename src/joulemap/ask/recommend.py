@@ -22,7 +22,8 @@ from joulemap.ask.candidate import (
     read_chip,
 )
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
-from joulemap.ask.rule import UNKNOWN, Finding, find_caveats
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, MetricName

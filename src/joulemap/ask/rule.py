@@ -21,15 +21,19 @@ import attrs
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
+from joulemap.ask.finding import RULES, Finding, Rule, rule
+from joulemap.ask.refusal import find_left_out, find_refused
+from joulemap.ask.setting import SETTINGS
 from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
+from joulemap.domain.remark import name_uncounted, write_appending
 from joulemap.domain.table import Column
 from joulemap.row.run import Fallback, Omitted
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import fetch, run_query
-from joulemap.store.run import Outline
+from joulemap.store.run import Outline, count_appending
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts, list_wings
 
@@ -61,21 +65,6 @@ NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
 """SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""
 
 
-@frozen(kw_only=True)
-class Finding:
-    """Result of a rule about one run, or about the whole answer."""
-
-    kind: str
-    run_id: int | None = None
-    """None for a finding about the whole answer, whose `doubt` is its weight."""
-    values: Mapping[str, Value] = {}
-    bias: float = 0.0
-    doubt: float = 0.0
-
-
-Rule = Callable[[Asked], Iterable[Finding | Refusal]]
-RULES: Final[list[Rule]] = []
-
 NOTHING: Final[Mapping[int, Sequence[int]]] = {}
 
 
@@ -96,12 +85,6 @@ class SqlRule:
     """Name of the query, with its topic."""
     folder: Path | None = None
     """Folder of query files of a wing of another distribution; None for `queries`."""
-
-
-def rule(find: Rule) -> Rule:
-    """Register a rule on how the runs were selected or traced."""
-    RULES.append(find)
-    return find
 
 
 @cache
@@ -151,7 +134,7 @@ def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> li
             continue
         if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
             found += _ask(asked, one, ids, name_weighed(metric))
-    for find in (*RULES, *(find for rules in extra for find in rules.functions)):
+    for find in (*RULES, *(find for rules in extra for find in rules.functions), *SETTINGS):
         found += find(asked)
     return found
 
@@ -233,42 +216,36 @@ def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | No
 def traced(asked: Asked) -> Iterator[Finding]:
     """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
     rows = asked.remarks
+    is_assumed = any(row.kind == "assumed" for row in rows)
+    counts = count_appending(asked.connection, asked.ids) if is_assumed else ()
+    appending = {write_appending(count): count for count in counts}
     for row in rows:
         if row.kind == "uncounted":
-            from joulemap.domain.remark import name_uncounted
-
             named = name_uncounted(row.text)
             yield Finding(kind="uncounted", values={"name": named, "operators": row.operator_count}, doubt=UNKNOWN)
+        elif row.kind == "assumed" and row.text not in appending:
+            yield Finding(kind="traced", values={"text": row.text})
         elif row.kind == "assumed":
-            yield find_remark(row.text, {one.runtime for one in asked.outlines.values()})
+            yield find_appending(appending[row.text], row.text, {one.runtime for one in asked.outlines.values()})
     read, idle = (tuple(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in ("read", "idle"))
     if read:
         places = tuple(filter(None, read))
         yield Finding(kind="branched", values={"places": places, "modules": len(idle), "idle": idle}, doubt=UNKNOWN)
 
 
-def find_remark(text: str, runtimes: Collection[str]) -> Finding:
-    """Return the finding of an assumption of a trace; that rows are appended means what these runtimes do with them."""
-    from joulemap.domain.remark import split_appended
-
-    assumption, is_appended = split_appended(text)
+def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
+    """Return the finding that operators append rows to keys and values, and what these runtimes do with them."""
     engines = {one == ENGINE for one in runtimes}
-    is_known = is_appended and len(engines) == 1
-    return Finding(
-        kind="traced" if not is_known else "in_place" if True in engines else "copied",
-        values={"text": assumption if is_known else text},
-    )
+    if len(engines) != 1:
+        return Finding(kind="traced", values={"text": text})
+    return Finding(kind="in_place" if True in engines else "copied", values={"operators": count})
 
 
 @rule
 def unsupported(asked: Asked) -> Iterator[Refusal]:
-    """Find runs that their hardware cannot do, by reason."""
-    reasons: dict[str, list[int]] = {}
-    for run_id, one in asked.outlines.items():
-        if one.refusal is not None:
-            reasons.setdefault(one.refusal, []).append(run_id)
-    for reason, ids in reasons.items():
-        yield Refusal(runs=tuple(ids), reason=reason)
+    """Find runs that their hardware cannot do, by reason, and hardware that was left out before."""
+    yield from find_refused(asked.outlines, asked.unavailable)
+    yield from find_left_out(asked.selection, asked.unavailable)
 
 
 @rule

@@ -1,16 +1,19 @@
-"""Remarks of a trace, as they are stored: names of operators without a formula, and assumptions."""
+"""Remarks of a trace, as they are stored: names of operators without a formula, and assumptions.
+
+An assumption has no code of its own in a workload, whose digest covers it. Where the program has to know one, it makes
+the whole text from its values and compares that.
+"""
 
 from __future__ import annotations
 
 from joulemap.domain.workload import APPENDED
 
 
-def name_uncounted(text: str) -> str:
+def name_uncounted(operator: str) -> str:
     """Return the name of an uncounted operator as its library spells it: `space::attend` for `space.attend.default`."""
-    return "::".join(text.split(".")[:2])
+    return "::".join(operator.split(".")[:2])
 
 
-def split_appended(text: str) -> tuple[str, bool]:
-    """Return an assumption without its end `APPENDED`, and True if it had this end."""
-    assumption = text.removesuffix(APPENDED)
-    return assumption, assumption != text
+def write_appending(count: int) -> str:
+    """Return the assumption that `count` operators append rows to keys and values, as a trace states it."""
+    return f"{count} x cat appends new rows to given keys and values{APPENDED}"

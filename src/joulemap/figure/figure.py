@@ -37,6 +37,8 @@ class Figure(Drawing):
     version: int
     """Version of the specification."""
     title: str
+    about: str = ""
+    """What the values are, as the end of its title; empty if the title has no such part."""
     finding: str
     """Findings of the figure, in sentences."""
     reading: str

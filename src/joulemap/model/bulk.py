@@ -19,11 +19,11 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.outcome import Timed
-from joulemap.model.pipeline import describe_precision, describe_shortage
+from joulemap.model.reason import find_shortage, refuse_precision
 from joulemap.model.sum import Sums
 from joulemap.model.timing import count_parts
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
 class Total:
     """Totals of a workload on one configuration, or the reason why the hardware cannot run it."""
 
-    refusal: str | None = None
+    refusal: Reason | None = None
     """Reason why the hardware cannot run the workload; None if it can, and then all other fields are set."""
     latency_fs: int | None = None
     interval_fs: int | None = None
@@ -167,10 +167,10 @@ class Together:
         an energy, KeyError for a number that the hardware lacks, UsageError if `weight_precision` is not narrower.
         """
         if precision not in hardware.peaks:
-            return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)
+            return (Total(refusal=refuse_precision(hardware, precision)),) * len(self.works)
         found: dict[int, Total] = {}
         for number, one in enumerate(self.works):
-            if refusal := _describe_fallen(one, hardware):
+            if refusal := _find_fallen(one, hardware):
                 found[number] = Total(refusal=refusal)
         rest = tuple(number for number in range(len(self.works)) if number not in found)
         found |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
@@ -202,7 +202,7 @@ class Together:
             return self._evaluate_fitting(some, hardware, how)
         except UnsupportedError as error:
             if len(some) == 1:
-                return [Total(refusal=str(error))]
+                return [Total(refusal=error.reason)]
             half = len(some) // 2
             return [*self._evaluate(some[:half], hardware, how), *self._evaluate(some[half:], hardware, how)]
 
@@ -212,7 +212,7 @@ class Together:
         weights = joined.each_weight_bytes(precision, weight_precision)
         peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING) / count_parts(joined.batches, hardware)
         shortages = [
-            describe_shortage(hardware.id, required, hardware.memory_capacity.value)
+            find_shortage(hardware.id, required, hardware.memory_capacity.value)
             for required in (weights + peaks).tolist()
         ]
         if any(shortages):
@@ -236,13 +236,16 @@ def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: s
     return tuple(found)
 
 
-def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
-    """Return the reason why a chip's compiler does not run the whole workload; empty if it does."""
+def _find_fallen(work: WorkloadColumns, hardware: Hardware) -> Reason | None:
+    """Return the reason why a chip's compiler does not run the whole workload; None if it does."""
     if hardware.compiler is None:
-        return ""
+        return None
     fallen = find_fallen(work, hardware.compiler)
     names = name_fallen(work, hardware.compiler, fallen)
-    return f"{hardware.id}: {hardware.compiler.name} does not run {names}" if names else ""
+    if not names:
+        return None
+    values = {"hardware": hardware.id, "compiler": hardware.compiler.name, "operations": names}
+    return Reason(text=f"{hardware.id}: {hardware.compiler.name} does not run {names}", code="no_host", values=values)
 
 
 def _list_totals(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:

@@ -122,14 +122,18 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     """
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
-        raise UnsupportedError(f"{hardware.id} has no link to others of its kind")
+        raise UnsupportedError(f"{hardware.id} has no link to others of its kind", code="no_link", hardware=hardware.id)
     able = [link for link in links if devices * max(stride, 1) <= _count_devices(link)]
     if not able and stride:
         return _cross_hosts(hardware, links, devices, stride)
     if not able:
         most = max(map(_count_devices, links))
         raise UnsupportedError(
-            f"{devices} connected devices are needed; links of {hardware.id} connect at most {most:g}"
+            f"{devices} connected devices are needed; links of {hardware.id} connect at most {most:g}",
+            code="linked_devices",
+            hardware=hardware.id,
+            devices=devices,
+            most=most,
         )
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
     rate, peers = link.bandwidth.value, 1.0

@@ -108,11 +108,23 @@ def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> 
         if compiler.is_refused(KINDS[kind], operation)
     }
     if refused:
-        raise UnsupportedError(f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}")
+        raise UnsupportedError(
+            f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}",
+            code="compiler",
+            hardware=hardware.id,
+            compiler=compiler.name,
+            operations=tuple(sorted(refused)),
+        )
     names = names.partition(",")[0] if compiler.cut == "first" else names
     fault = f"{hardware.id}: {compiler.name} does not run {names}"
     if not work.mac_count[~fallen].any() and work.mac_count.any() and (hardware.helper or hardware.host == NO_HOST):
-        raise UnsupportedError(f"{fault}, and keeps {KEPT[compiler.cut]}: no GEMM or convolution is left for the chip")
+        raise UnsupportedError(
+            f"{fault}, and keeps {KEPT[compiler.cut]}: no GEMM or convolution is left for the chip",
+            code="left_nothing",
+            hardware=hardware.id,
+            compiler=compiler.name,
+            operations=names,
+        )
     return fault
 
 
@@ -123,7 +135,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     """
     reason = check_parts(work, hardware, fallen)
     if hardware.helper is None:
-        raise UnsupportedError(f"{reason}, and no host is set as the fallback")
+        raise UnsupportedError(f"{reason}, and no host is set as the fallback", code="no_host", hardware=hardware.id)
     return hardware.helper
 
 

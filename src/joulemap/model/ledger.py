@@ -181,7 +181,9 @@ def check_range(energy: Floats, hardware: Hardware, what: str) -> None:
     if energy.size and energy.max() >= float(MAX_LINE_FJ):
         raise UnsupportedError(
             f"{hardware.id}: {what} exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
-            "use a smaller batch"
+            "use a smaller batch",
+            code="range",
+            hardware=hardware.id,
         )
 
 

@@ -70,7 +70,9 @@ class Timed:
         if whole.size and not float(whole.max()) < float(MAX_LINE_FJ):
             raise UnsupportedError(
                 f"{self.hardware.id}: one pass takes longer than {MAX_LINE_FJ / FS_PER_S / 3600.0:.1f} hours, "
-                "more than the store can hold; use a smaller batch"
+                "more than the store can hold; use a smaller batch",
+                code="range",
+                hardware=self.hardware.id,
             )
         kernel_fs = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S).astype(np.int64)
         if kernels.is_plain:

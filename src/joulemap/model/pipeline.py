@@ -267,12 +267,24 @@ class Evaluator:
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
         if configuration.precision not in hardware.peaks:
-            raise UnsupportedError(describe_precision(hardware, configuration.precision))
+            raise UnsupportedError(
+                describe_precision(hardware, configuration.precision),
+                code="precision",
+                hardware=hardware.id,
+                precision=configuration.precision,
+                supported=tuple(hardware.peaks),
+            )
         kernels = self.form(configuration, configuration.runtime)
         required = float(kernels.total_weight_bytes) + find_activations(kernels, hardware)
         shortage = describe_shortage(hardware.id, required, hardware.memory_capacity.value)
         if shortage:
-            raise UnsupportedError(shortage)
+            raise UnsupportedError(
+                shortage,
+                code="memory",
+                hardware=hardware.id,
+                required_bytes=required,
+                capacity_bytes=float(hardware.memory_capacity.value),
+            )
 
     def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
         """Return the kernels that a runtime launches at the configuration's precisions, cached."""

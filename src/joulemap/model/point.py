@@ -265,7 +265,9 @@ def add_spent(sums: Sums, varied: frozenset[Address]) -> dict[Spent, Integers]:
     if sums.most_fj >= float(MAX_LINE_FJ):
         raise UnsupportedError(
             f"{hardware.id}: its energy exceeds {MAX_LINE_FJ / FJ_PER_J:.0f} J, more than a point can hold; "
-            "use a smaller batch"
+            "use a smaller batch",
+            code="range",
+            hardware=hardware.id,
         )
     found: dict[Spent, Integers] = {}
     for place, energy in sums.energies.items():

@@ -23,8 +23,9 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.change import point_hardware
 from joulemap.model.outcome import Asked
-from joulemap.model.pipeline import Evaluator, describe_precision
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.point import WIDE, Points, Spent, name_spent, of_points
+from joulemap.model.reason import refuse_precision
 from joulemap.model.run import BOTTLENECKS, RunColumns, RunTotals
 from joulemap.model.workload import Floats, Integers, Texts
 from joulemap.system.errors import UnsupportedError
@@ -145,7 +146,7 @@ def evaluate_points(
         row = {address: np.broadcast_to(column, shape).ravel() for address, column in numbers.items()}
         return _stack([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
     if configuration.precision not in hardware.peaks:
-        raise UnsupportedError(describe_precision(hardware, configuration.precision))
+        raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
     points = Points.of(kernels, hardware, numbers)
     points.evaluate()

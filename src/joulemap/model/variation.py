@@ -24,8 +24,9 @@ from joulemap.model.fallback import choose_host_precision, find_fallen, split_wo
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.outcome import Asked, Timed, cut_runs
-from joulemap.model.pipeline import TOGETHER, decides, describe_shortage
+from joulemap.model.pipeline import TOGETHER, decides
 from joulemap.model.power import PowerLaw
+from joulemap.model.reason import find_shortage
 from joulemap.model.run import RunColumns
 from joulemap.model.sum import Sums
 from joulemap.model.timing import find_parts
@@ -145,11 +146,9 @@ class Varied:
         Raises UnsupportedError if the workload does not fit the memory, otherwise like `evaluate`.
         """
         (run,) = _cut([(hardware, configuration)], Timed.of(self.kernels, hardware))
-        shortage = describe_shortage(
-            hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value
-        )
+        shortage = find_shortage(hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value)
         if shortage:
-            raise UnsupportedError(shortage)
+            raise UnsupportedError.of(shortage)
         return run
 
     def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:

@@ -186,10 +186,26 @@ def find_budget(settings: Settings) -> Budget | None:
     return Budget(power_w=power_w, reason=f"{name}, {quantity.basis}: {source}", is_asked=bool(settings.scenario))
 
 
+@frozen(kw_only=True)
+class Excess:
+    """Why hardware has no power mode within a budget."""
+
+    least_w: float
+    """Lowest power of its modes, with its host if the budget includes one."""
+    has_host: bool
+    settable: str
+    """Hardware at a power limit that the user can set to stay within the budget; empty if there is none."""
+
+    def __str__(self) -> str:
+        with_host = " with its host" if self.has_host else ""
+        own = f", or less as {self.settable}" if self.settable else ""
+        return f"at least {format_si(self.least_w, 'W')}{with_host}{own}"
+
+
 def keep_within(
     pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
-) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return the hardware at modes within a budget, and name -> reason for omitted hardware.
+) -> tuple[tuple[Pair, ...], dict[str, Excess]]:
+    """Return the hardware at modes within a budget, and name -> excess for omitted hardware.
 
     Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
     explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the
@@ -200,7 +216,7 @@ def keep_within(
         return entry.cap_w(mode) + beside_w.get(entry.described, 0.0)
 
     kept: list[Pair] = []
-    left_out: dict[str, str] = {}
+    left_out: dict[str, Excess] = {}
     for entry, mode in pairs:
         is_free = mode == DEFAULT_MODE and not is_every_mode
         modes = entry.distinct_modes if is_free else (mode,)
@@ -209,11 +225,13 @@ def keep_within(
             kept.append((entry, _largest(entry, fitting)))
         else:
             name = str(HardwareRef.at(entry.id, mode))
-            with_host = " with its host" if entry.described in beside_w else ""
             limit_w = budget.power_w - beside_w.get(entry.described, 0.0)
             is_settable = is_free and entry.limits_w and min(entry.limits_w) <= limit_w <= max(entry.limits_w)
-            own = f", or less as {entry.id}@{limit_w:g}W" if is_settable else ""
-            left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}{own}"
+            left_out[name] = Excess(
+                least_w=min(draw_w(entry, one) for one in modes),
+                has_host=entry.described in beside_w,
+                settable=f"{entry.id}@{limit_w:g}W" if is_settable else "",
+            )
     return tuple(dict.fromkeys(kept)), left_out
 
 

@@ -97,7 +97,7 @@ def _evaluate(
             runtime=run.point["runtime"],
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
             calibration_digest=run.calibration.digest if run.calibration else "",
-            refusal=total.refusal,
+            refusal=total.refusal.text if total.refusal else None,
             latency_fs=total.latency_fs,
             interval_fs=total.interval_fs,
             energy_fj=total.energy_fj,

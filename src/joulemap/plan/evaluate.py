@@ -22,7 +22,7 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 from joulemap.system.background import begin
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.resource import package_version
 
@@ -33,7 +33,9 @@ Targets = Mapping[str, Hardware]
 AHEAD: Final = 50_000
 """Maximum operators evaluated before their runs are queued; a larger number costs memory without a gain."""
 
-NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so it takes neither time nor energy"
+NOTHING_RUNS: Final = Reason(
+    text="none of the model's operators runs as a kernel, so it takes neither time nor energy", code="no_kernel"
+)
 """Reason for refusing a model that consists of views only, on any hardware."""
 
 
@@ -91,7 +93,7 @@ class Queue:
             placement="" if isinstance(found, UnsupportedError) else getattr(found.hardware, "placement", ""),
         )
         if isinstance(found, UnsupportedError):
-            self.writer.add_refusal(identity, str(found))
+            self.writer.add_refusal(identity, found.reason)
             return True
         if isinstance(found, RunTotals):
             self.writer.add_totals(identity, found)

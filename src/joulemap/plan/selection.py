@@ -31,7 +31,16 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_vari
 from joulemap.domain.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
-from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, find_rest_w, keep_within
+from joulemap.plan.budget import (
+    Budget,
+    Excess,
+    Hosting,
+    apply_scenario,
+    find_budget,
+    find_hosts,
+    find_rest_w,
+    keep_within,
+)
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
 from joulemap.plan.target import Target, WithoutHost
@@ -66,8 +75,8 @@ class Selection:
     """Name, file or id as requested -> hardware that is not a chip of the catalogue."""
     budget: Budget | None = None
     """Power budget that no mode exceeds."""
-    left_out: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without a mode within the budget -> reason."""
+    left_out: Mapping[str, Excess] = attrs.field(factory=dict)
+    """Hardware without a mode within the budget -> its excess."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""

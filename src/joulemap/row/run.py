@@ -127,4 +127,5 @@ class PluggedHardware(Row, query="run.surrounding"):
     hardware: str
     growth_ratio: float
     host_power_w: float | None
+    board_count: float | None
     host_source: str

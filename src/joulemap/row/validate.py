@@ -72,6 +72,7 @@ class ServingRefusal(Row, query="validate.refusal"):
     source: str
     hardware: str
     refusal: str
+    refusal_code: str
     measurement_count: int
     quantity_count: int
 

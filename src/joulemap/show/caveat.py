@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject, Value
 from joulemap.present.cell import show_interval, show_plain, show_quantity, show_span
 from joulemap.present.template import Template
 from joulemap.show.name import drop_settings, join_names, name_all
+from joulemap.show.refusal import list_excluded_notes, list_refusal_notes
 from joulemap.show.word import read_words
 
 MOST_CAVEATS: Final = 2
@@ -31,8 +32,12 @@ COULD_REVERSE: Final = " (could reverse it)"
 
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
-LEFT_OUT: Final = Template("left out: {reason}")
-MORE_LEFT_OUT: Final = Template("hardware is left out for {count:n more reason}: --format json")
+FIT: Final = (
+    "fitted to {measurement_count:n measurement} of {family_count:n family|families}[, median error "
+    "{latency_error_fraction:%} of latency][, median error {energy_error_fraction:%} of energy]"
+    "[, each of the {held_out_count} families held out]"
+)
+"""Words on the measurements behind a calibration."""
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
@@ -41,38 +46,77 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
     ),
+    "calibrated": Template(
+        "{hardware} uses the calibration {calibration} ({place}), " + FIT + "; `--calibration none` disables it"
+    ),
     "changed": Template("{chips}: {number}"),
-    "copied": Template("traced: {text}, which copies all rows; `--runtime engine` writes the new rows in place"),
+    "compiler": Template("fused means {engine} on {chips}, and the framework's compiler on other chips"),
+    "copied": Template(
+        "traced: {operators} x cat appends new rows to given keys and values, which copies all rows; `--runtime "
+        "engine` writes the new rows in place"
+    ),
     "counted": Template(
         "[{host} as ]the assumed host of {chips}[, the rest of its {whole},][ adds {share:%} to its {quantity}]"
         "[ multiplies its {quantity} by {factor:plain}]"
     ),
+    "deployed": Template("`--runtime engine` predicts {engine}, which deployments on {chips} use"),
+    "engine": Template("engine means {engine} on {chips}; `--runtime fused` uses the framework's compiler"),
     "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "few_measured": Template(
+        "the fit combines class defaults with {measurement_count:n measurement} of {hardware}[, weight "
+        "{latency_weight_fraction:%} in time][, weight {energy_weight_fraction:%} in energy]; coefficients change by "
+        "at most {farthest_fraction:%} ({most_moved}); {moved_count} change[, {determined_count} of them as the "
+        "measurements alone would have it]"
+    ),
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host (about +{host_ratio:set %}; `--host` adds one)"),
     "hosted": Template("energy and power of {chips} include the host {host}"),
-    "in_place": Template("traced: {text}, written in place"),
+    "inherited": Template(
+        "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}: "
+        "{calibration} ({place}), " + FIT + "; `--calibration own` disables this"
+    ),
+    "in_place": Template("traced: {operators} x cat appends new rows to given keys and values, written in place"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),
+    "launched": Template("eager: {host} launches kernels of {chips} in {time} each"),
+    "launched_beside": Template("eager: a core on the same chip launches kernels of {chips} in {time} each"),
+    "launched_by_default": Template(
+        "eager: {host} launches kernels of {chips} in {time} each; `--host` selects another, `joulemap measure host` "
+        "times this machine"
+    ),
     "likelier": Template(
         "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
     ),
     "lost": Template("the new version does not run on {chips}"),
     "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),
+    "mean_power_budget": Template("every power mode whose average power is within {limit}[ ({origin})]"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "members": Template(
         "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
         "be on it]"
     ),
+    "metered": Template(
+        "the power of {chips} is wall-plug power, because its energies were fitted to measurements at the wall"
+    ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
     "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "own": Template("your assumed numbers alone make {chips} uncertain: [energy {energy:±}][, latency {latency:±}]"),
+    "placed": Template("placement of {chips}: {placement}"),
+    "power_budget": Template("each chip at its largest power mode within {limit}[ ({origin})]"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
     "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
+    "shared": Template(
+        "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}, too; "
+        "`--calibration own` disables this"
+    ),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
     "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
+    "stored": Template(
+        "GEMM weights are stored as {format}; the GEMM kernel dequantizes them; norms, biases and tables keep the "
+        "precision of activations"
+    ),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
     "uncalibrated": Template("no calibration for {chips}, which may make part of the gap"),
@@ -82,6 +126,11 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
     "unoffered": Template("left out, because no {price} is known: {chips}"),
     "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
+    "unwalled": Template("the energy of {chips} is that of the {boundary}, without host and power supply ({reason})"),
+    "walled": Template(
+        "the wall-plug power of {chips} is {growth_ratio:plain} times the power of the board[, plus {host} for the "
+        "host][, which {board_count:#} boards share]"
+    ),
 }
 """Kind of caveat -> its sentence, in the line on trust and among the notes; wings bring those of their rules."""
 
@@ -102,10 +151,14 @@ def show_range(value: Quantity) -> str:
 
 def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
     """Return the sentence on a caveat; `among` restricts it to these runs."""
-    given = {name: format_value(value) for name, value in caveat.values.items()}
     ids = [one for one in caveat.runs if one in among] or caveat.runs
-    template = CAVEAT.get(caveat.kind) or read_words().caveats[caveat.kind]
-    return template(chips=join_names(name_all(runs, ids)), **given)
+    return describe_values(caveat.kind, caveat.values, join_names(name_all(runs, ids)))
+
+
+def describe_values(kind: str, values: Mapping[str, Value], chips: str = "") -> str:
+    """Return the sentence of a kind of caveat with these values."""
+    template = CAVEAT.get(kind) or read_words().caveats[kind]
+    return template(chips=chips, **{name: format_value(value) for name, value in values.items()})
 
 
 def describe_trust(facts: Facts, head: str = "") -> str:
@@ -147,12 +200,11 @@ def list_notes(facts: Facts) -> list[str]:
     """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
     notes, counts = [], dict[str, int]()
     refusals = facts.of(Refusal)
-    notes += [LEFT_OUT(reason=one.reason) for one in refusals[:MOST_OF_KIND]]
-    if len(refusals) > MOST_OF_KIND:
-        notes.append(MORE_LEFT_OUT(count=len(refusals) - MOST_OF_KIND))
+    notes += list_refusal_notes(refusals)
     for one in facts.of(Caveat):
         counts[one.kind] = counts.get(one.kind, 0) + 1
         if counts[one.kind] <= MOST_OF_KIND:
             notes.append(describe_caveat(one, facts.runs))
     many = ((kind, count - MOST_OF_KIND) for kind, count in counts.items() if count > MOST_OF_KIND)
-    return notes + [MORE_OF_KIND(kind=kind, count=count) for kind, count in many]
+    notes += [MORE_OF_KIND(kind=kind, count=count) for kind, count in many]
+    return notes + list_excluded_notes(refusals)

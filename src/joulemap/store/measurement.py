@@ -31,6 +31,9 @@ class ServingPrediction:
     """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
     calibration: str
     refusal: str | None = None
+    refusal_code: str | None = None
+    refusal_values: str | None = None
+    """Values of the reason as JSON."""
     time_to_first_token_s: float | None = None
     inter_token_latency_s: float | None = None
     request_latency_s: float | None = None

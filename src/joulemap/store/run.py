@@ -7,8 +7,11 @@ from typing import Final
 
 from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
+from joulemap.domain.workload import APPEND
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
+from joulemap.store.reason import read_values
+from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
@@ -40,9 +43,13 @@ def find_all_runs(connection: Connection) -> list[int]:
 class Outline:
     """Configuration of a stored run, with its prediction intervals or the reason of its refusal."""
 
+    model: str
     batch: int
     refusal: str | None
     """Reason why the run could not be evaluated; None if it was."""
+    refusal_code: str | None
+    refusal_values: str | None
+    """Values of the reason as JSON."""
     hardware: str
     configured_hardware: str
     """Hardware id with its power mode."""
@@ -51,6 +58,8 @@ class Outline:
     matmul_precision: str
     """Setting of the libraries for products at fp32."""
     precision: str
+    weight_precision: str
+    """Storage format of the weights of GEMMs; equal to the precision by default."""
     architecture: str
     vendor: str
     hardware_precisions: list[str]
@@ -81,20 +90,29 @@ class Outline:
     placement: str
     """Description of a placement on a box and its devices; empty for a single chip."""
 
+    @property
+    def reason(self) -> Reason | None:
+        """Reason why the run could not be evaluated; None if it was."""
+        if self.refusal is None:
+            return None
+        return Reason(text=self.refusal, code=self.refusal_code or OTHER, values=read_values(self.refusal_values))
+
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> configuration of the stored runs among these, in the given order."""
     from joulemap.uncertainty.scale import OTHER_WORK
 
     statement = (
-        f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "v.matmul_precision, r.precision, v.architecture, v.vendor, p.precisions, "
+        f"SELECT r.run_id, w.model, r.batch, r.refusal, r.refusal_code, r.refusal_values, v.hardware, "
+        f"{spell_labels()['configured_hardware']}, v.boundary, "
+        "v.matmul_precision, r.precision, r.weight_precision, v.architecture, v.vendor, p.precisions, "
         "r.calibration_digest <> '', v.changes, v.needs_host, "
         "v.needs_host = '' AND v.architecture <> 'cpu' AND v.deployment = ['datacenter'] AND r.placement = '', "
         "v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
         f"coalesce(t.latency_basis = '{OTHER_WORK}', FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
+        "JOIN internal.workload AS w USING (workload_id) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
         "LEFT JOIN (SELECT hardware_digest, list(precision) AS precisions FROM internal.hardware_precision "
         "GROUP BY hardware_digest) AS p USING (hardware_digest) "
@@ -157,6 +175,16 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
     )
     values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
     return tuple(execute(connection, statement, values).fetchall())
+
+
+def count_appending(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return the distinct numbers of operators that append rows to keys and values, of the workloads with any."""
+    statement = (
+        "SELECT DISTINCT count(*) FROM internal.workload_operator AS o WHERE o.variant = $append AND o.workload_id IN "
+        "(SELECT workload_id FROM internal.run WHERE list_contains($ids, run_id)) GROUP BY o.workload_id ORDER BY ALL"
+    )
+    rows = execute(connection, statement, {"append": APPEND, "ids": list(run_ids)}).fetchall()
+    return tuple(int(count) for (count,) in rows)
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:

@@ -12,6 +12,7 @@ from joulemap.model.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunTot
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
+from joulemap.store.reason import write_values
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
 from joulemap.store.total import (
@@ -23,6 +24,7 @@ from joulemap.store.total import (
     write_actions,
     write_totals,
 )
+from joulemap.system.errors import Reason
 from joulemap.system.record import define, frozen
 
 
@@ -59,6 +61,9 @@ SUMS: Final = (
 )  # fmt: skip
 """Columns of `point_total` that have the same name in `RunTotals`."""
 
+NO_REFUSAL: Final = {"refusal": None, "refusal_code": None, "refusal_values": None}
+"""Columns of `run` on the reason of a refusal, for an evaluated run."""
+
 CHUNK_LINES: Final = 1_000_000
 """Ledger lines per transaction; fewer lines cost time, more lines cost memory."""
 
@@ -79,9 +84,10 @@ class RunWriter:
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
     _vocabulary: dict[tuple[str, ...], int] | None = None
 
-    def add_refusal(self, identity: RunIdentity, reason: str) -> int:
+    def add_refusal(self, identity: RunIdentity, reason: Reason) -> int:
         """Queue a configuration that the hardware cannot run, with the reason; return its run id."""
-        return self._add_run(identity, has_ledger=False, refusal=reason)
+        refusal = {"refusal": reason.text, "refusal_code": reason.code, "refusal_values": write_values(reason.values)}
+        return self._add_run(identity, has_ledger=False, **refusal)
 
     def add(self, identity: RunIdentity, run: RunColumns) -> int:
         """Queue an evaluated run and return its run id, which is the existing one if its totals are stored."""
@@ -187,7 +193,7 @@ class RunWriter:
         run_id = self._next
         self._next += 1
         named = attrs.asdict(identity)
-        row = {"run_id": run_id, **named.pop("point"), **named, "refusal": None, **facts}
+        row = {"run_id": run_id, **named.pop("point"), **named, **NO_REFUSAL, **facts}
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id

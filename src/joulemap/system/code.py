@@ -14,12 +14,16 @@ from typing import Final
 _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
 """Fields of syntax nodes that are redundant or have no meaning at run time."""
 
+_WORDING: Final = _IGNORED | {"keywords"}
+"""Dropped fields of a call of `UnsupportedError`."""
+
 
 def normalize_code(source: str) -> str:
     """Return the normal form of a Python file; SyntaxError for invalid code.
 
     Docstrings are dropped, and so is code below `if TYPE_CHECKING`, which never runs. In calls of names that end in
-    `Error`, texts are dropped and all other arguments are kept.
+    `Error`, texts are dropped and all other arguments are kept. The keywords of an `UnsupportedError` are the code and
+    values of its reason, and are dropped too.
     """
     return normalize_node(ast.parse(source))
 
@@ -62,15 +66,18 @@ def _running(nodes: Iterable[object]) -> Iterator[ast.AST]:
 
 def _write(node: ast.AST, parts: list[str], *, is_error: bool) -> None:
     kind = type(node)
+    dropped = _IGNORED
     if isinstance(node, ast.Call):
-        is_error = is_error or _called(node.func).endswith("Error")
+        name = _called(node.func)
+        is_error = is_error or name.endswith("Error")
+        dropped = _WORDING if name == "UnsupportedError" else _IGNORED
     elif is_error and _is_text(node):
         parts.append("text")
         return
     parts.append(f"{kind.__name__}(")
     for field in kind._fields:
         value = getattr(node, field, None)
-        if field in _IGNORED or value is None or value == []:
+        if field in dropped or value is None or value == []:
             continue
         parts.append(field)
         if isinstance(value, ast.AST):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any, Final
+
+from joulemap.system.record import frozen
+
+OTHER: Final = "other"
+"""Code of a reason that no code groups or shortens."""
 
 
 class ExitCode(IntEnum):
@@ -45,10 +51,29 @@ class Interrupted(SystemExit):
         super().__init__(int(ExitCode.INTERRUPTED))
 
 
+@frozen(kw_only=True)
+class Reason:
+    """Reason why something has no result: a code and values for programs, and the sentence of the code that found it.
+
+    Nothing reads the sentence: what groups or shortens reasons uses the code and the values.
+    """
+
+    text: str
+    """Sentence for people, without a final period."""
+    code: str = OTHER
+    values: Mapping[str, Any] = {}
+    """Numbers in SI units, with the unit in the name, names, and tuples of names."""
+
+
 class JoulemapError(Exception):
     """Base of all deliberate joulemap errors; its text is one line for the user."""
 
     exit_code = ExitCode.INTERNAL
+
+    @property
+    def reason(self) -> Reason:
+        """Reason for which it was raised."""
+        return Reason(text=str(self))
 
 
 class UsageError(JoulemapError):
@@ -122,6 +147,21 @@ class UnsupportedError(JoulemapError):
     """Configuration that a chip cannot run."""
 
     exit_code = ExitCode.UNSUPPORTED
+
+    def __init__(self, text: str, *, code: str = OTHER, **values: Any) -> None:
+        super().__init__(text)
+        self.code = code
+        self.values = values
+
+    @classmethod
+    def of(cls, reason: Reason) -> UnsupportedError:
+        """Return the error for a reason that was found without one."""
+        return cls(reason.text, code=reason.code, **reason.values)
+
+    @property
+    def reason(self) -> Reason:
+        """Reason for which it was raised."""
+        return Reason(text=str(self), code=self.code, values=self.values)
 
 
 class DatabaseError(JoulemapError):

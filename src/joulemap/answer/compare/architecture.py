@@ -218,7 +218,7 @@ class ArchitecturesAnswer(RunAnswer):
                 Section(self._title(row), (*self._introduce(row, by), *self._lay_actions(row, most)))
                 for row in self.answered
             ]
-        summary = show_under("", self._lay_summary(), *self.scope.count_left_out())
+        summary = show_under("", self._lay_summary(), *self._count_left_out())
         return self._compose_facts(
             self.facts,
             (summary,) if by == "class" else sections,

@@ -91,7 +91,7 @@ class BreakdownAnswer(RunAnswer):
         ]  # fmt: skip
         return self._compose_facts(
             self.facts,
-            (show_under("", self._lay_figures(answered, FIGURES), *scope.count_left_out()),),
+            (show_under("", self._lay_figures(answered, FIGURES), *self._count_left_out()),),
             self.rows,
             answer=describe_least(self.facts),
             reasons=[*describe_beyond(self.facts), *describe_energies(self.facts)][:MOST_WHY],
@@ -111,7 +111,7 @@ class BreakdownAnswer(RunAnswer):
             return ()
         facts = "; ".join(describe_energies(self.facts, SHOWN_RUNS))
         texts = {"label": "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}"}
-        return (self._draw_figure("breakdown", self.tree, "", f"{facts}.", texts),)
+        return (self._draw_figure("breakdown", self.tree, None, f"{facts}.", texts),)
 
     def _name(self, row: RunFigure) -> str:
         model = row.model if len(self.scope.models) > 1 else ""

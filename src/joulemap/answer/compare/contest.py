@@ -27,6 +27,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, show_under
 from joulemap.present.picture import Picture
 from joulemap.row.compare import Contender, ModelFigure, Victory
+from joulemap.show.title import Title
 from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -66,7 +67,7 @@ class ContestAnswer(RunAnswer):
             show_under(
                 rows[0].model if is_several else "",
                 lay_out(rows, self.scope, self.by, limit, pairs.get(rows[0].model if is_several else "", ())),
-                *(self.scope.count_left_out() if rows is workloads[0] else ()),
+                *(self._count_left_out() if rows is workloads[0] else ()),
             )
             for rows in workloads
         )
@@ -74,7 +75,7 @@ class ContestAnswer(RunAnswer):
             self.facts,
             (first,),
             self.rows,
-            title=text.PARTS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label, part=self.by),
+            title=self._title(),
             answer=self.describe_best(),
             reasons=list_part_reasons(self.facts),
             notes=[COUNTED] if self.facts.of(Win) else [],
@@ -93,6 +94,13 @@ class ContestAnswer(RunAnswer):
             line for model in models if model for line in describe_wins(self.facts, model)
         ]
 
+    def _title(self, model: str = "") -> Title:
+        """Return the subject line of all models, or of one."""
+        title = self.scope.title
+        values = {**title.values, "models": (model,)} if model else title.values
+        about = text.PARTS_TITLE(metric=METRIC[self.metric].label, part=self.by)
+        return attrs.evolve(title, values=values, about=about)
+
     def figures(self) -> Figures:
         """Return one heatmap per model: subgraphs or operators by hardware, with the best hardware marked."""
         ids = dict.fromkeys(row.workload_id for row in self.rows)
@@ -101,9 +109,9 @@ class ContestAnswer(RunAnswer):
         drawn = []
         for workload_id in ids:
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
-            model = f"{rows[0].model}, " if len(ids) > 1 else ""
-            subject = text.PARTS_TITLE(title=f"{model}{self.scope.title}", metric=label, part=self.by)
-            lines = [*describe_wins(self.facts, rows[0].model if model else "")]
+            model = rows[0].model if len(ids) > 1 else ""
+            subject = self._title(model)
+            lines = [*describe_wins(self.facts, model)]
             facts = f"{'; '.join(lines[:SHOWN_WINNERS])}."
             drawn.append(self._draw_figure("heatmap", self.rows.with_rows(rows), subject, facts, texts))
         return tuple(drawn)

@@ -52,9 +52,9 @@ class ModelsAnswer(RunAnswer):
         """Return the document; csv contains the rows."""
         return self._compose_facts(
             self.facts,
-            (show_under("", self._cross(), *self.scope.count_left_out()),),
+            (show_under("", self._cross(), *self._count_left_out()),),
             self.rows,
-            title=text.MODELS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label),
+            title=attrs.evolve(self.scope.title, about=text.MODELS_TITLE(metric=METRIC[self.metric].label)),
             answer=self.describe_best(),
             reasons=list_model_reasons(self.facts),
             details=(Section(text.FIGURES_HEADING, self._lay(self.rows, text.FIGURES)),),

@@ -82,7 +82,7 @@ class RankingAnswer(RunAnswer):
             parts.append(Section(text.SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
         return self._compose_facts(
             self.facts,
-            (show_under("", self._rank(limit), *self.scope.count_left_out()), *parts),
+            (show_under("", self._rank(limit), *self._count_left_out()), *parts),
             self.rows,
             answer=describe_answer(self.facts),
             reasons=list_reasons(self.facts),

@@ -88,9 +88,9 @@ class CompareAnswer(RunAnswer):
         figures = self._figures(limit)
         return self._compose_facts(
             self.facts,
-            (show_under("", figures, *self.scope.count_left_out()), *self._list_further(limit)),
+            (show_under("", figures, *self._count_left_out()), *self._list_further(limit)),
             self.rows,
-            title=text.SUBJECT(title=self.scope.title, beside=[*self._describe_per(), *figures.common]),
+            title=attrs.evolve(self.scope.title, about=", ".join((*self._describe_per(), *figures.common))),
             answer=self.describe_best(),
             reasons=list_reasons(self.facts),
             details=(
@@ -116,7 +116,7 @@ class CompareAnswer(RunAnswer):
         """Return a figure with the energy and latency of each chip and their intervals."""
         quantity = METRIC["energy_per_inference" if self._each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if self._each else ""}
-        return (self._draw_figure("comparison", self._judged(), "", self.describe_best(), texts),)
+        return (self._draw_figure("comparison", self._judged(), None, self.describe_best(), texts),)
 
     def describe_best(self) -> str:
         """Return the decision in one sentence."""

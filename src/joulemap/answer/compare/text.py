@@ -8,7 +8,6 @@ from joulemap.present.template import Template
 
 # One model on several chips
 
-SUBJECT: Final = Template("{title}[: {beside:list}]")
 PER_BATCH: Final = "per batch"
 OTHERS_PER_BATCH: Final = "all but energy per batch"
 
@@ -45,8 +44,8 @@ STEPS: Final = (
 
 # Several models, and the parts of models
 
-PARTS_TITLE: Final = Template("{title}: {metric} of each {part}")
-MODELS_TITLE: Final = Template("{title}: {metric} of each model")
+PARTS_TITLE: Final = Template("{metric} of each {part}")
+MODELS_TITLE: Final = Template("{metric} of each model")
 FIGURES_HEADING: Final = "Figures (per batch)"
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}

@@ -28,6 +28,7 @@ from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section, Text
 from joulemap.row.explain import Traffic
 from joulemap.show.explain import describe_difference, describe_ranges, list_reasons, list_ways
+from joulemap.show.title import Title, bind
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -98,7 +99,7 @@ class ExplainAnswer(PairAnswer):
 
         first, *reasons = self.sentences()
         told = f"{first} {'; '.join(reasons)}." if reasons else first
-        return (draw_waterfall(self, self.scope.bounded(self.title()), told),)
+        return (draw_waterfall(self, bind(self.title(), self.scope.conditions), told),)
 
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
@@ -188,11 +189,15 @@ class ExplainAnswer(PairAnswer):
         rows = text.ROW_DIFFERENCES if by == "purpose" else text.ROWS
         return [prove_terms(terms, exact, unit, self.whole, rows).text]
 
-    def title(self) -> str:
+    def title(self) -> Title:
         """Return the title: scope, metric, A and B."""
         name_a, name_b = self.names
         quantity = METRIC[self.metric].label
-        return text.TITLE(title=self.scope.title, part=self.subgraph, quantity=quantity, a=name_a, b=name_b)
+        return attrs.evolve(
+            self.scope.title,
+            beside=(text.PART(part=self.subgraph),) if self.subgraph else (),
+            about=text.ABOUT(quantity=quantity, a=name_a, b=name_b),
+        )
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return follow-up commands: first `flip` if the winner is uncertain, otherwise a more detailed explanation."""

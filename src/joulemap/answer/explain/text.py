@@ -7,7 +7,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {b} (B)")
+ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
+PART: Final = Template("subgraph {part}")
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 

@@ -207,13 +207,13 @@ class FlipAnswer(RunAnswer):
         if not self._flips:
             return ()
         texts = {"quantity": METRIC[self.metric].label}
-        subject = text.DRAWN_TITLE(**self._title)
+        subject = attrs.evolve(self.scope.title, about=text.DRAWN_TITLE(**self._pair))
         return (self._draw_figure("flip", self.rows, subject, join_clauses(self.sentences()), texts),)
 
     @property
-    def _title(self) -> dict[str, Any]:
+    def _pair(self) -> dict[str, Any]:
         name_a, name_b = map(self.scope.mark, self.names)
-        return {"title": self.scope.title, "metric": METRIC[self.metric], "a": name_a, "b": name_b}
+        return {"metric": METRIC[self.metric], "a": name_a, "b": name_b}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` constants in each table; machine formats contain all constants."""
@@ -246,7 +246,7 @@ class FlipAnswer(RunAnswer):
             self.facts,
             (Section("", decisive.out_of(len(self.rows), len(chosen), "constants", "--details")),),
             self.rows,
-            title=text.TITLE(paid=self.paid, **self._title),
+            title=attrs.evolve(self.scope.title, about=text.TITLE(paid=self.paid, **self._pair)),
             answer=describe_turn(self.facts),
             reasons=list_reasons(self.facts),
             trust=describe_odds(self.facts),

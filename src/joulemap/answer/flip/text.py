@@ -6,10 +6,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template(
-    "{title}: constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]"
-)
-DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
+TITLE: Final = Template("constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]")
+DRAWN_TITLE: Final = Template("{metric.label} of A {a} and B {b}")
 
 COLUMNS: Final = (
     "constant word | *side | *value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "

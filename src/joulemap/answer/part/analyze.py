@@ -46,6 +46,7 @@ from joulemap.row.analyze import (
 )
 from joulemap.row.report import EnergyLeaf
 from joulemap.show.part import describe_ranges, describe_run, list_reasons
+from joulemap.show.title import bind
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -173,7 +174,7 @@ class AnalyzeAnswer(PartsAnswer):
 
     def figures(self) -> Figures:
         """Return the energy tree and the roofline of the run's subgraphs."""
-        subject = self.scope.bounded(title_run(self.total, self.scope))
+        subject = bind(title_run(self.total, self.scope), self.scope.conditions)
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
     def sketched(self, by: RunDivision, /) -> Drawings:

@@ -92,14 +92,18 @@ class PartAnswer(PartsAnswer):
             title = text.INSIDE_TABLE if self.subgraph else text.PARTS_TABLE
             named = title(**subject, model=model if len(self.scope.models) > 1 else "")
             drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)
-            shown.append(Section(named, (drawn, *self.scope.count_left_out()), is_tight=True))
+            shown.append(Section(named, (drawn, *self._count_left_out()), is_tight=True))
         divided = self.subgraph or text.EVERY(level=self.level)
         return self._compose_facts(
             self.facts,
             shown,
             self.rows,
-            title=text.PART_TITLE(
-                title=self.scope.title, hardware=list(dict.fromkeys(map(self._name, runs.values()))), **subject
+            title=attrs.evolve(
+                self.scope.title,
+                beside=(
+                    text.ON_HARDWARE(hardware=list(dict.fromkeys(map(self._name, runs.values())))),
+                    *([text.OF_SUBGRAPH(subgraph=self.subgraph)] if self.subgraph else []),
+                ),
             ),
             answer=describe_parts(self.facts, self.by, divided),
             trust=describe_ranges(self.facts),

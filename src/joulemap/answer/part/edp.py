@@ -70,11 +70,9 @@ class EdpAnswer(PartsAnswer):
 
     def figures(self) -> Figures:
         """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
-        facts = "; ".join((self.headline().removesuffix("."), *list_reasons(self.facts)[:1]))
+        facts = " ".join((self.headline(), *(f"{one}." for one in list_reasons(self.facts)[:1])))
         return (
-            self._draw_figure(
-                "edp", self.subgraphs, title_run(self.total, self.scope), f"{facts}.", {"part": "subgraph"}
-            ),
+            self._draw_figure("edp", self.subgraphs, title_run(self.total, self.scope), facts, {"part": "subgraph"}),
         )
 
     def sketched(self, by: RunDivision, /) -> Drawings:

@@ -111,7 +111,8 @@ NO_ROOF: Final = "No subgraph multiplies."
 
 # ---- analyze --by and compare --by: energy of each part --------------------------------------------------------------
 
-PART_TITLE: Final = Template("{title} on {hardware:list}[, subgraph {subgraph}]")
+ON_HARDWARE: Final = Template("on {hardware:list}")
+OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
 EVERY: Final = Template("the {level}s")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")

@@ -24,6 +24,7 @@ from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Lines, Section, Steps
+from joulemap.show.title import RUN_SETTINGS, Title, bind
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
 from joulemap.system.record import frozen
@@ -76,7 +77,7 @@ def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
     for figure in answer.figures():
         drawn.setdefault(figure.name, []).append(figure)
     for name, figures in drawn.items():
-        choices = tuple(Choice(label=figure.title.rpartition(": ")[2], figure=figure) for figure in figures)
+        choices = tuple(Choice(label=figure.about or figure.title, figure=figure) for figure in figures)
         yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
 
 
@@ -192,7 +193,7 @@ def _compose(
     findings: Sequence[ModelFinding], beside: ModelsAnswer | None, names: Sequence[str], repeated: Sequence[str]
 ) -> Report:
     scope = findings[0].compare.scope
-    settings = scope.bounded(scope.title).partition(", ")[2]
+    settings = bind(Title(form=RUN_SETTINGS, values=scope.setting_values), scope.conditions)
     several = len(findings) > 1
     chapters: list[Chapter] = []
     verdict: list[str] = []

@@ -22,6 +22,7 @@ from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Grid, Lines, Section, Steps, Text
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.show.edp import list_reasons
+from joulemap.show.title import bind
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
@@ -133,7 +134,7 @@ class Drawn:
         scope = self.found.compare.scope
         names = [self._mark(row.hardware) for row in self.found.answered]
         choices = tuple(
-            Choice(label=name, figure=draw_roof(table, f"{scope.bounded(scope.title)}: {name}"))
+            Choice(label=name, figure=draw_roof(table, bind(attrs.evolve(scope.title, about=name), scope.conditions)))
             for name, table in zip(names, self.found.roofs, strict=True)
         )
         chooses = "hardware" if len(choices) > 1 else ""
@@ -279,7 +280,7 @@ class Drawn:
     ) -> tuple[Exhibit, ...]:
         """Return one exhibit with the figures of this name from all answers, to choose from; empty if there is none."""
         choices = tuple(
-            Choice(label=label or self._mark(figure.title.rpartition(": ")[2]), figure=figure)
+            Choice(label=label or self._mark(figure.about or figure.title), figure=figure)
             for label, answer in asked
             for figure in answer.figures()
             if figure.name == name

@@ -18,7 +18,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table
-from joulemap.domain.weight import label_precision, spell_precision
+from joulemap.domain.weight import spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
@@ -29,6 +29,7 @@ from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
+from joulemap.show.title import Title
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 
@@ -94,7 +95,7 @@ class SweepAnswer(RunAnswer):
         series = " ".join(f"{{{name}}}" for name in names)
         texts = {"series": series, "of": " of {model}" if len(self.scope.models) > 1 else ""}
         named = self.points.with_columns(LABELLED, ((self._label(row),) for row in self.points))
-        return (self._draw_figure("sweep", named, "", join_clauses(self.list_turns()[:SHOWN_TURNS]), texts),)
+        return (self._draw_figure("sweep", named, None, join_clauses(self.list_turns()[:SHOWN_TURNS]), texts),)
 
     def _label(self, row: SweepPoint) -> str:
         """Return the name of a point's series in figures: the model if it varies, and the name of the series."""
@@ -121,7 +122,7 @@ class SweepAnswer(RunAnswer):
             "crossing": self.crossings,
         }
         title = "" if by == "hardware" else text.HEADINGS[by]
-        left_out = self.scope.describe_left_out() if self.scope.settings.hardware else ()
+        left_out = self._describe_left_out() if self.scope.settings.hardware else ()
         return self._compose_facts(
             self.facts,
             (show_under(title, self._draw(by, tables[by], limit), *left_out),),
@@ -157,17 +158,18 @@ class SweepAnswer(RunAnswer):
         varying = (name for name in self._varying if name != "model")
         return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
 
-    def _title(self) -> str:
+    def _title(self) -> Title:
         scope = self.scope
         models, batches = scope.models, scope.batches
         span = text.BATCHES if len(batches) > 1 else text.BATCH
-        return text.TITLE(
-            models=", ".join(models) if len(models) <= SHOWN_MODELS else text.MANY_MODELS(count=len(models)),
-            batches=span(first=batches[0], last=batches[-1]),
-            hardware=len({row.hardware for row in self.series}),
-            precisions=[label_precision(*pair) for pair in scope.precisions],
-            runtimes=scope.settings.runtime,
-        )
+        values = {
+            "models": models if len(models) <= SHOWN_MODELS else [text.MANY_MODELS(count=len(models))],
+            "batches": span(first=batches[0], last=batches[-1]),
+            "hardware": len({row.hardware for row in self.series}),
+            "precisions": scope.labels,
+            "runtimes": scope.settings.runtime,
+        }
+        return Title(form=text.TITLE, values=values)
 
     @property
     def _varying(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.domain.settings import SweepDivision
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{models}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
+TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
 MANY_MODELS: Final = Template("{count} models")
 BATCH: Final = Template("batch {first}")
 BATCHES: Final = Template("batch {first} to {last}")

@@ -98,7 +98,7 @@ class UtilizationAnswer(RunAnswer):
         """Return the document with `limit` hardware; csv contains the rows."""
         return self._compose_facts(
             self.facts,
-            (show_under("", self._lay_use(limit), *self.scope.count_left_out()),),
+            (show_under("", self._lay_use(limit), *self._count_left_out()),),
             self.rows,
             answer=describe_use(self.facts),
             reasons=list_reasons(self.facts),

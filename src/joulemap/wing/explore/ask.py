@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
-from joulemap.ask.rule import UNKNOWN, Finding, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN, weigh_findings
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.best import BestDesign

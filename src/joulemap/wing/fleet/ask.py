@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.ask.rule import Finding, represent, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import represent, weigh_findings
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow

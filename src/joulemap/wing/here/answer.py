@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.here.machine import Machine
+
+Labelled = TypeVar("Labelled", Device, DeviceRow)
 
 ASKED: Final = Asked()
 
@@ -135,9 +137,9 @@ class HereAnswer(Answer):
 
     def _shorten(self, row: ServedHere) -> str:
         """Return the chips of a row; the only processor of the machine takes no name beside a GPU."""
-        device, _, host = row.label.partition(" + ")
-        processors = [one.label for one in self.devices if one.kind == CPU]
-        return text.WITH_CPU(device=device) if host and [host] == processors else row.label
+        processors = [one for one in self.devices if one.kind == CPU]
+        device = find_device(row, self.devices, processors) if len(processors) == 1 else None
+        return row.label if device is None or device.label == row.label else text.WITH_CPU(device=device.label)
 
     def _lay_runs(self, runs: Table[RunHere]) -> Grid:
         return self._lay(runs, text.RUN_COLUMNS, keep=text.RUN_KEPT, ranked="latency", pictures="range", noun="rows")
@@ -255,15 +257,23 @@ def is_language_model(model: str) -> bool:
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 
 
+def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[Labelled]) -> Labelled | None:
+    """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
+    found: dict[str, Labelled] = {}
+    for one in devices:
+        found |= {one.label: one, **{text.SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
+    return found.get(row.label)
+
+
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return (notes on missing weights of a model file, its other notes)."""
     from joulemap.wing.llm.decoder.name import find_decoder
-    from joulemap.wing.llm.file.model import INCOMPLETE
 
     decoder = find_decoder(model) if model else None
-    notes = decoder.file_notes if decoder is not None else ()
-    cut = [one for one in notes if one.startswith(INCOMPLETE)]
-    return cut, [one for one in notes if one not in cut]
+    if decoder is None:
+        return (), ()
+    missing = decoder.missing_note
+    return [missing] if missing else [], [one for one in decoder.file_notes if one != missing]
 
 
 def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
@@ -314,8 +324,7 @@ def _list_checks(
         best = choose_row(served if model else [row for row in served if row.model == SMALL])
         if best is None and served:
             return
-        label = best.label.partition(" + ")[0] if best is not None else ""
-        device = next((one for one in usable if one.label == label), usable[0])
+        device = (best is not None and find_device(best, usable, usable)) or usable[0]
         yield from list_served_checks(model or SMALL, device, asked, best, system)
         return
     labels = {one.label: one for one in reversed(usable)}

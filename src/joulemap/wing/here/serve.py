@@ -292,7 +292,7 @@ def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHer
             "label": label,
             "fits": text.FITS_NOT,
             "memory_fraction": _fill_memory(case, used),
-            "reason": case.reason.partition(" (")[0],
+            "reason": case.bare_reason,
         }
     )
 

@@ -17,13 +17,15 @@ from joulemap.present.document import Document, Section, show_under
 from joulemap.present.template import Template
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.title import Title
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.ask.phase import find_facts
 from joulemap.wing.llm.show.phase import describe_phases, list_reasons
 
-TITLE: Final = Template("{model}: a token of a {prompt:#}-token prompt and the next output token, batch 1")
+TITLE: Final = Template("{model}")
+ABOUT: Final = Template("a token of a {prompt:#}-token prompt and the next output token, batch 1")
 COLUMNS: Final = (
     "class architecture | phase | J/token each | time/token time | computing compute_fraction | on chip chip | "
     "off-chip memory off_chip_memory_fraction | control control_fraction | board losses board_fraction | "
@@ -102,9 +104,9 @@ class PhasesAnswer(RunAnswer):
         )
         return self._compose_facts(
             self.facts,
-            (show_under("", energies, *self.scope.count_left_out()),),
+            (show_under("", energies, *self._count_left_out()),),
             self.rows,
-            title=TITLE(self),
+            title=Title(form=TITLE, row=self, about=ABOUT(self)),
             answer=describe_phases(self.facts),
             reasons=list_reasons(self.facts)[:MOST_WHY],
             details=(Section(MACS_HEADING, macs),),

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
@@ -19,7 +21,8 @@ from joulemap.plan.source import reading_if_there
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
 from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
-from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.store.reason import write_values
+from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.name import decoder_version
@@ -65,7 +68,8 @@ class _Target:
     calibration: CalibrationEntry | None = None
     bound: Target | None = None
     """Board with its mode, calibration and boundary applied; None for unknown hardware."""
-    refusal: str = ""
+    refusal: Reason | None = None
+    """Reason why none of its rows can be predicted; None for known hardware."""
 
     @property
     def architecture(self) -> str:
@@ -80,7 +84,9 @@ class _Target:
     def key(self) -> str:
         """Digest of everything that a prediction depends on except its row."""
         digest = self.bound.digest if self.bound else ""
-        return hashlib.sha256(f"{digest}|{self.version}|{self.refusal}".encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            f"{digest}|{self.version}|{self.refusal.text if self.refusal else ''}".encode()
+        ).hexdigest()[:16]
 
 
 @cache
@@ -151,20 +157,21 @@ def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
             bound = use.target(entry, chosen, BOARD)
         return _Target(name=name, entry=entry, mode=chosen, calibration=use.find(entry), bound=bound)
     except UnknownNameError as error:
-        return _Target(name=name, refusal=str(error))
+        return _Target(name=name, refusal=attrs.evolve(error.reason, code="unknown_hardware"))
 
 
 def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
     """Return a prediction or a refusal for each row of one chip."""
     from joulemap.wing.llm.serving.predict import predict
 
-    if target.entry is None or target.bound is None:
-        return [_record(number, target, target.refusal) for number in rows]
+    if target.refusal is not None or target.entry is None or target.bound is None:
+        refusal = target.refusal or Reason(text=f"{target.name} is unknown", code="unknown_hardware")
+        return [_record(number, target, refusal) for number in rows]
     try:
         known = read_known([target.entry.digest])[target.entry.digest]
         hardware = target.bound.bind(known)
     except CatalogueError as error:
-        return [_record(number, target, str(error)) for number in rows]
+        return [_record(number, target, attrs.evolve(error.reason, code="no_number")) for number in rows]
     numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
     found = predict([rows[number] for number in numbers], hardware)
     return [_record(number, target, one) for number, one in zip(numbers, found, strict=True)]
@@ -175,18 +182,21 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
     return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
-def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
+def _record(number: int, target: _Target, found: Prediction | Reason) -> ServingPrediction:
     """Return the record to store for a measurement: its prediction, or the reason why there is none."""
-    figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
+    refusal = found if isinstance(found, Reason) else None
+    figures = {} if isinstance(found, Reason) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if isinstance(found, str) else found.engine,
-        work="" if isinstance(found, str) else found.work,
+        engine="" if isinstance(found, Reason) else found.engine,
+        work="" if isinstance(found, Reason) else found.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
-        refusal=found if isinstance(found, str) else None,
+        refusal=refusal.text if refusal else None,
+        refusal_code=refusal.code if refusal else None,
+        refusal_values=write_values(refusal.values) if refusal else None,
         formula_version=target.version,
         package_version=package_version("joulemap"),
         **figures,

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
-from joulemap.ask.rule import Finding, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import weigh_findings
 from joulemap.domain.box import BUDGET
 from joulemap.domain.doubt import TOLD_APART
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
-from joulemap.ask.rule import UNKNOWN, Finding, find_caveats
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE
 

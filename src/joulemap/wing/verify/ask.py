@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
-from joulemap.ask.rule import Finding, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import weigh_findings
 
 if TYPE_CHECKING:
     from joulemap.wing.verify.answer.cause import CauseRow

@@ -62,7 +62,12 @@ def check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
         capacity, needed = np.min(hardware.level(level).capacity.value), np.max(required)
         if needed > capacity:
             raise UnsupportedError(
-                f"{hardware.id} has {capacity / 1e3:,.0f} kB of {level}; the {noun} need {needed / 1e3:,.0f} kB"
+                f"{hardware.id} has {capacity / 1e3:,.0f} kB of {level}; the {noun} need {needed / 1e3:,.0f} kB",
+                code="memory",
+                hardware=hardware.id,
+                level=level,
+                required_bytes=float(needed),
+                capacity_bytes=float(capacity),
             )
 
 

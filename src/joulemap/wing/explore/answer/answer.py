@@ -15,8 +15,6 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
-from joulemap.answer.product import Fp32Run, describe_fp32
-from joulemap.answer.text import BRACKETS
 from joulemap.ask.fact import Facts
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
@@ -31,6 +29,7 @@ from joulemap.present.cell import show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.plain import list_facts
+from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
@@ -42,6 +41,7 @@ from joulemap.wing.explore.design.best import (
     BestDesign,
     Margin,
     describe_design,
+    describe_parts,
     find_best,
     find_beyond,
     find_dimension,
@@ -304,8 +304,7 @@ class ExploreAnswer(Answer):
         """Return the next command to run, a sensitivity analysis of the best design's base chip; empty for several
         models.
         """
-        chip = self.best[0].design.partition(":")[0].partition(" ")[0]
-        ref = HardwareRef.read(chip)
+        ref = HardwareRef.read(self.survey.groups[int(self.survey.group[self.best[0].design_index])].hardware)
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
         step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
@@ -537,7 +536,7 @@ def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return a note that explains the intervals of the best designs' values."""
     if all(done.outcomes_at([done.find_best(one)]).half_width(0, one) is None for one in wanted):
         return text.NOT_SURE
-    return "; ".join((BRACKETS, *([text.SHARED] if len(done) > 1 else [])))
+    return "; ".join((text.BRACKETS, *([text.SHARED] if len(done) > 1 else [])))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
@@ -562,5 +561,5 @@ def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
                     limit=show_objective(bound.value, unit),
                 )
             )
-    base, _, values = describe_design(done, row).partition(": ")
+    base, values = describe_parts(done, row)
     return text.NONE_MEETS(none=none, base=base, values=values, missed=missed)

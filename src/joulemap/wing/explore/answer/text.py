@@ -10,6 +10,8 @@ from joulemap.system.record import frozen
 from joulemap.wing.explore.design.rule import MEMORY_SHARE
 
 # explore
+BRACKETS: Final = "four of five measurements should fall inside the brackets (80 % intervals)"
+
 TITLE: Final = Template("{models}, {settings:list}: designs based on {chips:list}")
 MODEL_SHARE: Final = Template("{name} {share:set %}")
 BATCH: Final = Template("batch {batch}")

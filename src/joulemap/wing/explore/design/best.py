@@ -75,6 +75,12 @@ def name_parameter(survey: Survey, name: str) -> str:
 
 def describe_design(done: Survey, row: int) -> str:
     """Return a text with the base chip and the parameters of a design."""
+    base, values = describe_parts(done, row)
+    return DESIGN(base=base, values=values)
+
+
+def describe_parts(done: Survey, row: int) -> tuple[str, str]:
+    """Return the base chip of a design, with what distinguishes it, and its parameters."""
     group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
     values = (
@@ -85,7 +91,7 @@ def describe_design(done: Survey, row: int) -> str:
     unlike = (
         value for name, value in dimensions.items() if len({str(find_dimension(one, name)) for one in done.groups}) > 1
     )
-    return DESIGN(base=" ".join([group.hardware, *unlike]), values=", ".join(values) or UNCHANGED)
+    return " ".join([group.hardware, *unlike]), ", ".join(values) or UNCHANGED
 
 
 def find_dimension(group: Any, name: str) -> object:

@@ -13,6 +13,8 @@ from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.row.cost import AssumedNumber
+from joulemap.show.refusal import ENCLOSED, describe_refusal
+from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer import text
 from joulemap.wing.fleet.ask import LEAST_ENERGY
@@ -123,23 +125,26 @@ class FleetAnswer(RunAnswer):
         """Return the requests per second that one server of a fleet of language models gets at the highest rate."""
         return self.levels[0].rate_per_s * row.server_device_count / (row.device_count or 1)
 
-    def title(self) -> str:
+    def title(self) -> Title:
         """Return the models, the demand and its targets as a title."""
         models = [
             name if len(self.shares) == 1 else text.MODEL(name=name, share=share) for name, share in self.shares.items()
         ]
         rate = self._show_rate()
         targets = {name: getattr(self.demand, name) for name in text.TARGETS}
-        runtime = self.scope.describe_runtime()
-        return text.TITLE(
-            models=models,
-            peak=rate if len(self.levels) > 1 else "",
-            rate="" if len(self.levels) > 1 else rate,
-            targets=[text.TARGETS[name](target=value) for name, value in targets.items() if value is not None],
-            runtime=runtime.rpartition(", ")[0] if self.engine else runtime,
-            engine=self.engine,
-            reused=self.reused,
+        about = Title(
+            form=text.ABOUT,
+            values={
+                "peak": rate if len(self.levels) > 1 else "",
+                "rate": "" if len(self.levels) > 1 else rate,
+                "targets": [text.TARGETS[name](target=value) for name, value in targets.items() if value is not None],
+                "precisions": self.scope.labels,
+                "runtimes": () if self.engine else self.scope.settings.runtime,
+                "engine": self.engine,
+                "reused": self.reused,
+            },
         )
+        return Title(form=text.TITLE, values={"models": models}, about=about)
 
     def figures(self) -> Figures:
         """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
@@ -147,7 +152,7 @@ class FleetAnswer(RunAnswer):
         """
         from joulemap.figure.figure import make_figure
 
-        best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
+        best, subject = first_of_each(self.ok), bind(self.title(), self.scope.conditions)
         if not best:
             return ()
         drawn = [make_figure("fleet", self.rows.with_rows(best), subject, describe_answer(self.facts))]
@@ -215,7 +220,7 @@ class FleetAnswer(RunAnswer):
         )
         left_out = "; ".join(self._list_left_out())
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
-        if any(row.label.endswith(DELAYED) for row in table):
+        if any(row.wait_s for row in table):
             below = (Text(text.DELAYED_MEANS), *below)
         sections = [show_under("", fleets, *below) if shown else Section("", below)]
         others = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
@@ -294,8 +299,8 @@ class FleetAnswer(RunAnswer):
         """Yield notes on hardware that was not compared or cannot serve the demand, with the reasons."""
         if self.scope.settings.hardware or self.serving is not None:
             kept_chips = {row.chip for row in self.rows}  # in another precision
-            lost = (reason for reason in self.scope.refusals if reason.partition(" ")[0] not in kept_chips)
-            yield from (_enclose_precisions(self.scope.mark(reason)) for reason in lost)
+            lost = (one for one in self.scope.refused_runs if not kept_chips.issuperset(one.hardware))
+            yield from (describe_refusal(one, ENCLOSED) for one in lost)
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         kept = {row.hardware for row in self.rows if row.status != LATE}
@@ -317,14 +322,6 @@ class FleetAnswer(RunAnswer):
                 yield text.OTHER_SELLER(names=_name_some(priced))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)
-
-
-def _enclose_precisions(reason: str) -> str:
-    """Return the reason of a refusal with its second part in brackets; a semicolon would separate it from other
-    reasons.
-    """
-    first, _, second = reason.partition("; ")
-    return f"{first} ({second})" if second else first
 
 
 def _name_some(names: Sequence[str]) -> str:

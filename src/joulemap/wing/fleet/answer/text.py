@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 SUBJECT: Final = "How many devices"
 VERDICT: Final = Template("fleet: {headline}")
-TITLE: Final = Template("{models:and}: [up to {peak}][{rate}], {targets:list}, {runtime}[, {engine}]{reused}")
+TITLE: Final = Template("{models:and}")
+ABOUT: Final = Template(
+    "[up to {peak}][{rate}], {targets:list}, {precisions:and}[, {runtimes:and}][, {engine}]{reused}"
+)
 MODEL: Final = Template("{share:set %} {name}")
 RATE: Final = Template("{rate} requests/s")
 ONE_RATE: Final = "1 request/s"

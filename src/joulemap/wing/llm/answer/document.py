@@ -10,7 +10,6 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import head_assumed, show_assumed
 from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
-from joulemap.answer.engine import describe_unread
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
@@ -18,6 +17,7 @@ from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
+from joulemap.show.title import Title
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
@@ -100,24 +100,29 @@ class LlmAnswer(RunAnswer):
         )
         return check_served(self.model, serving, runs, self.scope.spell)
 
-    def title(self) -> str:
+    def title(self) -> Title:
         """Return the title of the document, which restates the question."""
         lengths = text.LENGTHS(self.serving)
         batches = [] if self.loads.rows else [str(batch) for batch in sorted({row.batch for row in self.rows})]
         flown = "conversation" if self.serving.turns > 1 else "request"
         asked = text.FILE_REQUESTS if self.serving.requests else text.BATCH_REQUESTS
-        return text.TITLE(
-            self.serving,
-            model=self.alias or self.model,
-            like=self.model if self.alias else "",
-            requests=asked(self.serving, lengths=lengths, batches=batches),
-            precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
-            stored=self.stored,
-            engine=self.engine,
-            flown=show_count(self.serving.in_flight or 0, "concurrent " + flown) if self.serving.in_flight else None,
-            later=describe_later(self.serving),
-            reused=describe_reuse(self.serving),
+        about = Title(
+            form=text.ABOUT,
+            row=self.serving,
+            values={
+                "requests": asked(self.serving, lengths=lengths, batches=batches),
+                "precisions": tuple(dict.fromkeys(row.precision for row in self.rows)),
+                "stored": self.stored,
+                "engine": self.engine,
+                "flown": show_count(self.serving.in_flight or 0, "concurrent " + flown)
+                if self.serving.in_flight
+                else None,
+                "later": describe_later(self.serving),
+                "reused": describe_reuse(self.serving),
+            },
         )
+        values = {"model": self.alias or self.model, "like": self.model if self.alias else ""}
+        return Title(form=text.TITLE, values=values, about=about)
 
     def figures(self) -> Figures:
         """Return the figure of device throughput against latency per token, batch by batch."""
@@ -130,7 +135,7 @@ class LlmAnswer(RunAnswer):
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
         lines = [] if self.loads.rows else [*filter(None, [batch.describe_shortage(self.facts)])]
-        below = (*map(Text, lines), *self.scope.describe_left_out(), *self._list_unsupported())
+        below = (*map(Text, lines), *self._describe_left_out(), *self._list_unsupported())
         batches = show_under(heading, self._lay_batches(limit), *below)
         loaded = [Section("", self._lay_pools())] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
@@ -160,7 +165,7 @@ class LlmAnswer(RunAnswer):
             ],
             notes=[*self._list_notes(), *self.not_taken],
             steps=self._list_steps(repeated),
-            told=[line for line in describe_unread(self.scope.models) if line not in self.title()],
+            told=(),  # the title states what of a checkpoint is not read
         )
 
     def _describe_best(self) -> str:

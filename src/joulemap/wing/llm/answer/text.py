@@ -7,8 +7,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template(
-    "{model}[ (same sizes as {like})]: "
+TITLE: Final = Template("{model}[ (same sizes as {like})]")
+ABOUT: Final = Template(
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
     "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
 )

@@ -16,7 +16,8 @@ from joulemap.answer.engine import describe_unread
 from joulemap.answer.scope import widen
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts, Refusal
-from joulemap.ask.rule import Finding, list_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import list_findings
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -24,6 +25,7 @@ from joulemap.plan.hold import holding_plans
 from joulemap.present.document import Document, Grid, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
+from joulemap.show.title import Title
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
@@ -31,7 +33,7 @@ from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.ask.users import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
-from joulemap.wing.llm.capacity.question import SERVING, TITLED
+from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
@@ -60,8 +62,8 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.row import ServedPhase
     from joulemap.wing.llm.serving.batch import BatchCost
 
-TITLE: Final = Template(
-    "{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time: "
+TITLE: Final = Template("{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time")
+ABOUT: Final = Template(
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
     "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
 )
@@ -182,21 +184,24 @@ class UsersAnswer(RunAnswer):
         )
         return check_served(self.model, self.serving, runs, self.scope.spell)
 
-    def title(self) -> str:
+    def title(self) -> Title:
         """Return the title of the document, which restates the question."""
         wanted = WANTED(self.target)
-        return TITLE(
+        about = ABOUT(
             self.serving,
-            model=self.alias or self.model,
-            like=self.model if self.alias else "",
-            users=self.target.users,
-            each=EACH if self.target.users > 1 else None,
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
             later=describe_later(self.serving),
             reused=describe_reuse(self.serving),
         )
+        values = {
+            "model": self.alias or self.model,
+            "like": self.model if self.alias else "",
+            "users": self.target.users,
+            "each": EACH if self.target.users > 1 else None,
+        }
+        return Title(form=TITLE, values=values, about=about)
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` deployments."""
@@ -212,7 +217,7 @@ class UsersAnswer(RunAnswer):
             reasons=list_reasons(self.facts),
             notes=[*forms, *NOTES, *filter(None, [self.wide_cache]), *self._describe_use()],
             steps=[self._continue(repeated)],
-            told=[line for line in describe_unread(self.scope.models) if line not in self.title()],
+            told=describe_unread(self.scope.models),
         )
 
     def _lay_rows(self, limit: int) -> Grid:
@@ -341,7 +346,7 @@ def serve_users(
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),
-        stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
+        stored=question.describe_unknown(),
         wide_cache=describe_cache(one.case for one, *_ in found),
         facts=facts,
         rows=make_table("llm users", UserRow, ranked),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
-from joulemap.ask.rule import Finding, find_caveats
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import find_caveats
 from joulemap.wing.llm.ask.served import (
     COST,
     ENERGY,

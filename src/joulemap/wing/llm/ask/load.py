@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Share
-from joulemap.ask.rule import UNKNOWN, Finding, find_caveats
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.llm.ask.served import (

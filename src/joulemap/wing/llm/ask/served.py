@@ -8,7 +8,7 @@ from typing import Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Quantity, Subject
-from joulemap.ask.rule import Finding
+from joulemap.ask.finding import Finding
 from joulemap.system.record import frozen
 
 ENERGY: Final = "energy_per_token"

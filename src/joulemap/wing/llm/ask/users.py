@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.ask.rule import Finding, represent as represent_rows, weigh_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import represent as represent_rows, weigh_findings
 from joulemap.wing.llm.ask.served import COST, FIRST, MEASURED, TIME, Deployed, find_served, name_runs, represent
 
 if TYPE_CHECKING:

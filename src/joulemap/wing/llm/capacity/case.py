@@ -106,6 +106,8 @@ class Case:
     batch: int
     status: str
     reason: str = ""
+    bare_reason: str = ""
+    """Reason without the ways that would fit."""
     deployment: Deployment | None = None
     """Deployment; None if the hardware lacks the precision or cannot be divided this way."""
     room: Room | None = None
@@ -199,11 +201,15 @@ def _judge(
     )
     vendors = list_vendors(question.stack.name)
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
-        return attrs.evolve(case, reason=FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
+        foreign = FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors)
+        return attrs.evolve(case, reason=foreign, bare_reason=foreign)
     precision = run.point["precision"]
     if precision not in target.peaks:
+        given = {"hardware": target.id, "precision": precision}
         return attrs.evolve(
-            case, reason=NO_PRECISION(hardware=target.id, precision=precision, precisions=tuple(target.peaks))
+            case,
+            reason=NO_PRECISION(**given, precisions=tuple(target.peaks)),
+            bare_reason=NO_PRECISION(**given, precisions=()),
         )
     try:
         if joined > 1:
@@ -215,7 +221,7 @@ def _judge(
         raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
         stages = "" if is_alone else _find_stages(question, case)
-        return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages))
+        return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages), bare_reason=str(error))
     draft = question.draft(deployment)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     most = question.count_sequences(room)
@@ -225,7 +231,9 @@ def _judge(
         return attrs.evolve(case, needed=world)
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
-    return attrs.evolve(case, reason=describe_shortage(question, case))
+    return attrs.evolve(
+        case, reason=describe_shortage(question, case), bare_reason=_state_shortage(question, case, fitting="")
+    )
 
 
 def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
@@ -280,16 +288,20 @@ def count_node(target: Hardware) -> int:
 
 def describe_shortage(question: Question, case: Case) -> str:
     """Return the shortage of memory for a batch, and the batch, devices or weights that would fit."""
-    room = case.room
-    assert room is not None
-    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
     ways = [f"batch {case.most}"] if case.most else []
     ways += [f"{case.needed} devices"] if case.needed is not None else []
     stages = _find_stages(question, case) if case.needed is None else ""
     ways += [stages] if stages else []
     narrow = _find_narrower(question, case)
     ways += [f"{narrow} weights"] if narrow else []
-    fitting = join_names(ways, "or")
+    return _state_shortage(question, case, join_names(ways, "or"))
+
+
+def _state_shortage(question: Question, case: Case, fitting: str) -> str:
+    """Return the shortage of memory for a batch, with the ways that would fit."""
+    room = case.room
+    assert room is not None
+    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
     if room.weights > room.usable:
         return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
     return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)

@@ -124,7 +124,7 @@ class Question:
         bits.
         """
         published = self.decoder.published
-        notes = "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
+        notes = self.describe_unknown()
         if published is None or not (published.weights or published.doubt):
             return notes
         if not published.weights:
@@ -132,6 +132,10 @@ class Question:
         doubt = f"; {published.doubt}" if published.doubt else ""
         stored = f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
         return f"{stored}{notes}"
+
+    def describe_unknown(self) -> str:
+        """Return the notes on what of the checkpoint's settings is not known or not read, for a title."""
+        return "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
 
     def check(self) -> None:
         """Raise UsageError for a context longer than the model's maximum."""

@@ -351,6 +351,8 @@ class Decoder:
     """Notes on uncertain properties of the model."""
     file_notes: tuple[str, ...] = ()
     """Notes on the files that hold the model's weights."""
+    missing_note: str = ""
+    """The one of `file_notes` that states which weights a file lacks; empty if it lacks none."""
 
     is_traced: ClassVar[bool] = False
     """True if passes are traced rather than built from these sizes."""
@@ -400,7 +402,7 @@ class Decoder:
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 
-_IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
+_IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "missing_note", "context_length")
 """Fields of a decoder that do not affect workloads."""
 
 

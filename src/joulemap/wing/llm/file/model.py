@@ -34,9 +34,6 @@ from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 LARGEST_GAP: Final = 0.01
 """Maximum relative difference between a file's number of weights and the number that its sizes imply."""
 
-INCOMPLETE: Final = "the file holds"
-"""Beginning of the note on a file that lacks weights."""
-
 WIDE: Final = "16 and 32 bits"
 """Name in notes for tensors of 16 and 32 bits, which a run keeps at its own precision."""
 
@@ -78,26 +75,32 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
         decoder = read_config(form_config(header, name), name)
         decoder = _apply_formats(_check_weights(decoder, header), header)
     beside = load_tables()["images"].get(str(header.values.get("general.architecture")))
-    notes = [*_describe_bytes(header), *decoder.file_notes]
+    missing = _describe_missing(header)
+    notes = [_describe_bytes(header), *([missing] if missing else []), *decoder.file_notes]
     if beside:
         notes.append(
             f"images need the encoder of another file ({beside}), which is not counted: times are of text alone"
         )
-    return attrs.evolve(decoder, file_notes=tuple(notes))
+    return attrs.evolve(decoder, file_notes=tuple(notes), missing_note=missing)
 
 
-def _describe_bytes(header: FileHeader) -> Iterator[str]:
-    """Yield a note on the bytes of all weights by type; if bytes are missing, yield a second note."""
+def _describe_bytes(header: FileHeader) -> str:
+    """Return a note on the bytes of all weights by type."""
     sizes = Counter[str]()
     for tensor in header.tensors:
         sizes[tensor.stored or WIDE] += tensor.byte_count
     types = ", ".join(f"{stored} {format_si(size, 'B')}" for stored, size in sizes.most_common())
-    yield f"the weights take {header.byte_count:,} bytes in {len(header.tensors):,} tensors: {types}"
-    if header.present_bytes < header.byte_count:
-        yield (
-            f"{INCOMPLETE} {header.present_bytes:,} of {header.byte_count:,} bytes of weights: enough to predict, but "
-            "llama.cpp needs them all"
-        )
+    return f"the weights take {header.byte_count:,} bytes in {len(header.tensors):,} tensors: {types}"
+
+
+def _describe_missing(header: FileHeader) -> str:
+    """Return a note on the weights that a file lacks; empty if it lacks none."""
+    if header.present_bytes >= header.byte_count:
+        return ""
+    return (
+        f"the file holds {header.present_bytes:,} of {header.byte_count:,} bytes of weights: enough to predict, but "
+        "llama.cpp needs them all"
+    )
 
 
 class Keys(Mapping[str, Any]):

@@ -361,7 +361,7 @@ class Deployment:
         found = tuple(known[one] for one in asked)
         refusal = next((one.refusal for one in found if one.refusal), None)
         if refusal:
-            raise UnsupportedError(refusal)
+            raise UnsupportedError.of(refusal)
         return found
 
     def _evaluate(self, together: Together, chip: Hardware) -> tuple[Total, ...]:

@@ -18,7 +18,7 @@ import attrs
 from joulemap.catalog.stack import Stack, find_stack
 from joulemap.domain.serving import LOCALSCORE
 from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
-from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
@@ -89,24 +89,25 @@ class Prediction:
     power_w: float | None = None
 
 
-def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
+def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
     """Predict each row of one chip; return a one-line reason for each row that cannot be predicted."""
     return [_try(row, hardware) for row in rows]
 
 
-def _try(row: ServingRow, hardware: Hardware) -> Prediction | str:
+def _try(row: ServingRow, hardware: Hardware) -> Prediction | Reason:
     try:
         return predict_row(row, hardware)
     except JoulemapError as error:
-        return str(error)
+        return error.reason
     except KeyError as error:
-        return f"{hardware.id} cannot be mapped: {error.args[0]}"
+        text = f"{hardware.id} cannot be mapped: {error.args[0]}"
+        return Reason(text=text, code="unmapped", values={"hardware": hardware.id})
 
 
 def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
     if row.speculative not in ("", "none"):
-        raise UnsupportedError("speculative decoding without a stated acceptance rate")
+        raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
     deployment = find_deployment(row, hardware)
     found = _SCOPES[row.scope](row, deployment)
     if row.power_boundary and row.boundary != hardware.boundary:
@@ -119,7 +120,7 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
 def _open(model: str) -> Book:
     decoder = find_decoder(model)
     if decoder is None:
-        raise UnsupportedError("no built-in language model has that name")
+        raise UnsupportedError("no built-in language model has that name", code="unknown_model")
     return Book(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
@@ -237,7 +238,11 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
     if found < 1.0 and needed > capacity:
         raise UnsupportedError(
             f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
-            f"which has {capacity / 1e9:.1f} GB"
+            f"which has {capacity / 1e9:.1f} GB",
+            code="sequence_memory",
+            required_bytes=float(needed),
+            capacity_bytes=float(capacity),
+            token_count=float(prompt + output),
         )
     return max(batch if deployment.stack.waits else 1.0, found)
 
@@ -313,7 +318,7 @@ def _predict_tests(deployment: Deployment) -> Prediction:
 
 def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.output_tokens is None:
-        raise UnsupportedError("the output length is not stated")
+        raise UnsupportedError("the output length is not stated", code="unstated_output")
     prompt, output = _lengths(row)
     stack = deployment.stack
     load = Steady(
@@ -346,7 +351,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
 
 def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
-        raise UnsupportedError("the prompt length is not stated")
+        raise UnsupportedError("the prompt length is not stated", code="unstated_prompt")
     behind = row.cached_tokens or 0.0
     passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
     cost = deployment.price(passes)

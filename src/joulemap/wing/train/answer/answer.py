@@ -26,6 +26,7 @@ from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.row.compare import PairChance
 from joulemap.row.cost import AssumedNumber
+from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
@@ -68,23 +69,24 @@ class TrainAnswer(RunAnswer):
         """Rows that fit into memory, by descending samples per second."""
         return rank(self.rows.rows)
 
-    def title(self) -> str:
+    def title(self) -> Title:
         """Return the title: model, batches, precisions and training settings."""
         training = self.training
         layers = ", ".join(training.lora_targets) or text.QUERY_AND_VALUE
         words = {"layers": text.ALL_LAYERS if training.lora_targets == ("all",) else layers}
         is_language = self.trained[0].tokens_per_s is not None
-        return text.TITLE(
-            name=self.model.partition("(")[0] if is_language else self.model,
-            tokens=(training.tokens or TOKENS) if is_language else None,
-            batches=[f"{batch:,}" for batch in sorted({row.batch for row in self.rows})],
-            precisions=dict.fromkeys(row.precision for row in self.rows),
-            settings=[
+        values = {
+            "name": self.model.partition("(")[0] if is_language else self.model,
+            "tokens": (training.tokens or TOKENS) if is_language else None,
+            "batches": [f"{batch:,}" for batch in sorted({row.batch for row in self.rows})],
+            "precisions": list(dict.fromkeys(row.precision for row in self.rows)),
+            "settings": [
                 template(training, **words)
                 for name, template in text.SETTINGS.items()
                 if name == "optimizer" or getattr(training, name) != getattr(TRAINING, name)
             ],
-        )
+        }
+        return Title(form=text.TITLE, values=values)
 
     def figures(self) -> Figures:
         """Return figures of the step time and the device memory by part."""
@@ -115,7 +117,7 @@ class TrainAnswer(RunAnswer):
             self.facts,
             (show_under("", figures, *([Text(refused)] if refused else [])),),
             self.rows,
-            title=text.SUBJECT(title=self.title(), beside=figures.common),
+            title=attrs.evolve(self.title(), about=", ".join(figures.common)),
             answer=describe_answer(self.facts),
             reasons=list_reasons(self.facts),
             details=[Section(title, self._lay(rows, columns, limit=limit)) for title, columns in details.items()],
@@ -238,7 +240,7 @@ def _refuse(rows: Sequence[TrainingRow]) -> str:
         if row.status != REFUSED:
             alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
     large = [
-        text.NOTHING(some[0], runs=map(text.REFUSED_RUN, some), why=why.replace("needs", "need") if some[1:] else why)
+        (text.EACH if some[1:] else text.NOTHING)(some[0], runs=map(text.REFUSED_RUN, some), why=why)
         for (why, _), some in alike.items()
     ]
     return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])

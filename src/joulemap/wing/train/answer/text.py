@@ -25,7 +25,6 @@ SETTINGS: Final[Mapping[str, Template]] = {
 QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
-SUBJECT: Final = Template("{title}[; {beside:list}]")
 COLUMNS: Final = Template(
     "hardware @label | batch batch! | precision! | {unit} ~{rate} | energy per sample sample_j | "
     "range -sample_j:energy_half_width | step time step_s | MFU utilization_fraction | {power} device_power_w | "
@@ -89,4 +88,5 @@ UNSUPPORTED: Final = Template(
 )
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
+EACH: Final = Template("{runs:and}: each {why}[ (it fits with {fits_with})]")
 REFUSED_RUN: Final = Template("{label} at batch {batch:#}")

@@ -45,8 +45,6 @@ UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 QUICK: Final = 12
 """Maximum measurements of a chip that are fitted unasked, to show what a calibration would change."""
 
-OTHER_CHIP: Final = "--hardware "
-"""Beginning of the note that a file names another chip than the user."""
 
 CLOSE_DIGITS: Final = 4
 """Significant digits of a measured value that is near an end of its interval, and of the interval."""
@@ -285,7 +283,7 @@ def verify(
         after, calibrated = calibrate_served(source, served, calibration)
     elif outside or calibrate:
         after, calibrated = _calibrate(source, singles, len(measured), write=calibrate)
-    other_chip = "" if is_refuted else next((note for note in notes if note.startswith(OTHER_CHIP)), "")
+    other_chip = "" if is_refuted else next((one.other_chip for one in readings if one.other_chip), "")
     rows = _list_rows(readings, found, after)
     units = {row.quantity: next(unit for end, unit in UNITS.items() if row.quantity.endswith(end)) for row in rows}
     return VerifyAnswer(

@@ -83,6 +83,8 @@ class Reading:
     """Columns stated neither in the file nor by the user."""
     other_hardware: str = ""
     """Chip of the catalogue that the file names, if the user states another; empty otherwise."""
+    other_chip: str = ""
+    """Note that the user states other hardware than the file; empty otherwise."""
     unscored: Mapping[str, str] = attrs.field(factory=dict)
     """Quantity without a usable number in the file -> reason."""
     left_out: tuple[str, ...] = ()
@@ -120,7 +122,9 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             named = str(cells.get("hardware") or "")
-            notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
+            precision = "weight_precision" if form.kind == "served" else "precision"
+            overridden = dict(_override(cells, stated, assumed, precision))
+            notes += overridden.values()
             facts = tuple(cells.pop("facts", ()))
             row = make(cells, notes, assumed, path, stated)
             found.append(
@@ -132,6 +136,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
                     facts=facts,
                     assumed=frozenset(assumed),
                     other_hardware=_find_other(named, row.hardware),
+                    other_chip=overridden.get("hardware", ""),
                     unscored=_name_unscored(row, faults, form.kind),
                 )
             )
@@ -168,8 +173,8 @@ def _explain(error: Exception, form: Format) -> str:
     return "its divisor is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
-def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
-    """Replace values of a file by those of the user, and yield a note for each difference."""
+def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[tuple[str, str]]:
+    """Replace values of a file by those of the user; yield the option and a note for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         own, found = stated[key], cells.get(column)
@@ -181,7 +186,7 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
             )
             if found and key != "runtime" and not is_same:
                 found = f"{found:.4g}" if isinstance(found, float) else found
-                yield text.OVERRIDDEN(option=key, stated=own, found=found)
+                yield key, text.OVERRIDDEN(option=key, stated=own, found=found)
 
 
 def _find_other(named: str, hardware: str) -> str:

@@ -1,14 +1,27 @@
-"""Text on what fp32 means on the chips of an answer."""
+"""Words on what fp32 means on the chips of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from joulemap.answer import text
 from joulemap.domain.configuration import ENGINE
 from joulemap.domain.engine import TENSORRT
 from joulemap.domain.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, find_products
+from joulemap.present.template import Template
+
+CONVOLUTIONS: Final = Template("{precision} convolutions")
+GEMMS: Final = Template("{precision} GEMMs")
+PASSES: Final = {"default": "one bf16 pass", "high": "three bf16 passes", "highest": "six bf16 passes"}
+"""Matmul precision -> text on the passes of an fp32 product through a systolic array."""
+TRUE_FP32: Final = "fp32"
+DEFAULT_OF: Final = Template("{products}, {library}'s default")
+LIBRARIES: Final = {"TPU": "XLA", "AWS": "Neuron", "NVIDIA": "PyTorch"}
+"""Makers of chips, as a title names them -> library whose default a framework's fp32 is."""
+ON: Final = Template("{products} on {makers:and}")
+GENERATIONS: Final = (Template("{maker} since Ampere"), Template("{maker} before Ampere"))
+"""Chips of a maker with TF32, and those without it, where an answer has both."""
+OF_SETTING: Final = Template("{setting}[, {products}]")
 
 
 class Fp32Run(NamedTuple):
@@ -36,16 +49,16 @@ class Fp32Run(NamedTuple):
         """Text on the arithmetic; `fp32` where it is that."""
         one = self.products
         if one.has_passes:
-            return text.PASSES[self.setting]
+            return PASSES[self.setting]
         if one.convolution == FP32:
-            return text.TRUE_FP32
-        return (text.GEMMS if one.gemm == one.convolution else text.CONVOLUTIONS)(precision=one.convolution.upper())
+            return TRUE_FP32
+        return (GEMMS if one.gemm == one.convolution else CONVOLUTIONS)(precision=one.convolution.upper())
 
     @property
     def library(self) -> str:
         """Library whose setting decides."""
         is_tensorrt = self.runtime == ENGINE and self.maker == NVIDIA
-        return TENSORRT if is_tensorrt else text.LIBRARIES.get(self.maker, self.maker)
+        return TENSORRT if is_tensorrt else LIBRARIES.get(self.maker, self.maker)
 
 
 class Meaning(NamedTuple):
@@ -67,18 +80,18 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
     forms: dict[str, dict[str, None]] = {}
     for one in found:
         is_mixed = any(other.maker == one.maker and other.form != one.form for other in found)
-        generation = text.GENERATIONS[one.form == text.TRUE_FP32] if is_mixed and one.maker == NVIDIA else None
+        generation = GENERATIONS[one.form == TRUE_FP32] if is_mixed and one.maker == NVIDIA else None
         forms.setdefault(one.form, {})[one.maker if generation is None else generation(maker=one.maker)] = None
-    narrow = {form: list(makers) for form, makers in sorted(forms.items()) if form != text.TRUE_FP32}
+    narrow = {form: list(makers) for form, makers in sorted(forms.items()) if form != TRUE_FP32}
     if setting == HIGHEST:
         return Meaning(title=HIGHEST, settings=settings)
     if not narrow:
         return Meaning(title="" if setting == DEFAULT else setting, settings=settings)
-    whole = [text.ON(products=form, makers=makers) for form, makers in narrow.items()]
+    whole = [ON(products=form, makers=makers) for form, makers in narrow.items()]
     if len(forms) == 1:
         (form,) = narrow
         libraries = sorted({one.library for one in found})
-        whole = [text.DEFAULT_OF(products=form, library=" and ".join(libraries))] if setting == DEFAULT else [form]
+        whole = [DEFAULT_OF(products=form, library=" and ".join(libraries))] if setting == DEFAULT else [form]
     listed = ", ".join(whole)
-    title = listed if setting == DEFAULT else text.OF_SETTING(setting=setting, products=listed)
+    title = listed if setting == DEFAULT else OF_SETTING(setting=setting, products=listed)
     return Meaning(title=title, settings=settings)

@@ -1,0 +1,58 @@
+"""Configurations without a result: refused runs, and hardware that was left out before anything ran."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from joulemap.ask.fact import Quantity, Refusal
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.plan.selection import Selection
+from joulemap.store.run import Outline
+
+BUDGET: Final = "budget"
+"""Code of hardware without a power mode within the power budget."""
+
+BOUNDARY: Final = "boundary"
+"""Code of hardware whose energy at the requested boundary is unknown."""
+
+
+def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) -> Iterator[Refusal]:
+    """Yield the refusals of runs, one per reason."""
+    reasons: dict[str, list[int]] = {}
+    for run_id, one in outlines.items():
+        if one.refusal is not None:
+            reasons.setdefault(one.refusal, []).append(run_id)
+    for ids in reasons.values():
+        first = outlines[ids[0]]
+        if first.reason is not None:
+            chips = dict.fromkeys(outlines[one].hardware for one in ids)
+            yield Refusal.of(first.reason, tuple(ids), tuple(chips), is_available=first.hardware not in unavailable)
+
+
+def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterator[Refusal]:
+    """Yield the hardware that the power budget or the boundary excludes, each with its reason."""
+    for name, excess in selection.left_out.items():
+        label = HardwareRef.read(name).label
+        yield Refusal(
+            runs=(),
+            reason=str(excess),
+            code=BUDGET,
+            values={
+                "hardware": name,
+                "least": Quantity(excess.least_w, "W"),
+                "has_host": excess.has_host,
+                "settable": excess.settable,
+            },
+            hardware=(label,),
+            is_available=label not in unavailable,
+        )
+    for name, reason in selection.unplugged.items() if not selection.fallback_boundary else ():
+        yield Refusal(
+            runs=(),
+            reason=reason,
+            code=BOUNDARY,
+            values={"hardware": name},
+            hardware=(name,),
+            is_available=name not in unavailable,
+        )

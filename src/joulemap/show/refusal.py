@@ -1,0 +1,132 @@
+"""Words for what has no result: the line below a table, and notes. Reasons are grouped and shortened by their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from joulemap.ask.fact import Refusal
+from joulemap.domain.name import PROJECTED
+from joulemap.present.cell import show_count
+from joulemap.present.template import Template
+
+MOST_REASONS: Final = 2
+"""Maximum distinct reasons in a line; of more, one is an example."""
+
+MOST_NOTES: Final = 4
+"""Maximum notes on refused runs; more are counted."""
+
+MOST_NAMED: Final = 3
+"""Maximum chips beyond a power budget, or at a boundary without a known energy, that a note names."""
+
+NAMES_HARDWARE: Final = frozenset({"precision", "memory", "compiler", "no_host", "left_nothing", "range"})
+"""Codes of reasons whose sentence begins with the hardware."""
+
+SHORT: Final = {"precision": Template("{hardware} has no {precision}")}
+"""Code of a reason -> its sentence in a list, without the alternatives of each chip."""
+
+ENCLOSED: Final = {"precision": Template("{hardware} has no {precision} (it has {supported:list})")}
+"""Code of a reason -> its sentence in a list that separates reasons by semicolons."""
+
+LEFT_OUT: Final = Template("Left out: {reasons}")
+REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{reasons})")
+BEYOND: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first})")
+REFUSED_COUNT: Final = Template("{count:n unsupported configuration}")
+BEYOND_COUNT: Final = Template("{count:n chip} above {budget}")
+EXAMPLE: Final = "for example, "
+REASON: Final = Template("{hardware}: {reason}")
+
+NOTE: Final = Template("left out: {reason}")
+MORE: Final = Template("hardware is left out for {count:n more reason}: --format json")
+NO_MODE: Final = Template("left out, because no power mode is within the budget: {names:list}[ and {more:n more chip}]")
+NAMED: Final = Template("{hardware} ({reason})")
+UNPLUGGED: Final = Template("left out, because their energy at the wall is not known: {names:list} ({reason})")
+
+
+def describe_refusal(one: Refusal, forms: dict[str, Template] | None = None) -> str:
+    """Return the sentence on a reason, by `forms` if they have its code; hardware that nobody can have is marked."""
+    form = (forms or {}).get(one.code)
+    text = one.reason if form is None else form(**one.values)
+    return text if one.is_available or one.code not in NAMES_HARDWARE else f"{PROJECTED}{text}"
+
+
+def list_refused(refusals: Iterable[Refusal]) -> list[Refusal]:
+    """Return the refusals of runs, without hardware that was left out before."""
+    return [one for one in refusals if one.runs]
+
+
+def list_beyond(refusals: Iterable[Refusal]) -> list[Refusal]:
+    """Return the hardware that a power budget excludes."""
+    return [one for one in refusals if one.code == "budget"]
+
+
+def describe_unsupported(refusals: Sequence[Refusal]) -> str:
+    """Return the count of unsupported configurations, with the reasons or an example; empty if there is none."""
+    refused = list_refused(refusals)
+    if not refused:
+        return ""
+    count = sum(len(one.runs) for one in refused)
+    chips = len({chip for one in refused for chip in one.hardware})
+    has_all = len(refused) <= MOST_REASONS
+    shown = refused if has_all else refused[:1]
+    return REFUSED(
+        count=count,
+        chips=chips if 0 < chips < count else None,
+        example="" if has_all else EXAMPLE,
+        reasons="; ".join(describe_refusal(one, SHORT if len(shown) > 1 else None) for one in shown),
+    )
+
+
+def describe_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
+    """Return a line on what was left out, with one reason of each kind; empty if nothing was."""
+    beyond = list_beyond(refusals)
+    parts = [describe_unsupported(refusals)]
+    if beyond:
+        first = REASON(hardware=_name(beyond[0]), reason=beyond[0].reason)
+        parts.append(BEYOND(count=len(beyond), budget=budget, example=EXAMPLE if len(beyond) > 1 else "", first=first))
+    told = "; ".join(filter(None, parts))
+    return LEFT_OUT(reasons=told) if told else ""
+
+
+def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
+    """Return a line with the counts of what was left out, for an answer whose notes have the reasons; a single reason
+    is stated.
+    """
+    refused, beyond = list_refused(refusals), list_beyond(refusals)
+    if len(refused) + len(beyond) < 2:
+        return describe_left_out(refusals, budget)
+    parts = [REFUSED_COUNT(count=sum(len(one.runs) for one in refused))] if refused else []
+    parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
+    return LEFT_OUT(reasons=", ".join(parts))
+
+
+def list_refusal_notes(refusals: Sequence[Refusal]) -> list[str]:
+    """Return the first refusals of runs as notes, and a count of the others."""
+    refused = [one for one in refusals if one.runs or not one.hardware]
+    more = len(refused) - MOST_NOTES
+    notes = [NOTE(reason=describe_refusal(one)) for one in refused[:MOST_NOTES]]
+    return [*notes, *([MORE(count=more)] if more > 0 else [])]
+
+
+def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:
+    """Return a note on the chips that a power budget excludes, and one per reason on those without the boundary."""
+    chips = {one.hardware: one for one in reversed(list_beyond(refusals))}  # a chip with several modes is listed once
+    beyond = [NAMED(hardware=_name(one), reason=one.reason) for one in reversed(chips.values())]
+    more = len(beyond) - MOST_NAMED
+    notes = [NO_MODE(names=beyond[:MOST_NAMED], more=more if more > 0 else None)] if beyond else []
+    reasons: dict[str, list[str]] = {}
+    for one in refusals:
+        if one.code == "boundary":
+            reasons.setdefault(one.reason, []).append(_name(one))
+    return [*notes, *(UNPLUGGED(names=_cut(names), reason=reason) for reason, names in reasons.items())]
+
+
+def _name(one: Refusal) -> str:
+    """Return the name of hardware that was left out, with its power mode."""
+    name = str(one.values["hardware"])
+    return name if one.is_available else f"{PROJECTED}{name}"
+
+
+def _cut(names: Sequence[str]) -> list[str]:
+    rest = len(names) - MOST_NAMED
+    return [*names[:MOST_NAMED], show_count(rest, "more chip", "more chips")] if rest > 1 else list(names)
