@@ -460,9 +460,27 @@ def test_pictures_stand_beside_their_columns_and_fold_before_what_ranks() -> Non
     assert "80 mJ" in none[3] and "●" not in none[3] and "1x" in none[2]
 
 
-@pytest.mark.parametrize("form", ["markdown", "html", "csv", "json"])
-def test_other_formats_have_no_picture(form: str) -> None:
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_formats_for_programs_have_no_picture(form: str) -> None:
     assert not set("├●█") & set(write(make(ENERGIES), form))
+
+
+def test_a_markdown_table_has_its_pictures_as_code() -> None:
+    _, rule, first, second, third = write(make(ENERGIES), "markdown").split("\n")
+    assert [line.count("|") for line in (rule, first, second, third)] == [6] * 4
+    assert "`├" in first and "●" in second and "●" not in third
+
+
+def test_a_page_has_the_decision_first_and_a_picture_per_row() -> None:
+    document = attrs.evolve(make(ENERGIES, title="one, two"), answer="l4 wins.", insights=("why",), is_decision=True)
+    text = write(document, "html", is_whole=True)
+    assert text.startswith("<!doctype html>") and " style=" not in text and "<script" not in text
+    order = [text.index(part) for part in ("<h1", "l4 wins.</h1>", "one, two", "<table>", "<dt>Why</dt><dd>why")]
+    assert order == sorted(order)
+    # an axis, two intervals and two bars; the third row has no numbers
+    assert text.count("<svg") == 5 and text.count('<circle class="best"') == 1
+    # the bars are -1 and 3 of 4 parts of 168 pixels
+    assert 'class="less" x="0.0" y="3" width="42.0"' in text and 'class="more" x="42.0" y="3" width="126.0"' in text
 
 
 def test_a_picture_has_a_colour_only_where_the_page_has() -> None:

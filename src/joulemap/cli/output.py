@@ -258,6 +258,7 @@ class OutputOptions(DatabaseOptions):
                 is_raw=self.raw,
                 height=self.height,
                 has_colour=self.has_colour,
+                is_whole=True,
             )
             emit(text, self.output, self.guarded(self.output), force=self.force, is_coloured=self.has_colour)
         tables = document.tables or (document.table,)

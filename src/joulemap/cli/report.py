@@ -93,8 +93,7 @@ def report(
     repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
-    for line in answer.report.verdict[:1]:
-        voice.inform(line)
+    voice.inform(answer.report.decision)
 
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:

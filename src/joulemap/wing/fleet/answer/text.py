@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Objective
 
 SUBJECT: Final = "How many devices"
-VERDICT: Final = Template("fleet: {headline}")
 TITLE: Final = Template("{models:and}: [up to {peak}][{rate}], {targets:list}, {runtime}[, {engine}]{reused}")
 MODEL: Final = Template("{share:set %} {name}")
 RATE: Final = Template("{rate} requests/s")
