@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Ste
 from joulemap.present.draw.picture import GREEN, draw_picture
 from joulemap.present.format import write
 from joulemap.present.picture import Picture, PictureKind
+from joulemap.present.progress import Bar, describe_left
 from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
@@ -536,3 +539,39 @@ def test_a_picture_needs_the_numbers_of_its_kind() -> None:
         Picture(kind="interval", after="x", rows=((0.0, 1.0, 2.0),))
     with pytest.raises(ValueError, match="2 rows"):
         Grid(headings=("a",), rows=(("b",),), pictures=(Picture(kind="share", after="a", rows=((1.0,), (2.0,))),))
+
+
+def test_progress_appears_after_a_second_and_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short work draws nothing; long work says what is done and what is left, and leaves no line."""
+    from rich.console import Console
+
+    seen = io.StringIO()
+    bar = Bar(console=Console(file=seen, force_terminal=True, width=80))
+    bar.open("reading")
+    bar.move(1, 4)
+    bar.close()
+    assert seen.getvalue() == "" and not bar.is_open
+    monkeypatch.setattr("joulemap.present.progress.DELAY_S", 0.01)
+    bar.open("reading")
+    deadline = time.monotonic() + 10.0
+    while "reading" not in seen.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    bar.move(3, 4)
+    bar.say("counting \x1b[31m")
+    time.sleep(0.3)  # the line is drawn ten times a second
+    bar.close()
+    shown = seen.getvalue()
+    assert "3 of 4" in shown and "counting \\x1b[31m" in shown and "None" not in shown
+    assert shown.endswith("\x1b[2K")  # the last line is cleared
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((0, None, None, 12.4), "12 s"),
+        ((3, 1456, None, 1.0), "3 of 1,456"),
+        ((700, 1400, 4.6, 5.0), "700 of 1,400, about 5 s left"),
+    ],
+)
+def test_progress_says_what_is_left(given: tuple[float, float | None, float | None, float], told: str) -> None:
+    assert describe_left(*given) == told

@@ -91,6 +91,7 @@ def report(
     explained = ("--between", between) if between else ()
     further = [word for one in wanted.values() for word in one.repeat()]
     repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
+    voice.begin_progress()
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
     voice.inform(answer.report.decision)
