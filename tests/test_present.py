@@ -34,7 +34,9 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Ste
 from joulemap.present.draw.picture import GREEN, draw_picture
 from joulemap.present.format import write
 from joulemap.present.picture import Picture, PictureKind
-from joulemap.present.progress import Bar, describe_left
+from joulemap.present.progress import Bar as ProgressBar, describe_left
+from joulemap.present.sketch import Axis, Bar, Bars
+from joulemap.present.writer.table import DIM, END
 from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
@@ -493,6 +495,22 @@ def test_a_picture_has_a_colour_only_where_the_page_has() -> None:
     assert f"\x1b[{GREEN}m●" in write(make(ENERGIES), "table", 80, has_colour=True)
 
 
+def test_the_best_is_green_and_what_cannot_be_had_is_dim_only_in_colour() -> None:
+    away = attrs.evolve(ENERGIES, rows=(*ENERGIES.rows[:2], ("~cpu", "", "3x")), tied=frozenset({(1, 1)}))
+    coloured = write(make(away), "table", 80, has_colour=True)
+    assert f"\x1b[{GREEN}m★ 36 mJ\x1b[0m" in coloured and f"\x1b[{GREEN}mtied 80 mJ\x1b[0m" in coloured
+    assert f"{DIM}~cpu{END}" in coloured and f"{DIM}3x{END}" in coloured
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in coloured.split("\n")]
+    assert [line.replace("★", "best") for line in lines] != [] and max(map(len, lines)) <= 80
+    assert "\x1b" not in write(make(away), "table", 80)
+
+
+def test_bars_fit_forty_columns() -> None:
+    bars = tuple(Bar(label="a long name of a cause", value=value, text="-5.56 mJ") for value in (1.0, 2.0))
+    sketch = Bars(title="from A to B", axis=Axis(label="energy", unit="J"), bars=bars)
+    assert max(map(len, write(make(sketch), "table", 40).split("\n"))) <= 40
+
+
 @given(grids(2), st.integers(40, 200), st.data())
 def test_a_table_with_pictures_fits(grid: Grid, width: int, data: st.DataObject) -> None:
     positive = st.lists(st.floats(1e-12, 1e12), min_size=3, max_size=3).map(sorted).map(tuple)
@@ -546,7 +564,7 @@ def test_progress_appears_after_a_second_and_disappears(monkeypatch: pytest.Monk
     from rich.console import Console
 
     seen = io.StringIO()
-    bar = Bar(console=Console(file=seen, force_terminal=True, width=80))
+    bar = ProgressBar(console=Console(file=seen, force_terminal=True, width=80))
     bar.open("reading")
     bar.move(1, 4)
     bar.close()
