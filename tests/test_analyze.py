@@ -182,7 +182,7 @@ def test_people_see_every_row_and_that_it_adds_up(
     answer = analyses[architecture]
     written = write(answer.document(by=level), form)
     table = text.EVENT_TABLE(subgraph="") if level == "event" else text.RUN_TABLE(by=level)
-    for title in (text.FACTS_TABLE, text.BOTTLENECK_TABLE, table, "Next steps"):
+    for title in (text.FACTS_TABLE, text.BOTTLENECK_TABLE, table, "Next"):
         assert title in written
     names: list[str] = {
         "category": [row.category for row in answer.categories],

@@ -122,7 +122,7 @@ def test_it_reads_without_javascript(browser: Browser, written: Written) -> None
             box = figures.nth(index).bounding_box()
             assert box is not None
             assert min(box["width"], box["height"]) > 40
-        assert written.answer.report.verdict[0] in visit.page.inner_text("header")
+        assert written.answer.report.decision in visit.page.inner_text("header")
 
 
 def test_print_shows_what_was_drawn_first(browser: Browser, written: Written) -> None:

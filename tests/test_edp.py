@@ -303,7 +303,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
     written = write(compared.document(by=level, limit=5), form)
     titles = (text.EDP_FACTS_TABLE, text.EDP_TABLE(by=level), text.PATTERN_TABLE, text.BESIDE_TABLE, text.BOUND_TABLE)
-    for title in (*titles, "Next steps"):
+    for title in (*titles, "Next"):
         assert title in written
     rows = getattr(compared, f"{level}s")
     assert rows[0].name in written

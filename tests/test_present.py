@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,9 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Ste
 from joulemap.present.draw.picture import GREEN, draw_picture
 from joulemap.present.format import write
 from joulemap.present.picture import Picture, PictureKind
+from joulemap.present.progress import Bar as ProgressBar, describe_left
+from joulemap.present.sketch import Axis, Bar, Bars
+from joulemap.present.writer.table import DIM, END
 from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
@@ -460,9 +465,27 @@ def test_pictures_stand_beside_their_columns_and_fold_before_what_ranks() -> Non
     assert "80 mJ" in none[3] and "●" not in none[3] and "1x" in none[2]
 
 
-@pytest.mark.parametrize("form", ["markdown", "html", "csv", "json"])
-def test_other_formats_have_no_picture(form: str) -> None:
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_formats_for_programs_have_no_picture(form: str) -> None:
     assert not set("├●█") & set(write(make(ENERGIES), form))
+
+
+def test_a_markdown_table_has_its_pictures_as_code() -> None:
+    _, rule, first, second, third = write(make(ENERGIES), "markdown").split("\n")
+    assert [line.count("|") for line in (rule, first, second, third)] == [6] * 4
+    assert "`├" in first and "●" in second and "●" not in third
+
+
+def test_a_page_has_the_decision_first_and_a_picture_per_row() -> None:
+    document = attrs.evolve(make(ENERGIES, title="one, two"), answer="l4 wins.", insights=("why",), is_decision=True)
+    text = write(document, "html", is_whole=True)
+    assert text.startswith("<!doctype html>") and " style=" not in text and "<script" not in text
+    order = [text.index(part) for part in ("<h1", "l4 wins.</h1>", "one, two", "<table>", "<dt>Why</dt><dd>why")]
+    assert order == sorted(order)
+    # an axis, two intervals and two bars; the third row has no numbers
+    assert text.count("<svg") == 5 and text.count('<circle class="best"') == 1
+    # the bars are -1 and 3 of 4 parts of 168 pixels
+    assert 'class="less" x="0.0" y="3" width="42.0"' in text and 'class="more" x="42.0" y="3" width="126.0"' in text
 
 
 def test_a_picture_has_a_colour_only_where_the_page_has() -> None:
@@ -470,6 +493,22 @@ def test_a_picture_has_a_colour_only_where_the_page_has() -> None:
     coloured = write(make(unmarked), "table", 80, has_colour=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == draw(unmarked, 80) != coloured
     assert f"\x1b[{GREEN}m●" in write(make(ENERGIES), "table", 80, has_colour=True)
+
+
+def test_the_best_is_green_and_what_cannot_be_had_is_dim_only_in_colour() -> None:
+    away = attrs.evolve(ENERGIES, rows=(*ENERGIES.rows[:2], ("~cpu", "", "3x")), tied=frozenset({(1, 1)}))
+    coloured = write(make(away), "table", 80, has_colour=True)
+    assert f"\x1b[{GREEN}m★ 36 mJ\x1b[0m" in coloured and f"\x1b[{GREEN}mtied 80 mJ\x1b[0m" in coloured
+    assert f"{DIM}~cpu{END}" in coloured and f"{DIM}3x{END}" in coloured
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in coloured.split("\n")]
+    assert [line.replace("★", "best") for line in lines] != [] and max(map(len, lines)) <= 80
+    assert "\x1b" not in write(make(away), "table", 80)
+
+
+def test_bars_fit_forty_columns() -> None:
+    bars = tuple(Bar(label="a long name of a cause", value=value, text="-5.56 mJ") for value in (1.0, 2.0))
+    sketch = Bars(title="from A to B", axis=Axis(label="energy", unit="J"), bars=bars)
+    assert max(map(len, write(make(sketch), "table", 40).split("\n"))) <= 40
 
 
 @given(grids(2), st.integers(40, 200), st.data())
@@ -518,3 +557,39 @@ def test_a_picture_needs_the_numbers_of_its_kind() -> None:
         Picture(kind="interval", after="x", rows=((0.0, 1.0, 2.0),))
     with pytest.raises(ValueError, match="2 rows"):
         Grid(headings=("a",), rows=(("b",),), pictures=(Picture(kind="share", after="a", rows=((1.0,), (2.0,))),))
+
+
+def test_progress_appears_after_a_second_and_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short work draws nothing; long work says what is done and what is left, and leaves no line."""
+    from rich.console import Console
+
+    seen = io.StringIO()
+    bar = ProgressBar(console=Console(file=seen, force_terminal=True, width=80))
+    bar.open("reading")
+    bar.move(1, 4)
+    bar.close()
+    assert seen.getvalue() == "" and not bar.is_open
+    monkeypatch.setattr("joulemap.present.progress.DELAY_S", 0.01)
+    bar.open("reading")
+    deadline = time.monotonic() + 10.0
+    while "reading" not in seen.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    bar.move(3, 4)
+    bar.say("counting \x1b[31m")
+    time.sleep(0.3)  # the line is drawn ten times a second
+    bar.close()
+    shown = seen.getvalue()
+    assert "3 of 4" in shown and "counting \\x1b[31m" in shown and "None" not in shown
+    assert shown.endswith("\x1b[2K")  # the last line is cleared
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((0, None, None, 12.4), "12 s"),
+        ((3, 1456, None, 1.0), "3 of 1,456"),
+        ((700, 1400, 4.6, 5.0), "700 of 1,400, about 5 s left"),
+    ],
+)
+def test_progress_says_what_is_left(given: tuple[float, float | None, float | None, float], told: str) -> None:
+    assert describe_left(*given) == told

@@ -14,9 +14,13 @@ import pytest
 from conftest import Run
 from joulemap.answer.report import text
 from joulemap.answer.report.answer import ReportAnswer
+from joulemap.ask.fact import Choice
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
+from joulemap.present.document import TRUST, WHY
+from joulemap.present.format import write
+from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, list_notes, rank_caveats
 from joulemap.system.errors import MissingPackageError, UsageError
 from joulemap.webpage.report import Branch, Exhibit, Fold, Trees
 from joulemap.workspace import Workspace
@@ -55,13 +59,33 @@ def test_the_answer_comes_first(workspace: Workspace) -> None:
     best, beyond = (
         next(row for row in rows if row.goal == "energy") for rows in (compared.available, compared.recommendations)
     )
-    first = answer.report.verdict[0]
+    first = answer.report.decision
     assert first.startswith(best.hardware)
     assert not beyond.is_available
     assert beyond.hardware not in first
     assert page.shown.index(first) < page.shown.index(text.COMPARE)
-    assert any(line.startswith(text.WHY(line="")) for line in answer.report.verdict)
-    assert any(line.startswith(text.FLIP(line="")) for line in answer.report.verdict)
+    assert page.shown.count(first.rstrip(".")) == 1
+    assert page.text.index("<figure") < page.text.index("<nav")
+    assert [label for label, _ in answer.report.reasons] == [WHY, TRUST]
+
+
+def test_a_caveat_of_the_line_on_trust_is_no_note(answer: ReportAnswer) -> None:
+    facts = answer.findings[0].compare.facts
+    told = [one for one, _ in rank_caveats(facts)[:MOST_CAVEATS]]
+    decided = facts.of(Choice)[0].runs[:2]
+    notes = list_notes(facts, is_beyond_trust=True)
+    assert told and len(notes) < len(list_notes(facts))
+    for one in told:
+        rest = [run for run in one.runs if run not in decided]
+        assert describe_caveat(one, facts.runs) not in notes
+        assert not rest or len(rest) == len(one.runs) or describe_caveat(one, facts.runs, rest) in notes
+
+
+def test_markdown_has_the_chapters_and_their_folded_tables(answer: ReportAnswer) -> None:
+    written = write(answer.document(), "markdown")
+    assert written.startswith(f"# {answer.report.decision}")
+    assert written.count(answer.report.decision.rstrip(".")) == 1
+    assert f"## {text.FOLD(title=text.ACCURACY, fold=text.SCORES)}" in written
 
 
 def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer) -> None:
@@ -72,7 +96,7 @@ def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer
             names.add(figure.name)
             for channel, chip, paint in list_paints(figure):
                 painted.setdefault(f"{channel} of {chip}", set()).add((paint,))
-    assert {"rooflines", "sweep"} <= names
+    assert {"comparison", "utilization", "rooflines", "sweep"} <= names
     chips = {name.rpartition(" ")[2] for name in painted} - {""}
     assert {row.hardware for row in answer.findings[0].answered} == chips
     assert all(len(paints) == 1 for name, paints in painted.items() if name.rpartition(" ")[2])
@@ -251,7 +275,8 @@ def test_a_hostile_name_stays_text(joulemap: Run, tmp_path: Path) -> None:
 def test_models_beside_each_other(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "two.duckdb").report(["resnet18", "mobilenet_v2"], hardware=["l4", "tpu_v4"])
     page = Page(answer.html())
-    assert text.TITLE(models=("resnet18", "mobilenet_v2")) in page.shown
+    assert answer.report.decision in page.shown
+    assert text.TITLE(models=("resnet18", "mobilenet_v2")) in page.text
     assert text.MODELS in page.shown
     assert {one.model for one in answer.findings} == {"resnet18", "mobilenet_v2"}
     names = [one["id"] for _, one in page.tags if "id" in one]

@@ -238,7 +238,7 @@ def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> N
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
     text = write(answer.document(by=level), form)
     heading = [HEADINGS[level]] if level != "hardware" else []
-    for section in (*heading, *list_reasons(answer.facts), "Notes", "Next steps"):
+    for section in (*heading, *list_reasons(answer.facts), "Notes", "Next"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):
         assert name in text

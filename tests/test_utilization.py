@@ -393,7 +393,7 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_people_see_every_hardware_and_its_flags(form: str, answer: UtilizationAnswer) -> None:
     written = write(answer.document(), form)
-    for title in (text.REMEDY_TABLE, text.PAIRING_TABLE, "Notes", "Next steps"):
+    for title in (text.REMEDY_TABLE, text.PAIRING_TABLE, "Notes", "Next"):
         assert title in written
     assert all(row.hardware in written for row in answer.rows)
     assert "~kpu_t256" in written

@@ -37,7 +37,6 @@ from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.template import Template, join_clauses
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
-from joulemap.show.caveat import describe_trust
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.cost import describe_answer, describe_beyond, describe_break_even, list_reasons
 from joulemap.store.connection import Connection
@@ -176,7 +175,7 @@ class CostAnswer(RankedAnswer):
         if self.best is None:
             return ()
         rows = self.rows.with_rows(self._each())
-        finding = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
+        finding = [self.describe_best(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
         use = describe_use(self.assumptions, self.pay, self._kind)
         subject = self._name_model(use)
@@ -224,10 +223,6 @@ class CostAnswer(RankedAnswer):
         """Return the decision in one sentence: the cheapest chip, the margin and the confidence."""
         way = self.best.way if self.best is not None else ""
         return describe_answer(self.facts, self._unit, way=way, is_only_way=self.pay != "both", price=self._noun)
-
-    def describe_uncertainty(self) -> str:
-        """Return what ranges mean, and the caveats that could move the decision most."""
-        return describe_trust(self.facts)
 
     def describe_break_even(self) -> list[str]:
         """Return the volume from which one option is cheaper; empty without a break-even."""

@@ -29,7 +29,7 @@ from joulemap.cli.argument import (
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
-from joulemap.cli.voice import Quiet, Verbose, print_text, set_encodings, voice
+from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 
 EPILOG = (
@@ -126,6 +126,7 @@ def main() -> NoReturn:
     """
     set_encodings()
     code = run(sys.argv[1:])
+    end_progress()
     if is_asked() and code != ExitCode.OK:
         end()
     for stream in (sys.stdout, sys.stderr):

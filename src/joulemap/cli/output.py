@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
@@ -19,7 +18,7 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.panel import OUTPUT, Place
-from joulemap.cli.voice import voice, write_message, writing_answer
+from joulemap.cli.voice import bar, end_progress, voice, write_message, writing_answer
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -83,19 +82,17 @@ class DatabaseOptions:
         database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if output is None else (*database, *named_files(output))
 
-    def open(
-        self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
-    ) -> Workspace:
+    def open(self) -> Workspace:
         """Return the workspace of the database. Ctrl-C ends its work at points where nothing is lost.
 
-        Progress goes to stderr if that is a terminal; waiting for another process is always reported.
+        Waiting for another process is always reported.
         """
         from joulemap.store.connection import Patience
         from joulemap.workspace import Workspace
 
         opened.append(self.db)
         patience = Patience(limit_s=self.wait, tell=_inform)
-        return Workspace(self.db, talk=talk or voice.talk, progress=progress or _heed, patience=patience)
+        return Workspace(self.db, talk=voice.talk, progress=_move, patience=patience)
 
 
 Force = Annotated[
@@ -191,31 +188,16 @@ class OutputOptions(DatabaseOptions):
         """Return the workspace of the database.
 
         Raises UsageError, before any work, for an output that cannot be written. For an answer that people read, the
-        modules that lay it out are imported while the engine works.
+        modules that lay it out are imported while the engine works. On a terminal, progress goes to stderr until the
+        answer is written.
         """
         self.check_place()
+        voice.begin_progress()
         if self.written_form in (TABLE, "markdown"):
             from joulemap.system.background import begin
 
             begin(_import_drawing)
         return self.open()
-
-    @contextlib.contextmanager
-    def watched_workspace(self, noun: str = "runs") -> Iterator[Workspace]:
-        """Yield the workspace, with a progress bar on a terminal unless --quiet or --verbose is given."""
-        from joulemap.present.progress import watching
-
-        workspace = self.workspace()
-        with watching(noun) as (say, move):
-            if move is None or voice.is_quiet or voice.is_verbose:
-                yield workspace
-                return
-
-            def show(done: int, total: int) -> None:
-                heed()
-                move(done, total)
-
-            yield self.open(say, show)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
         """Return the options that a follow-up command repeats: run options and the database."""
@@ -258,6 +240,7 @@ class OutputOptions(DatabaseOptions):
                 is_raw=self.raw,
                 height=self.height,
                 has_colour=self.has_colour,
+                is_whole=True,
             )
             emit(text, self.output, self.guarded(self.output), force=self.force, is_coloured=self.has_colour)
         tables = document.tables or (document.table,)
@@ -363,8 +346,10 @@ def _inform(message: str) -> None:
     voice.inform(f"joulemap: {message}")
 
 
-def _heed(_done: int, _total: int) -> None:
+def _move(done: int, total: int) -> None:
     heed()
+    if bar.is_open:
+        bar.move(done, total)
 
 
 def _import_drawing() -> None:
@@ -396,6 +381,7 @@ def emit_pieces(
     is_coloured: bool = False,
 ) -> None:
     """Write the pieces of a text one by one, as `emit` writes a whole text."""
+    end_progress()
     if output is not None:
         if write_pieces(output, pieces, named_files(output) if inputs is None else inputs, force=force):
             voice.inform(f"wrote {output}")

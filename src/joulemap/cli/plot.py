@@ -14,7 +14,7 @@ from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.panel import OUTPUT
-from joulemap.cli.voice import voice
+from joulemap.cli.voice import end_progress, voice
 from joulemap.domain.metric import MetricName
 from joulemap.figure.convert import Theme
 from joulemap.figure.spec import FigureName
@@ -102,7 +102,9 @@ def plot(
         import_converter()
     given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
     kept = {name: value for name, value in given.items() if value}
+    voice.begin_progress()
     made = database.open().plot(model, figure, metric=metric, **cast("Any", kept))
+    end_progress()
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         _draw(made)
         return

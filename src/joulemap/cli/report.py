@@ -91,10 +91,10 @@ def report(
     explained = ("--between", between) if between else ()
     further = [word for one in wanted.values() for word in one.repeat()]
     repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
+    voice.begin_progress()
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
-    for line in answer.report.verdict[:1]:
-        voice.inform(line)
+    voice.inform(answer.report.decision)
 
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ class StreamOptions(OutputOptions):
 
         def save(draft: Path) -> None:
             with (
-                watching("") as (say, _),
+                watching() as say,
                 open_(workspace, draft) as statement,
                 ending_late(bounds, lambda: draft.exists() and draft.stat().st_size),
             ):
@@ -239,7 +239,7 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
     from joulemap.present.cell import show_count
     from joulemap.present.progress import watching
 
-    with watching("") as (say, _):
+    with watching() as say:
 
         def count() -> Iterator[Batch]:
             done = 0

@@ -78,8 +78,7 @@ def sweep(
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
     budget = read_quantity("--max-latency", max_latency, "s") or 0.0
-    with output.watched_workspace() as workspace:
-        answer = workspace.sweep(models, settings, max_latency_s=budget)
+    answer = output.workspace().sweep(models, settings, max_latency_s=budget)
     again = (
         *named,
         *repeat_options(run, ("batch", *ASKED)),

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
+from joulemap.present.progress import Bar
 from joulemap.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
@@ -53,6 +54,7 @@ class Voice:
 
     def reset(self) -> None:
         """Start a command: clear the flags and restart the clock."""
+        end_progress()
         self.is_quiet = self.is_verbose = False
         self.command = ""
         self._began_s = time.monotonic()
@@ -68,16 +70,34 @@ class Voice:
             write_message(text)
 
     def talk(self, text: str) -> None:
-        """Print progress to a terminal, or with its time if --verbose is given."""
+        """Show progress on a terminal, or print it with its time if --verbose is given."""
         if self.is_verbose and not self.is_quiet:
             write_message(f"{time.monotonic() - self._began_s:.2f} s: {text}")
-        elif sys.stderr is not None and sys.stderr.isatty():
-            self.inform(text)
+        elif bar.is_open:
+            bar.say(text)
+
+    def begin_progress(self) -> None:
+        """Show on a terminal what the command does, until its answer is written; not with --quiet or --verbose."""
+        if sys.stderr is not None and sys.stderr.isatty() and not self.is_quiet and not self.is_verbose:
+            bar.open(BEGINNING)
 
     def detail(self, text: str) -> None:
         """Print a message only if --verbose is given."""
         if self.is_verbose:
             self.talk(text)
+
+
+BEGINNING: Final = "reading the catalogue"
+"""First activity of a command."""
+
+bar: Final = Bar()
+"""Progress of the running command."""
+
+
+def end_progress() -> None:
+    """Remove the progress of the running command."""
+    if bar.is_open:
+        bar.close()
 
 
 voice: Final = Voice()
@@ -111,6 +131,7 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:
     """Print to stderr; control characters are shown as text, except those in `keep`."""
+    end_progress()
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             print(make_visible(text, keep), end=end, file=sys.stderr)

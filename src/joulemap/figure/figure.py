@@ -85,6 +85,9 @@ def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> 
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
+MARKED: Final = "A ~ marks a chip that you can neither buy nor rent."
+"""Sentence for the readers of a figure with such a chip."""
+
 
 def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
     """Return a drawing of rows in characters, without an image; `texts` as in `make_figure`."""
@@ -110,12 +113,14 @@ def make_figure(
         {column: write_value(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
         for cells in table.cells
     ]
+    is_marked = any(row.get("is_available") is False for row in rows)
+    reading = f"{spec.reading} {MARKED}" if is_marked else spec.reading
     legends = {name: _list_entries(entries, rows) for name, entries in spec.legends.items()}
     chips = _list_chips(spec, rows)
     view = {
         **_paint(_fill(place_parts(spec.view, legends), texts), spec, chips, choose_colours(chips.values())),
         "title": {**spec.view.get("title", {}), "text": spec.title, "subtitle": subject},
-        "description": f"{finding} {spec.reading}".strip(),
+        "description": f"{finding} {reading}".strip(),
         "datasets": {"rows": rows},
         "usermeta": {"figure": f"{spec.name}@{spec.version}", "query": spec.query},
     }
@@ -124,7 +129,7 @@ def make_figure(
         version=spec.version,
         title=f"{spec.title}: {subject}",
         finding=finding,
-        reading=spec.reading,
+        reading=reading,
         query=spec.query,
         spec=view,
         chips=chips,

@@ -16,7 +16,7 @@ from joulemap.system.record import frozen
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
-"""Callback with (runs done, runs to do)."""
+"""Callback with (done, to do) of runs, or of the steps of a longer question."""
 
 
 @frozen(kw_only=True)

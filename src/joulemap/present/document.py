@@ -364,12 +364,22 @@ class Document:
 
     @property
     def shown(self) -> tuple[Section, ...]:
-        """All sections with text, in reading order."""
-        found = [Section("", Text(self.answer))] if self.answer else []
-        found += self.sections
+        """All sections with text, in reading order, from the answer on."""
+        return (*([Section("", Text(self.answer))] if self.answer else ()), *self.supporting)
+
+    @property
+    def reason_label(self) -> str:
+        """Label of the insights."""
+        return self.heading or (WHY if self.is_decision else "")
+
+    @property
+    def supporting(self) -> tuple[Section, ...]:
+        """All sections with text below the answer, in reading order."""
+        found = list(self.sections)
         why = self.insights if self.is_screen and self.is_decision else ()
-        found += [Section(self.heading, Lines(self.insights))] if self.insights and not why else []
-        found += [Section("", Text(f"How sure: {self.sure}"))] if self.sure and not self.is_screen else []
+        label = self.heading if self.is_screen else self.reason_label
+        found += [Section(label, Lines(self.insights))] if self.insights and not why else []
+        found += [Section(TRUST, Text(self.sure))] if self.sure and not self.is_screen else []
         found += self.details
         found += [Section("Notes", Lines(self.notes, is_numbered=True))] if self.notes else []
         if self.is_screen:
@@ -379,7 +389,7 @@ class Document:
             last += [Lines((self.rest,), label=" ")] if self.rest else []
             found += [Section("", tuple(last), is_tight=True)] if last else []
         elif self.steps:
-            found.append(Section("Next steps", Steps(self.steps)))
+            found.append(Section(NEXT, Steps(self.steps)))
         return tuple(section for section in found if section.texts)
 
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:

@@ -53,6 +53,8 @@ class Page:
     """Terminal height in lines; None without a terminal."""
     has_colour: bool = False
     """True if drawings may contain colour escape sequences."""
+    is_whole: bool = False
+    """True if the text is a file of its own, not a part of another page."""
 
 
 def write(
@@ -63,9 +65,10 @@ def write(
     is_raw: bool = False,
     height: int | None = None,
     has_colour: bool = False,
+    is_whole: bool = False,
 ) -> str:
     """Return a document in one of the formats of `list_formats`; the other arguments are those of `Page`."""
-    page = Page(width, is_raw, height, has_colour)
+    page = Page(width, is_raw, height, has_colour, is_whole)
     text: str = import_module(f"joulemap.present.writer.{form}").write(document, page)
     return text
 

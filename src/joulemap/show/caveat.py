@@ -166,12 +166,17 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
     has_ranges = any(one is not None and one.half_width for one in asked)
     parts = [head] if head else [RANGES] if has_ranges else []
-    deciding: list[Choice | Limit] = [*facts.of(Choice), *facts.of(Limit)]
-    decided = deciding[0].runs[:2] if deciding else ()
+    decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)
     for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, runs, decided) + (COULD_REVERSE if could_reverse else ""))
     return "; ".join(parts)
+
+
+def _find_decided(facts: Facts) -> tuple[int, ...]:
+    """Return the winner and its rival; empty without a decision."""
+    deciding: list[Choice | Limit] = [*facts.of(Choice), *facts.of(Limit)]
+    return tuple(deciding[0].runs[:2]) if deciding else ()
 
 
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
@@ -196,15 +201,23 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     return [(one, one.weight >= margin > 0.0 and not is_close) for one in heavy or ranked[:1]]
 
 
-def list_notes(facts: Facts) -> list[str]:
-    """Return refusals and caveats as notes, heaviest first; many of one kind are counted."""
+def list_notes(facts: Facts, *, is_beyond_trust: bool = False) -> list[str]:
+    """Return refusals and caveats as notes, heaviest first; many of one kind are counted.
+
+    With `is_beyond_trust`, caveats of the line on trust are left out, except for chips that it does not name.
+    """
     notes, counts = [], dict[str, int]()
+    told = [one for one, _ in rank_caveats(facts)[:MOST_CAVEATS]] if is_beyond_trust else []
+    decided = _find_decided(facts)
     refusals = facts.of(Refusal)
     notes += list_refusal_notes(refusals)
     for one in facts.of(Caveat):
+        rest = [run for run in one.runs if run not in decided] if one in told else one.runs
+        if one in told and len(rest) in (0, len(one.runs)):
+            continue
         counts[one.kind] = counts.get(one.kind, 0) + 1
         if counts[one.kind] <= MOST_OF_KIND:
-            notes.append(describe_caveat(one, facts.runs))
+            notes.append(describe_caveat(one, facts.runs, rest))
     many = ((kind, count - MOST_OF_KIND) for kind, count in counts.items() if count > MOST_OF_KIND)
     notes += [MORE_OF_KIND(kind=kind, count=count) for kind, count in many]
     return notes + list_excluded_notes(refusals)

@@ -29,7 +29,6 @@ NEARLY: Final = Template("{head}; {winner} leads by under 0.5 %")
 ABOVE: Final = Template("just above {value}")
 BELOW: Final = Template("just below {value}")
 NO_TURN: Final = Template("No single constant reverses the order: {winner} {clause}")
-NO_TURN_AT_ALL: Final = "no single constant reverses the order"
 BOTH: Final = "both chips"
 
 AT_BATCH: Final = Template("{loser} wins at batch {batches:and}")
@@ -69,12 +68,6 @@ def _describe_reversal(facts: Facts) -> str:
 def list_turns(facts: Facts) -> list[Turn]:
     """Return the reversals by constants, likeliest first."""
     return [one for one in facts.of(Turn) if one.name]
-
-
-def describe_nearest(facts: Facts) -> str:
-    """Return the likeliest reversal without its winner."""
-    turns = list_turns(facts)
-    return describe_change(turns[0], facts.runs) if turns else NO_TURN_AT_ALL
 
 
 def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True) -> str:

@@ -1,18 +1,16 @@
 """HTML page of a report: one file that opens from disk, can be read without JavaScript, and requests nothing from a
 network.
 
-    headline → badges → contents → chapters (figures drawn as SVG, tables, sources) → the data
+    decision → its picture → reasons and trust → contents → chapters (figures drawn as SVG, tables, sources) → the data
 
-With JavaScript, Vega draws the figures again from the data of the page. The content security policy allows only the
-page's style and two scripts, by their digests. Vega interprets its expressions, so that no text is evaluated as code.
+With JavaScript, Vega draws the figures again from the data of the page. The page allows only its two scripts. Vega
+interprets its expressions, so that no text is evaluated as code.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -23,6 +21,7 @@ from joulemap.figure.figure import Figure, draw_svg
 from joulemap.figure.sketch import draw_text
 from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
+from joulemap.present.hypertext import frame, write_block, write_fold, write_labelled, write_table
 from joulemap.present.sketch import Bars, Chart, Heat
 from joulemap.system.background import begin
 from joulemap.system.frame import escape
@@ -33,6 +32,7 @@ from joulemap.webpage.report import (
     Chapter,
     Exhibit,
     Fold,
+    Labels,
     Leaf,
     Report,
     Source,
@@ -79,49 +79,23 @@ def write_page(report: Report) -> str:
     """Return a report as HTML. Without vl-convert-python, its figures are drawn in characters and it has no scripts."""
     has_images = is_installed()
     vega = bundle_script() if has_images else ""
-    style, script = _read("style.css"), _read("script.js")
+    script = _read_script()
     drawn = _Page(report, has_images=has_images)
-    body = drawn.write_body()
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            *((f"script-src {_digest(script)} {_digest(vega)}",) if has_images else ()),
-            f"style-src {_digest(style)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
     content = compress(list_content(report, {theme: configure(theme) for theme in THEMES}))
-    scripts = f'<script type="text/plain" id="vega">{compress(vega)}</script>\n<script>{script}</script>\n' * has_images
-    return (
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(report.title)}</title>\n"
-        '<link rel="icon" href="data:,">\n'
-        f"<style>{style}</style>\n</head>\n<body>\n"
-        f"{body}\n"
-        f'<section id="data"><h2>The data</h2><p>All rows behind the figures and tables of this page, with their '
+    data = (
+        '<section id="data"><h2>The data</h2><p>All rows behind the figures and tables of this page, with their '
         "queries, columns and units, and the specification of each figure: "
         f'<a id="content" download="joulemap-report.json.gz" href="data:application/gzip;base64,{content}">'
-        "joulemap-report.json.gz</a>.</p></section>\n"
-        f"{drawn.write_foot()}\n"
-        f"{scripts}</body>\n</html>\n"
+        "joulemap-report.json.gz</a>.</p></section>"
     )
+    body = "\n".join((drawn.write_body(), data, drawn.write_foot()))
+    scripts = f'<script type="text/plain" id="vega">{compress(vega)}</script>\n<script>{script}</script>\n' * has_images
+    return frame(report.title, body, scripts=(script, vega) if has_images else (), after=scripts)
 
 
 @cache
-def _read(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
+def _read_script() -> str:
+    return (Path(__file__).parent / "script.js").read_text(encoding="utf-8")
 
 
 class _Page:
@@ -133,22 +107,19 @@ class _Page:
 
     def write_body(self) -> str:
         """Return the page's header, table of contents and chapters as HTML."""
-        first, *rest = self._report.verdict or ("",)
-        head = [
+        report = self._report
+        parts = [
             '<a class="skip" href="#content-of-page">Skip to the report</a>',
-            f'<header><p class="kicker">{escape(self._report.subject)}</p><h1>{escape(self._report.title)}</h1>',
-            f'<p class="verdict">{escape(first)}</p>',
-            _lines(rest),
+            f'<header><h1 class="decision">{escape(report.decision or report.title)}</h1>',
+            f'<p class="kicker">{escape(report.subject)}</p>',
+            self._blocks(report.lead),
+            write_labelled(report.reasons),
             "" if self._has_images else f'<p class="kicker">{escape(IN_CHARACTERS)}</p>',
             "</header>",
         ]
-        chapters = list(self._report.chapters)
-        untitled = [one for one in chapters if not one.title]
-        titled = [one for one in chapters if one.title]
-        head += [self._blocks(one.blocks) for one in untitled]
-        links = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in titled)
-        head.append(f'<nav aria-label="Contents"><ol>{links}<li><a href="#data">The data</a></li></ol></nav>')
-        return "\n".join([*head, '<main id="content-of-page">', *map(self._chapter, titled), "</main>"])
+        links = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in report.chapters)
+        parts.append(f'<nav aria-label="Contents"><ol>{links}<li><a href="#data">The data</a></li></ol></nav>')
+        return "\n".join([*parts, '<main id="content-of-page">', *map(self._chapter, report.chapters), "</main>"])
 
     def write_foot(self) -> str:
         """Return the footer: version and sources, and the command that makes the report again."""
@@ -167,18 +138,14 @@ class _Page:
         return "\n".join(filter(None, map(self._block, blocks)))
 
     def _block(self, block: Block) -> str:
-        if isinstance(block, Grid):
-            return _table(block)
-        if isinstance(block, Lines):
-            return _lines(block.texts)
-        if isinstance(block, Steps):
-            return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
-        if isinstance(block, Text):
-            return f"<p>{escape(block.text)}</p>" if block.text else ""
+        if isinstance(block, Grid | Lines | Steps | Text):
+            return write_block(block)
+        if isinstance(block, Labels):
+            return write_labelled(block.lines)
         if isinstance(block, Bars | Chart | Heat):
             return ""  # a page shows figures instead
         if isinstance(block, Fold):
-            return _fold(block.title, self._blocks(block.blocks))
+            return write_fold(block.title, self._blocks(block.blocks))
         if isinstance(block, Badges):
             return _badges(block)
         if isinstance(block, Source):
@@ -195,13 +162,14 @@ class _Page:
             draw = _draw if self._has_images else _draw_text
             drawn = draw(choice.figure, name_figure(exhibit, index)) if is_static else ""
             limit = SHOWN_FEW_ROWS if index else SHOWN_ROWS
-            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, drawn, limit))
+            finding = choice.figure.finding if exhibit.has_finding else ""
+            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, finding, drawn, limit))
         chooses = f' data-chooses="{escape(exhibit.chooses)}"' if exhibit.chooses else ""
         chooses += f' data-opens="{escape(exhibit.opens)}"' if exhibit.opens else ""
         return f'<div class="exhibit" id="{escape(exhibit.name)}-figures"{chooses}>\n' + "\n".join(figures) + "\n</div>"
 
 
-def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> str:
+def _figure(name: str, figure: Figure, label: str, finding: str, drawn: str, limit: int) -> str:
     columns = find_spec(figure.name).columns
     shown = draw_columns(figure.table, columns=columns, limit=limit)
     rest = len(figure.table) - limit
@@ -212,9 +180,9 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
     return (
         f'<figure id="{escape(name)}" data-label="{escape(label)}"{empty}>{title}'
         f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
-        f'<figcaption id="{escape(name)}-told"><b>{escape(figure.finding)}</b> {escape(figure.reading)} '
+        f'<figcaption id="{escape(name)}-told"><b>{escape(finding)}</b> {escape(figure.reading)} '
         f'<span class="query">{escape(behind)}</span></figcaption>'
-        f"{_fold('Data of the figure', _table(shown) + more)}</figure>"
+        f"{write_fold('Data of the figure', write_table(shown) + more)}</figure>"
     )
 
 
@@ -237,38 +205,6 @@ def _draw_text(figure: Figure, _name: str) -> str:
 def _round(found: re.Match[str]) -> str:
     """Return a matched coordinate rounded to a tenth of a pixel."""
     return f"{float(found[0]):.1f}".removesuffix(".0")
-
-
-def _table(block: Grid) -> str:
-    """Return a table as HTML. Optional end tags are left out, because they would be a fifth of a large page."""
-    if not block.texts:
-        return ""
-    heads = "".join(f"<th{_side(index, block)}>{escape(one)}" for index, one in enumerate(block.headings))
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td{_side(index, block)}>{_cell(cell)}" for index, cell in enumerate(row))
-        for row in block.rows
-    )
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
-        f"<thead><tr>{heads}\n<tbody>{rows}</table></div>"
-    )
-
-
-def _side(index: int, block: Grid) -> str:
-    return " class=n" if index in block.numbers else ""
-
-
-def _cell(text: str) -> str:
-    rest = text.lstrip(" ")
-    return "&nbsp;" * (len(text) - len(rest)) + escape(rest)
-
-
-def _lines(texts: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(one)}</li>" for one in texts) + "</ul>" if texts else ""
-
-
-def _fold(title: str, inside: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>\n{inside}</details>"
 
 
 def _badges(block: Badges) -> str:

@@ -1,4 +1,4 @@
-"""Content of a report: verdict, chapters and data."""
+"""Content of a report: decision, chapters and data."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Exhibit:
     """Word before the list from which a reader chooses a figure; empty for a single figure."""
     opens: str = ""
     """Name of the trees that open on a click on a figure; empty if none do."""
+    has_finding: bool = True
+    """False if sentences beside the figures state their findings."""
 
 
 @frozen(kw_only=True)
@@ -110,7 +112,18 @@ class Source:
     table: Table[Any]
 
 
-Block = Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
+Labelled = tuple[str, tuple[str, ...]]
+"""Label and its sentences, such as the reasons of a decision."""
+
+
+@frozen
+class Labels:
+    """Sentences under labels, such as reasons and the line on trust."""
+
+    lines: tuple[Labelled, ...]
+
+
+Block = Labels | Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
 
 
 @frozen(kw_only=True)
@@ -127,10 +140,15 @@ class Report:
     """Report about models on hardware."""
 
     title: str
+    """Name of the page in a browser."""
+    decision: str
+    """Answer in one sentence; empty for a page without a decision."""
     subject: str
-    """Settings of the runs."""
-    verdict: tuple[str, ...]
-    """Best hardware, confidence and reasons; the first sentence is the answer."""
+    """Models and settings of the runs."""
+    lead: tuple[Block, ...]
+    """Picture of the decision."""
+    reasons: tuple[Labelled, ...]
+    """Why, and how far to trust the decision."""
     chapters: tuple[Chapter, ...]
     made: str
     """Version that made the report, the time, and the source of its numbers."""
@@ -139,7 +157,8 @@ class Report:
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """All blocks of all chapters, including those in folds."""
+        """All blocks, including those in folds."""
+        yield from _unfold(self.lead)
         for chapter in self.chapters:
             yield from _unfold(chapter.blocks)
 
@@ -182,7 +201,7 @@ def unify_colours(report: Report) -> Report:
     """Return a report in which each chip has one colour and one shape in all figures."""
     colours = choose_colours(chip for figure in report.figures.values() for chip in figure.chips.values())
     chapters = (attrs.evolve(one, blocks=_paint(one.blocks, colours)) for one in report.chapters)
-    return attrs.evolve(report, chapters=tuple(chapters))
+    return attrs.evolve(report, lead=_paint(report.lead, colours), chapters=tuple(chapters))
 
 
 def _paint(blocks: tuple[Block, ...], colours: Mapping[str, Paint]) -> tuple[Block, ...]:
@@ -233,7 +252,8 @@ def list_content(report: Report, themes: Mapping[str, Any]) -> str:
     content = {
         "title": report.title,
         "subject": report.subject,
-        "verdict": report.verdict,
+        "answer": report.decision,
+        "reasons": dict(report.reasons),
         "made": report.made,
         "command": report.command,
         "tables": [_describe(table, report.columns(table)) for table in tables],

@@ -25,7 +25,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
-from joulemap.show.caveat import describe_trust
 from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
@@ -121,10 +120,6 @@ class CompareAnswer(RunAnswer):
     def describe_best(self) -> str:
         """Return the decision in one sentence."""
         return describe_answer(self.facts)
-
-    def describe_uncertainty(self) -> str:
-        """Return what ranges mean, and the caveats that could move the decision most."""
-        return describe_trust(self.facts)
 
     def _judged(self) -> Table[tuple[Any, ...]]:
         """Return the rows with additional columns: for energy and for latency, the probability of each run to be best,

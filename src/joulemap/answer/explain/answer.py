@@ -26,6 +26,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section, Text
+from joulemap.present.template import join_clauses
 from joulemap.row.explain import Traffic
 from joulemap.show.explain import describe_difference, describe_ranges, list_reasons, list_ways
 from joulemap.show.title import Title, bind
@@ -97,9 +98,8 @@ class ExplainAnswer(PairAnswer):
         """Return a waterfall figure from A through the causes to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
-        first, *reasons = self.sentences()
-        told = f"{first} {'; '.join(reasons)}." if reasons else first
-        return (draw_waterfall(self, bind(self.title(), self.scope.conditions), told),)
+        title = bind(self.title(), self.scope.conditions)
+        return (draw_waterfall(self, title, join_clauses(self.sentences())),)
 
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()

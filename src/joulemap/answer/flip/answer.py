@@ -35,7 +35,7 @@ from joulemap.present.cell import show_odds
 from joulemap.present.document import Document, Section
 from joulemap.present.template import join_clauses
 from joulemap.row.compare import PairChance
-from joulemap.show.turn import describe_nearest, describe_odds, describe_turn, list_reasons
+from joulemap.show.turn import describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -144,10 +144,6 @@ class FlipAnswer(RunAnswer):
     def sentences(self) -> list[str]:
         """Return sentences on the likeliest reversals, the confidence, and the next measurement."""
         return [describe_turn(self.facts), *filter(None, (describe_odds(self.facts), *list_reasons(self.facts)))]
-
-    def describe_nearest(self) -> str:
-        """Return the constant that most likely reverses the order, or that none does."""
-        return describe_nearest(self.facts)
 
     def _describe_batches(self) -> list[str]:
         """Return a note if the order is the same at all batch sizes; empty if it is not, or if only one is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report import text
-from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
+from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import list_parts
 from joulemap.domain.default import SETTINGS
@@ -22,15 +22,24 @@ from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
-from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Block, Document, Lines, Section, Steps
-from joulemap.show.title import RUN_SETTINGS, Title, bind
+from joulemap.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.webpage.page import write_page
-from joulemap.webpage.report import Badges, Chapter, Choice, Exhibit, Fold, Report, Source as Behind, unify_colours
+from joulemap.webpage.report import (
+    Block as Part,
+    Chapter,
+    Choice,
+    Exhibit,
+    Fold,
+    Labelled,
+    Labels,
+    Report,
+    Source as Behind,
+    unify_colours,
+)
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -38,18 +47,20 @@ if TYPE_CHECKING:
     from joulemap.figure.spec import ShownName
 
 
-def report_answer(answer: Answer, document: Document, *, subject: str, command: str = "") -> Report:
+def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
     """Return the page of an answer from its document, with a chapter for each kind of figure.
 
-    `subject` is the line above the title, `command` the command that reproduces the page. The page holds every row of
-    every table; tables without a figure are listed with their queries at the end.
+    `command` reproduces the page. The page holds every row of every table; tables without a figure are listed with
+    their queries at the end.
     """
-    sure = (text.SURE(line=document.sure),) if document.sure else ()
+    exhibits = list(_list_exhibits(answer))
     made = Report(
-        title=document.title,
-        subject=subject,
-        verdict=tuple(filter(None, (document.answer, *document.insights, *sure))),
-        chapters=tuple(_list_chapters(answer, document)),
+        title=document.answer or document.title,
+        decision=document.answer,
+        subject=document.title,
+        lead=tuple(attrs.evolve(one, has_finding=False) for one in exhibits[:1]),
+        reasons=_list_reasons(document),
+        chapters=tuple(_list_chapters(document, exhibits[1:])),
         made=_describe_making(),
         command=command,
     )
@@ -60,14 +71,22 @@ def _describe_making() -> str:
     return text.MADE(version=package_version("joulemap"), time=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}")
 
 
+def _list_reasons(document: Document, before: Sequence[Labelled] = ()) -> tuple[Labelled, ...]:
+    """Return the labelled lines below a decision: `before`, the reasons and the line on trust."""
+    own = ((document.reason_label or WHY, document.insights), (TRUST, (document.sure,) if document.sure else ()))
+    return (*before, *((label, lines) for label, lines in own if lines))
+
+
 def form_chapter(name: str, title: str, answer: Answer, document: Document) -> Chapter:
-    """Return an answer as one chapter of a longer report; its details, notes and queries are collapsed."""
-    lines = (document.answer, *document.insights, *((text.SURE(line=document.sure),) if document.sure else ()))
+    """Return an answer as one chapter of a longer report, whose head states the decision.
+
+    Tables of details and queries are folded. Notes are those that the answer has beyond its line on trust.
+    """
     tables = tuple(block for section in document.sections for block in read_blocks(section))
     folds = tuple(Fold(title=one.title or text.TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
     notes = Fold(title=text.NOTES, blocks=(Lines(document.notes, is_numbered=True),))
-    exhibits = tuple(attrs.evolve(one, name=f"{name}-{one.name}") for one in _list_exhibits(answer))
-    blocks = (Lines(lines), *tables, *exhibits, *folds, notes, _list_queries(document))
+    exhibits = (attrs.evolve(one, name=f"{name}-{one.name}", has_finding=False) for one in _list_exhibits(answer))
+    blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, _list_queries(document))
     return Chapter(name=name, title=title, blocks=blocks)
 
 
@@ -85,12 +104,12 @@ def _list_queries(document: Document) -> Fold:
     return Fold(title=text.QUERIES, blocks=tuple(Behind(table=table) for table in document.tables if table.rows))
 
 
-def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
+def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[Chapter]:
     """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
         yield Chapter(name="answer", title=text.ANSWER, blocks=blocks)
-    for exhibit in _list_exhibits(answer):
+    for exhibit in exhibits:
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
         yield Chapter(name=f"table-{index}", title=section.title or text.TABLE, blocks=read_blocks(section))
@@ -118,20 +137,21 @@ class ReportAnswer(Answer):
         """Return the data for machine formats: every row of every table."""
         return {
             "title": self.report.title,
-            "verdict": self.report.verdict,
+            "answer": self.report.decision,
+            "reasons": {label: list(lines) for label, lines in self.report.reasons},
             "models": self.models.data() if self.models else None,
             "reports": {one.model: _collect(one) for one in self.findings},
         }
 
     def document(self) -> Document:
-        """Return the document: the verdict and the chapters, with the comparison as its table."""
-        shown = [
-            Section(one.title, tuple(block for block in one.blocks if isinstance(block, Block)))
-            for one in self.report.chapters
-        ]
+        """Return the document: the decision and the chapters, with the comparison as its table."""
+        report = self.report
+        reasons = [Section(label, Lines(lines)) for label, lines in report.reasons]
+        shown = [part for chapter in report.chapters for part in _read_sections(chapter.title, chapter.blocks)]
         return Document(
-            title=self.report.title,
-            sections=(Section("", Lines(self.report.verdict)), *shown),
+            title=report.subject,
+            answer=report.decision,
+            sections=(*reasons, *shown),
             data=self.data(),
             table=self.models.rows if self.models else self.findings[0].compare.rows,
             tables=self.tables,
@@ -145,6 +165,15 @@ class ReportAnswer(Answer):
         """Write the page to a file; UsageError if the file holds anything that joulemap did not write."""
         page = self.html()
         write_file(Path(path), lambda draft: draft.write_text(page, encoding="utf-8"), (), force=force)
+
+
+def _read_sections(title: str, blocks: Iterable[Part]) -> Iterator[Section]:
+    """Yield the texts and tables of a chapter: what it shows, then each of its folds under the fold's title."""
+    listed = tuple(blocks)
+    yield Section(title, tuple(block for block in listed if isinstance(block, Grid | Lines | Steps | Text)))
+    for block in listed:
+        if isinstance(block, Fold):
+            yield from _read_sections(text.FOLD(title=title, fold=block.title), block.blocks)
 
 
 def _collect(found: ModelFinding) -> dict[str, Any]:
@@ -192,32 +221,29 @@ def report(
 def _compose(
     findings: Sequence[ModelFinding], beside: ModelsAnswer | None, names: Sequence[str], repeated: Sequence[str]
 ) -> Report:
-    scope = findings[0].compare.scope
-    settings = bind(Title(form=RUN_SETTINGS, values=scope.setting_values), scope.conditions)
-    several = len(findings) > 1
-    chapters: list[Chapter] = []
-    verdict: list[str] = []
-    if beside is not None:
-        verdict.append(beside.describe_best())
-        chapters.append(_compare_models(beside))
-    for index, found in enumerate(findings):
-        prefix = f"m{index + 1}-" if several else ""
-        judged = _judge(found)
-        badges = Badges(badges=list_badges(found))
+    several = beside is not None
+    prefixes = [f"m{index + 1}-" if several else "" for index in range(len(findings))]
+    document = beside.document() if beside is not None else findings[0].compare.document()
+    chapters = [_compare_models(beside, document)] if beside is not None else []
+    for found, prefix in zip(findings, prefixes, strict=True):
         listed = list_chapters(found, prefix)
-        if several:
-            verdict.append(text.OF_MODEL(found, line=judged[0]))
-            head = Chapter(name=f"{prefix}answer", title=found.model, blocks=(Lines(judged), badges))
-            titled = (attrs.evolve(one, title=text.OF_MODEL(found, line=one.title)) for one in listed)
-            chapters += [head, *titled]
-        else:
-            verdict += judged
-            chapters += [Chapter(name="answer", title="", blocks=(badges,)), *listed]
+        titled = (attrs.evolve(one, title=text.OF_MODEL(found, line=one.title)) for one in listed)
+        chapters += titled if several else listed
+    added = [
+        (text.OF_MODEL(found, line=one.label) if several else one.label, (found.added[one.name].document().answer,))
+        for found in findings
+        for one in list_parts()
+        if one.label and one.name in found.added
+    ]
     is_held = any(map(is_module_name, names))
     made = Report(
         title=text.TITLE(models=names),
-        subject=settings,
-        verdict=tuple(verdict),
+        decision=document.answer,
+        subject=document.title,
+        lead=join_exhibits(
+            "comparison", [(found.model, found.compare) for found in findings], "model", has_finding=False
+        ),
+        reasons=_list_reasons(document, added),
         chapters=tuple(chapters),
         made=_describe_making(),
         command="" if is_held else shlex.join(["joulemap", "report", *names, *repeated]),
@@ -225,23 +251,7 @@ def _compose(
     return unify_colours(made)
 
 
-def _compare_models(beside: ModelsAnswer) -> Chapter:
-    """Return the chapter that compares the models."""
-    document = beside.document()
+def _compare_models(beside: ModelsAnswer, document: Document) -> Chapter:
+    """Return the chapter that compares the models, whose decision and reasons are those of the page."""
     blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
-    lines = Lines(document.insights)
-    return Chapter(name="models", title=text.MODELS, blocks=(*blocks, lines, Behind(table=beside.rows)))
-
-
-def _judge(found: ModelFinding) -> list[str]:
-    """Return the verdict: the best hardware, the reason, the confidence, and the most likely reversal."""
-    answer = found.compare
-    lines = [answer.describe_best()]
-    if found.explain:
-        lines += [text.WHY(line=line) for line in found.explain[0].sentences()[1:3]]
-    if found.flip:
-        lines.append(text.FLIP(line=found.flip.describe_nearest()))
-    lines += [text.SURE(line=doubt) for doubt in (answer.describe_uncertainty(),) if doubt]
-    is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
-    lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
-    return [*filter(None, lines), *([PROJECTION_NOTE] if is_marked else [])]
+    return Chapter(name="models", title=text.MODELS, blocks=(*blocks, Behind(table=beside.rows)))

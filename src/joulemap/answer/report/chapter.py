@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.layout import lay
 from joulemap.answer.part.analyze import draw_roof
@@ -19,9 +19,11 @@ from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.category import name_category
 from joulemap.present.cell import join_names, show_quantity, show_share
-from joulemap.present.document import Grid, Lines, Section, Steps, Text
+from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.show.caveat import list_notes
 from joulemap.show.edp import list_reasons
+from joulemap.show.explain import list_reasons as list_causes
 from joulemap.show.title import bind
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -70,13 +72,6 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
     return tuple(one for one in made if one is not None and one.blocks)
 
 
-def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
-    """Return badges that grade the accuracy of the predictions for the best hardware."""
-    return tuple(
-        _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == found.best.run_id
-    )
-
-
 def _grade(row: PredictionStanding, name: str) -> Badge:
     is_scored = row.standing in text.SUBJECTS and row.measurement_count is not None
     standing = text.SCORED(row, subject=text.SUBJECTS[row.standing]) if is_scored else text.UNSCORED
@@ -93,22 +88,16 @@ class Drawn:
     prefix: str
 
     def compare(self) -> Chapter:
-        """Return the chapter that compares all hardware."""
-        compared, use = self.found.compare, self.found.utilization
-        every = len(compared.rows)
-        blocks = (
-            *self._exhibit("comparison", [("", compared)]),
-            *_fold(compared.document(limit=every).sections, Source(table=compared.rows)),
-            *self._exhibit("utilization", [("", use)]),
-            *_list(use.reasons(), "flags"),
-            *_fold(use.document(limit=every).details[:1], Source(table=use.rows)),
-        )
+        """Return the chapter that compares all hardware; the head of the page has its decision and its picture."""
+        document = self.found.compare.document(limit=len(self.found.compare.rows))
+        tables = (block for section in document.sections for block in read_blocks(section))
+        blocks = (*tables, *_fold(document.details, Source(table=self.found.compare.rows)))
         return self._chapter("compare", text.COMPARE, blocks)
 
     def energy(self) -> Chapter:
         """Return the chapter on energy, with trees to expand level by level."""
         name = f"{self.prefix}tree"
-        exhibits = self._exhibit("breakdown", [("", self.found.runs), ("", self.found.compare)], opens=name)
+        exhibits = self._exhibit("breakdown", [("", self.found.runs)], opens=name)
         made = [
             _make_tree(self._mark(leaves[0].hardware), leaves[0].hardware, leaves)
             for _, group in groupby(self.found.tree, lambda row: row.run_id)
@@ -125,37 +114,39 @@ class Drawn:
         answer = self.found.pareto
         if answer is None:
             return None
-        return self.build_chapter(
-            "pareto", text.PARETO, "pareto", answer, (), [(answer.document().sections[:1], answer.rows)]
-        )
+        document = answer.document()
+        tables = [(document.sections[:1], answer.rows)]
+        return self.build_chapter("pareto", text.PARETO, "pareto", answer, document, tables)
 
     def roofline(self) -> Chapter:
-        """Return the chapter on the rooflines of each chip."""
-        scope = self.found.compare.scope
+        """Return the chapter on utilization and the rooflines of each chip."""
+        scope, use = self.found.compare.scope, self.found.utilization
         names = [self._mark(row.hardware) for row in self.found.answered]
         choices = tuple(
             Choice(label=name, figure=draw_roof(table, bind(attrs.evolve(scope.title, about=name), scope.conditions)))
             for name, table in zip(names, self.found.roofs, strict=True)
         )
         chooses = "hardware" if len(choices) > 1 else ""
-        exhibit = Exhibit(name=f"{self.prefix}roofline", choices=choices, chooses=chooses)
-        together = self._exhibit("rooflines", [("", self.found.utilization)]) if chooses else ()
-        return self._chapter("roofline", text.ROOFLINE, (*together, exhibit))
+        each = Exhibit(name=f"{self.prefix}roofline", choices=choices, chooses=chooses)
+        together = self._exhibit("rooflines", [("", use)]) if chooses else ()
+        document = use.document(limit=len(self.found.compare.rows))
+        blocks = self._answer("utilization", use, document, [(document.details[:1], use.rows)])
+        return self._chapter("roofline", text.ROOFLINE, (*blocks, *together, each))
 
     def parts(self) -> Chapter | None:
         """Return the chapter on the best hardware for each subgraph."""
         answer = self.found.parts
         if answer is None:
             return None
-        tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
-        return self.build_chapter("parts", text.PARTS, "heatmap", answer, (Lines(answer.describe_wins()),), tables)
+        folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
+        return self._chapter("parts", text.PARTS, (*self._exhibit("heatmap", [("", answer)]), *folds))
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per chip."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
         folds = tuple(
             Fold(title=text.EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
-            for name, one in asked[:1]
+            for name, one in asked
         )
         return self._chapter("edp", text.EDP, (*self._exhibit("edp", asked), *folds))
 
@@ -169,39 +160,36 @@ class Drawn:
             (document.sections, answer.series),
             (document.details[-1:], answer.crossings),
         ]
-        lines = _list(answer.list_turns(), "lines")
-        return self.build_chapter("sweep", text.SWEEP, "sweep", answer, lines, tables)
+        return self.build_chapter("sweep", text.SWEEP, "sweep", answer, document, tables)
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best chip and each other chip."""
         pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
         asked = [(text.PAIR(**names), one) for names, one in pairs]
-        folds = tuple(
-            Fold(title=text.FROM(**names), blocks=(Lines(one.sentences()), lay_categories(one))) for names, one in pairs
-        )
-        first = folds[0].blocks if folds else ()
-        return self._chapter(
-            "explain", text.EXPLAIN, (*self._exhibit("waterfall", asked, text.BETWEEN), *first, *folds[1:])
-        )
+        blocks = [(Lines(list_causes(one.facts)), lay_categories(one)) for _, one in pairs]
+        folds = (Fold(title=text.FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
+        drawn = join_exhibits(f"{self.prefix}waterfall", asked, text.BETWEEN, has_finding=False)
+        return self._chapter("explain", text.EXPLAIN, (*drawn, *(blocks[0] if len(blocks) == 1 else folds)))
 
     def flip(self) -> Chapter | None:
         """Return the chapter on constants that would reverse the order."""
         answer = self.found.flip
         if answer is None:
             return None
-        lines, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
-        return self.build_chapter("flip", text.FLIPPED, "flip", answer, lines, tables)
+        document = answer.document()
+        return self.build_chapter("flip", text.FLIPPED, "flip", answer, document, [(document.details, answer.rows)])
 
     def cost(self) -> Chapter | None:
         """Return the chapter on the cost of a million inferences, and its assumptions."""
         answer = self.found.cost
         if answer is None:
             return None
-        made_of, prices, *_, assumed = answer.document().details
+        document = answer.document()
+        made_of, prices, *_, assumed = document.details
         tables: list[tuple[Sequence[Section], Table[Any]]] = [
             ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
         ]  # fmt: skip
-        return self.build_chapter("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
+        return self.build_chapter("cost", text.COST, "cost", answer, document, tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
         """Yield the chapters of optional extensions: those placed first if `is_first`, otherwise the others."""
@@ -222,8 +210,8 @@ class Drawn:
         return self._chapter("accuracy", text.ACCURACY, blocks)
 
     def sources(self) -> Chapter:
-        """Return the chapter with every note, assumption and source."""
-        document = self.found.compare.document()
+        """Return the chapter with every note and source; the line on trust in the head has the heaviest caveats."""
+        compared = self.found.compare
         groups: dict[tuple[str, str], list[NumberSource]] = {}
         for row in self.found.sources:
             groups.setdefault((row.basis, row.source), []).append(row)
@@ -233,21 +221,13 @@ class Drawn:
             for (basis, source), rows in ordered[:SHOWN_SOURCES]
         ]
         title = text.SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
+        notes = list_notes(compared.facts, is_beyond_trust=True)
         blocks = (
-            Lines(document.insights),
-            Lines(document.notes, is_numbered=True),
-            Lines(self._list_assumed()),
+            Lines(add_marks(notes, compared.document().sections)),
             Fold(title=title, blocks=(Grid(headings=text.SOURCE_COLUMNS, rows=tuple(lines)),)),
             Source(table=self.found.sources),
         )
         return self._chapter("sources", text.SOURCES, blocks)
-
-    def _list_assumed(self) -> Iterator[str]:
-        """Yield a line for each chip, with the share of its energy that rests on assumptions."""
-        for _, group in groupby(self.found.sources, lambda row: row.run_id):
-            rows = tuple(group)
-            assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
-            yield text.ASSUMED(name=self._mark(rows[0].hardware), share=assumed)
 
     def _list_users(self, rows: Sequence[NumberSource]) -> str:
         """Return the chips that use numbers from a source, each with its share of energy, largest share first."""
@@ -268,30 +248,45 @@ class Drawn:
         title: str,
         figure: FigureName,
         answer: Answer,
-        blocks: Iterable[Block],
+        document: Document,
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
-        """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""
-        folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
-        return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *blocks, *folds))
+        """Return the chapter of one answer: its decision, figure and reasons, and its tables with their queries."""
+        return self._chapter(name, title, self._answer(figure, answer, document, tables))
 
-    def _exhibit(
-        self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""
-    ) -> tuple[Exhibit, ...]:
+    def _answer(
+        self,
+        figure: FigureName,
+        answer: Answer,
+        document: Document,
+        tables: Iterable[tuple[Sequence[Section], Table[Any]]],
+    ) -> tuple[Block, ...]:
+        folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
+        drawn = join_exhibits(f"{self.prefix}{figure}", [("", answer)], "hardware", has_finding=False)
+        return (Text(document.answer), *drawn, *_list(document.insights), *folds)
+
+    def _exhibit(self, name: FigureName, asked: Sequence[tuple[str, Answer]], opens: str = "") -> tuple[Exhibit, ...]:
         """Return one exhibit with the figures of this name from all answers, to choose from; empty if there is none."""
-        choices = tuple(
-            Choice(label=label or self._mark(figure.about or figure.title), figure=figure)
-            for label, answer in asked
-            for figure in answer.figures()
-            if figure.name == name
-        )
-        if not choices:
-            return ()
-        return (
-            Exhibit(
-                name=f"{self.prefix}{name}", choices=choices, chooses=chooses if len(choices) > 1 else "", opens=opens
-            ),
-        )
+        named = [(self._mark(label) if label else "", answer) for label, answer in asked]
+        return join_exhibits(f"{self.prefix}{name}", named, "hardware", opens=opens)
+
+
+def join_exhibits(
+    name: str, asked: Sequence[tuple[str, Answer]], chooses: str, *, opens: str = "", has_finding: bool = True
+) -> tuple[Exhibit, ...]:
+    """Return one exhibit with the figures of the answers, to choose from by label; empty if there is none.
+
+    `name` ends with the name of the figures.
+    """
+    choices = tuple(
+        Choice(label=label or figure.about or figure.title, figure=figure)
+        for label, answer in asked
+        for figure in answer.figures()
+        if figure.name == name.rpartition("-")[2]
+    )
+    several = chooses if len(choices) > 1 else ""
+    made = Exhibit(name=name, choices=choices, chooses=several, opens=opens, has_finding=has_finding)
+    return (made,) if choices else ()
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
@@ -306,10 +301,10 @@ def read_blocks(section: Section) -> tuple[Block, ...]:
     return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
 
 
-def _list(lines: Sequence[str], noun: str) -> tuple[Block, ...]:
+def _list(lines: Sequence[str]) -> tuple[Block, ...]:
     """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
     rest = lines[SHOWN_LINES:]
-    folded = (Fold(title=text.MORE(count=len(rest), noun=noun), blocks=(Lines(rest),)),) if rest else ()
+    folded = (Fold(title=text.MORE(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
     return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 Found = TypeVar("Found", bound=RunAnswer)
+Asked = TypeVar("Asked")
 
 LEAVES: Final = 3
 """Number of subgraphs listed for each action of a run."""
@@ -101,10 +102,15 @@ def find_out(
     `pair` names the two chips to explain, by default the best chip and each other one. `asked` maps chapters of
     optional extensions to their requests. Raises like `compare` and like the questions of those chapters.
     """
+    steps = _Steps(source, model)
+    source = steps.source
+    steps.begin("compare")
     compared = find_answer(compare, model)(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
+    steps.begin("chapters of wings")
     added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
+    steps.begin("breakdown")
     runs = compare_runs(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
@@ -135,21 +141,48 @@ def find_out(
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
+
+    def answer(name: str, ask: Callable[[], Asked]) -> Asked:
+        steps.begin(name)
+        return ask()
+
     return ModelFinding(
         compare=compared,
         runs=runs,
         roofs=roofs,
         **own,  # type: ignore[arg-type]
-        pareto=attempt(lambda: pareto(source, model, candidates)),
-        parts=attempt(lambda: compare_parts(source, (model,), chosen)) if several else None,
-        edp=tuple(edp(source, model, one, plain) for one in spellings),
-        sweep=attempt(lambda: sweep(source, (model,), swept)) if is_swept else None,
-        explain=tuple(ask_each(explain, pairs)),
-        flip=next(iter(ask_each(flip, pairs[:1])), None),
-        cost=attempt(lambda: find_answer(cost, model)(source, model, candidates)),
-        utilization=utilization(source, model, chosen, has_advice=False),
-        added={name: answer for name, answer in added.items() if answer is not None},
+        pareto=answer("pareto", lambda: attempt(lambda: pareto(source, model, candidates))),
+        parts=answer("parts", lambda: attempt(lambda: compare_parts(source, (model,), chosen)) if several else None),
+        edp=answer("edp", lambda: tuple(edp(source, model, one, plain) for one in spellings)),
+        sweep=answer("sweep", lambda: attempt(lambda: sweep(source, (model,), swept)) if is_swept else None),
+        explain=answer("explain", lambda: tuple(ask_each(explain, pairs))),
+        flip=answer("flip", lambda: next(iter(ask_each(flip, pairs[:1])), None)),
+        cost=answer("cost", lambda: attempt(lambda: find_answer(cost, model)(source, model, candidates))),
+        utilization=answer("utilization", lambda: utilization(source, model, chosen, has_advice=False)),
+        added={name: found for name, found in added.items() if found is not None},
     )
+
+
+QUESTIONS: Final = 11
+"""Number of steps of a report on one model."""
+
+
+class _Steps:
+    """Progress of a report: each question is one step, whatever it evaluates."""
+
+    def __init__(self, source: Source, model: str) -> None:
+        self._whole, self._model, self._count = source, model, 0
+        self.source = attrs.evolve(source, progress=self._move)
+
+    def begin(self, name: str) -> None:
+        """Begin the question of this name."""
+        self._count += 1
+        self._whole.talk(f"{name} of {self._model} …")
+        self._move(0, 0)
+
+    def _move(self, _done: int, _total: int) -> None:
+        if self._whole.progress is not None:
+            self._whole.progress(self._count - 1, QUESTIONS)
 
 
 @frozen

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.figure.spec import FigureName
     from joulemap.plan.source import Source
-    from joulemap.present.document import Section
-    from joulemap.webpage.report import Block, Chapter
+    from joulemap.present.document import Document, Section
+    from joulemap.webpage.report import Chapter
 
 
 class Drawing(Protocol):
@@ -31,10 +31,10 @@ class Drawing(Protocol):
         title: str,
         figure: FigureName,
         answer: Answer,
-        blocks: Iterable[Block],
+        document: Document,
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
-        """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""
+        """Return the chapter of one answer: its decision, figure and reasons, and its tables with their queries."""
         ...
 
 
@@ -45,6 +45,8 @@ class ReportPart:
     """Name of the chapter in the data of a report, and in `asked` of `report`."""
     is_first = False
     """True if the chapter comes before the built-in chapters."""
+    label = ""
+    """Label of the answer's decision in the head of the report; empty to leave it to the chapter."""
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the answer of the chapter; None if the chapter does not apply.
@@ -57,11 +59,6 @@ class ReportPart:
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the chapter of an answer, built with the functions of `drawn`."""
         raise NotImplementedError(self.name)
-
-    def describe(self, answer: Any) -> str:
-        """Return a sentence that the chapter adds to the report's verdict; empty if it adds none."""
-        del answer
-        return ""
 
 
 def list_parts() -> list[ReportPart]:

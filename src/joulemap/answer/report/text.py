@@ -11,10 +11,6 @@ MADE: Final = Template("joulemap {version}, {time}")
 OF_MODEL: Final = Template("{model}: {line}")
 MODELS: Final = "Models side by side"
 
-WHY: Final = Template("Why: {line}")
-FLIP: Final = Template("What could reverse it: {line}")
-SURE: Final = Template("Confidence: {line}")
-
 BADGE: Final = Template("{quantity} on {name}")
 STANDING: Final = Template("{half_width:±}, {standing}")
 SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
@@ -28,7 +24,7 @@ OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
 SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
 PARETO: Final = "Pareto front of latency and energy"
 TABLE: Final = "As a table"
-ROOFLINE: Final = "Rooflines"
+ROOFLINE: Final = "Utilization and rooflines"
 PARTS: Final = "Best chip for each subgraph"
 EDP: Final = "Energy-delay product by subgraph"
 EDP_OF: Final = Template("Findings on {name}")
@@ -39,7 +35,7 @@ FROM: Final = Template("From {a} to {b}")
 BETWEEN: Final = "pair of chips"
 FLIPPED: Final = "What could reverse the order"
 COST: Final = "Cost of a million inferences"
-MORE: Final = Template("{count} more {noun}")
+MORE: Final = Template("{count} more")
 
 ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
@@ -52,10 +48,10 @@ SCORE_COLUMNS: Final = (
 )
 
 SOURCES: Final = "Assumptions and sources"
-ASSUMED: Final = Template("{name}: assumed or recalled numbers enter {share:%} of the energy")
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
+FOLD: Final = Template("{title}: {fold}")
 ANSWER: Final = "Side by side"
 NOTES: Final = "Notes and assumptions"
 QUERIES: Final = "Queries"

@@ -76,10 +76,9 @@ class PageOptions(PlotOptions):
         answer: Answer,
         output: OutputOptions,
         *,
-        subject: str,
         checked: CheckedAnswer | None = None,
     ) -> None:
-        """Write the answer, and its page if requested, with `subject` as the page's heading.
+        """Write the answer, and its page if requested.
 
         The commands that measure `checked` are added to the answer.
         """
@@ -87,6 +86,6 @@ class PageOptions(PlotOptions):
             from joulemap.answer.report.answer import report_answer
             from joulemap.webpage.page import write_page
 
-            page = write_page(report_answer(answer, document, subject=subject, command=spell_line()))
+            page = write_page(report_answer(answer, document, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)
         output.write(self.add(document, answer), checked)

@@ -106,7 +106,7 @@ def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high, bar.begin or bar.value)]
     scale = find_scale([*ends, sketch.mark], axis, has_zero=sketch.has_zero)
     value_width = max(map(len, values), default=0)
-    most = max(min(int(width * MOST_LABEL), width - value_width - LEAST_CANVAS - 3), 4)
+    most = max(min(int(width * MOST_LABEL), width - value_width - LEAST_CANVAS - 4), 4)
     labels = [shorten(bar.label, most) for bar in bars]
     label_width = max(map(len, labels), default=0)
     indent = label_width + value_width + 4

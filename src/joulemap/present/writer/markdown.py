@@ -12,6 +12,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
+from joulemap.present.text import HARD_SPACE
 
 tabulate.MIN_PADDING = 0  # headings keep their own width
 
@@ -20,9 +21,10 @@ _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
-    """Return the sections of a document as Markdown."""
-    parts = [f"# {_plain(document.title)}"] if document.title else []
-    for section in document.shown:
+    """Return a document as Markdown: the decision as its title, what it is about, then all sections."""
+    titles = list(filter(None, (document.answer, document.title)))
+    parts = [f"{'# ' if not index else ''}{_plain(one)}" for index, one in enumerate(titles)]
+    for section in document.supporting:
         text = "\n\n".join(filter(None, map(_block, section.blocks)))
         parts.append(f"## {_plain(section.title)}\n\n{text}" if section.title else text)
     return "\n\n".join(parts)
@@ -58,13 +60,13 @@ def _block(block: Block) -> str:
     if isinstance(block, Grid):
         if not block.texts:
             return ""
-        sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
+        columns = list(_list_columns(block))
         table = tabulate.tabulate(
-            _cells(block.marked()),
-            headers=list(map(_cell, block.headings)),
+            list(zip(*(cells for _, _, cells in columns), strict=True)),
+            headers=[heading for heading, _, _ in columns],
             tablefmt="pipe",
             disable_numparse=True,
-            colalign=sides,
+            colalign=[side for _, side, _ in columns],
         )
         return table + (f"\n\n{_plain(block.cut_text)}" if block.cut else "")
     if isinstance(block, Lines):
@@ -98,6 +100,24 @@ def _code(text: str) -> str:
 def _fence(text: str, least: int) -> str:
     """Return at least `least` backticks, and more than any run of backticks in the text."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+def _list_columns(block: Grid) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield heading, alignment and cells of each column, with the pictures of a column after it."""
+    from joulemap.present.draw.picture import draw_picture
+
+    cells = _cells(block.marked())
+    for index, heading in enumerate(block.headings):
+        yield _cell(heading), "right" if index in block.numbers else "left", [row[index] for row in cells]
+        for picture in block.pictures:
+            if picture.is_drawn and picture.after == heading:
+                drawn = draw_picture(picture, picture.cells[1])
+                yield _draw(drawn.heading), "left", list(map(_draw, drawn.rows))
+
+
+def _draw(line: str) -> str:
+    """Return a line of a picture as inline code, in which leading spaces stay."""
+    return f"`{line.replace(' ', HARD_SPACE)}`" if line.strip() else ""
 
 
 def _cells(block: Grid) -> list[list[str]]:

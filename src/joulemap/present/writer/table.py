@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, arrange, find_kept
 from joulemap.present.cell import PROJECTION_NOTE
@@ -29,6 +30,7 @@ DIM, END = "\x1b[2m", "\x1b[0m"
 """Escape sequences around the subject of an answer on a colour terminal."""
 
 NO_DRAWN: Final[Mapping[int, Drawn]] = {}
+NO_COLOURS: Final[Mapping[tuple[int, int], str]] = {}
 
 
 def write(document: Document, page: Page) -> str:
@@ -124,7 +126,21 @@ def _fit(grid: Grid, page: Page) -> str:
         return _blocks(block, width or 0) + below
     kept, widths = arranged
     drawn = _draw_pictures(grid, pictures, dict(zip(kept, widths, strict=True)), page) if pictures else {}
-    return _draw(widened, kept, widths, drawn) + _describe_folded(widened, {*kept, *pictures}, width) + below
+    colours = _find_colours(grid, pictures) if page.has_colour else NO_COLOURS
+    return _draw(widened, kept, widths, drawn, colours) + _describe_folded(widened, {*kept, *pictures}, width) + below
+
+
+def _find_colours(grid: Grid, pictures: Collection[int]) -> dict[tuple[int, int], str]:
+    """Return the colours of cells, by row and column of the widened table: green for the best and what ties with it,
+    dim for rows of hardware that cannot be had.
+    """
+    from joulemap.present.draw.picture import GREEN
+
+    count = len(grid.headings) + len(pictures)
+    columns = [index for index in range(count) if index not in pictures]
+    away = [row for row, cells in enumerate(grid.rows) if cells[0].startswith(PROJECTED)]
+    dim = {(row, column): DIM for row in away for column in columns}
+    return dim | {(row, columns[place]): f"\x1b[{GREEN}m" for row, place in (*grid.best, *grid.tied)}
 
 
 def _insert_pictures(block: Grid) -> tuple[Grid, dict[int, Picture]]:
@@ -171,7 +187,13 @@ def _describe_folded(block: Grid, kept: Collection[int], width: int | None) -> s
     return "\n" + wrap(note, width, " ")
 
 
-def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int], drawn: Mapping[int, Drawn] = NO_DRAWN) -> str:
+def _draw(
+    block: Grid,
+    kept: Sequence[int],
+    widths: Sequence[int],
+    drawn: Mapping[int, Drawn] = NO_DRAWN,
+    colours: Mapping[tuple[int, int], str] = NO_COLOURS,
+) -> str:
     columns = list(zip(kept, widths, strict=True))
     headings = [
         drawn[index].heading if index in drawn else wrap(block.headings[index], width) for index, width in columns
@@ -181,7 +203,9 @@ def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int], drawn: Mappin
         ["\n" * (height - heading.count("\n")) + heading for heading in headings],
         *(
             [
-                drawn[index].rows[place] if index in drawn else _wrap_cell(cells[index], width)
+                drawn[index].rows[place]
+                if index in drawn
+                else _paint(_wrap_cell(cells[index], width), colours.get((place, index), ""))
                 for index, width in columns
             ]
             for place, cells in enumerate(block.rows)
@@ -209,6 +233,11 @@ def _pad(cells: Sequence[str], kept: Sequence[int], sizes: Sequence[int], number
         (" " * GAP).join(map(fill, line, kept, sizes)).rstrip()
         for line in zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
     ]
+
+
+def _paint(cell: str, colour: str) -> str:
+    """Return a cell with each of its lines in a colour."""
+    return "\n".join(f"{colour}{line}{END}" for line in cell.split("\n")) if colour and cell else cell
 
 
 def _wrap_cell(cell: str, width: int) -> str:

@@ -67,8 +67,7 @@ def explore(
         return
     if not models:
         raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
-    with output.watched_workspace("designs") as workspace:
-        answer = workspace.explore(models, run.settings(), **given)
+    answer = output.workspace().explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
@@ -88,8 +87,7 @@ def _explore_all(
         usual = CandidateRunOptions()
         run = attrs.evolve(run, precision=run.precision or usual.precision, runtime=run.runtime or usual.runtime)
     settings = run.settings(hardware=given["like"])
-    with output.watched_workspace() as workspace:
-        answer = workspace.explore_all(
-            models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
-        )
+    answer = output.workspace().explore_all(
+        models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
+    )
     output.write(answer.document(limit=limit))

@@ -12,7 +12,6 @@ from joulemap.cli.option.run import LIMIT_HELP, Check, DeployedRunOptions, Model
 from joulemap.cli.panel import OUTPUT
 from joulemap.system.errors import ExitCode
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.text import SUBJECT
 from joulemap.wing.fleet.option import DemandOptions, read_models
 from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
 
@@ -63,6 +62,6 @@ def fleet(
         prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
-    page.write(document, answer, output, subject=SUBJECT, checked=answer if check else None)
+    page.write(document, answer, output, checked=answer if check else None)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.report.part import Drawing, ReportPart
-from joulemap.wing.fleet.answer.text import SUBJECT, VERDICT
+from joulemap.wing.fleet.answer.text import SUBJECT
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -21,6 +21,7 @@ class FleetPart(ReportPart):
 
     name = "fleet"
     is_first = True
+    label = "Fleet"
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the fleets of this hardware for the demand `wanted`; None without a demand.
@@ -43,10 +44,6 @@ class FleetPart(ReportPart):
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())
-
-    def describe(self, answer: Any) -> str:
-        """Return the best fleet in one sentence."""
-        return VERDICT(headline=answer.document().answer)
 
 
 FLEET: Final = FleetPart()

@@ -35,12 +35,10 @@ class ServedPart(ReportPart):
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the chapter with the frontier of throughput and latency over all batches."""
-        from joulemap.present.document import Lines
-
         document = answer.document()
         batches = [attrs.evolve(one, title=one.title or ALL_BATCHES) for one in document.sections]
         tables = [((*batches, *document.details), answer.rows)]
-        return drawn.build_chapter("served", TITLE, "frontier", answer, (Lines(document.insights),), tables)
+        return drawn.build_chapter("served", TITLE, "frontier", answer, document, tables)
 
 
 SERVED: Final = ServedPart()

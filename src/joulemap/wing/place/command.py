@@ -85,4 +85,4 @@ def place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(link or ()), goal=goal
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, subject="Which part where", checked=answer if check else None)
+    page.write(document, answer, output, checked=answer if check else None)

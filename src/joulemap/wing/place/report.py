@@ -22,6 +22,7 @@ class PlacePart(ReportPart):
 
     name = "placed"
     is_first = True
+    label = "Placement"
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the placement of the model on the requested box; None if no box is requested."""
@@ -37,10 +38,6 @@ class PlacePart(ReportPart):
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
-
-    def describe(self, answer: Any) -> str:
-        """Return a summary with the name of the box and the answer's headline."""
-        return f"On {answer.box}: {answer.document().answer}"
 
 
 PLACED_PART: Final = PlacePart()

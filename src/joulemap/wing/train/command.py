@@ -122,4 +122,4 @@ def train(
         prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, subject="What training takes")
+    page.write(document, answer, output)

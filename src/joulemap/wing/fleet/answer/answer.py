@@ -171,9 +171,12 @@ def _serve(
     question, whole, every = choices[0]
     for own, *_ in choices[1:]:
         own.book = question.book
-    opened = open_servers(choices, levels, demand)
+    report = source.progress or (lambda _done, _total: None)
+    source.talk("simulating servers (1 of 3) …")
+    opened = open_servers(choices, levels, demand, report)
     if not opened:
         raise refuse(every)
+    source.talk("evaluating the chosen servers (2 of 3) …")
     plans = [plan for one in opened for plan in divide(one.question, one.plan, [one.case])]
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
@@ -188,7 +191,8 @@ def _serve(
         scope = attrs.evolve(scope, refused={**scope.refused, **named})
     stations = {row.run_id: row for row in found["stations"]}
     servers, cases = [one.server for one in opened], [one.case for one in opened]
-    rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
+    source.talk("counting devices (3 of 3) …")
+    rows = size_servers(servers, cases, [stations[one] for one in decode], levels, report)
     if len(choices) > 1:
         narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
         rows = [one.describe_quality(loss) for one, loss in zip(rows, narrow, strict=True)]

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Objective
 
 SUBJECT: Final = "How many devices"
-VERDICT: Final = Template("fleet: {headline}")
 TITLE: Final = Template("{models:and}")
 ABOUT: Final = Template(
     "[up to {peak}][{rate}], {targets:list}, {precisions:and}[, {runtimes:and}][, {engine}]{reused}"

@@ -97,6 +97,11 @@ class _Search:
     least: float = math.inf
     """Devices, or joules per request, of the best simulated division."""
 
+    @property
+    def most_left(self) -> int:
+        """Maximum number of divisions that are still to be simulated."""
+        return max(0, min(len(self.waiting), ROUNDS - len(self.opened)))
+
     def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
         """Return the next division to simulate; None if no further division may be close to the best."""
         if len(self.opened) >= ROUNDS:
@@ -108,13 +113,17 @@ class _Search:
 
 
 def open_servers(
-    choices: Sequence[tuple[Question, Plan, Sequence[Case]]], levels: Sequence[Level], demand: Demand
+    choices: Sequence[tuple[Question, Plan, Sequence[Case]]],
+    levels: Sequence[Level],
+    demand: Demand,
+    report: Callable[[int, int], None],
 ) -> list[Opened]:
     """Return the simulated servers of each chip, each with its division, or with the reason why it cannot serve.
 
     `choices` are those of `list_choices`, the checkpoint as published first. All precisions of a chip share one search,
     which begins with the published one. The cases include refused ones, each with the fewest devices that hold the
-    model. If the question names numbers of devices or a box, exactly these divisions are returned.
+    model. If the question names numbers of devices or a box, exactly these divisions are returned. `report` gets the
+    numbers of simulated divisions and of those that may be.
     """
     rate = levels[0].rate_per_s
     groups: dict[tuple[object, ...], _Search] = {}
@@ -143,6 +152,8 @@ def open_servers(
             now = _open(one, levels, demand)
             search.opened.append(now)
             search.least = min(search.least, _value(now, rate, demand))
+            done = sum(len(one.opened) for one in groups.values())
+            report(done, done + len(chosen) - place - 1 + sum(one.most_left for one in groups.values()))
             following = chosen[place + 1][0] if place + 1 < len(chosen) else None
             if following is None or (following.case.devices, following.case.experts) != (
                 one.case.devices,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -161,11 +161,19 @@ def open_server(
 
 
 def size_servers(
-    servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
+    servers: Sequence[Server | str],
+    cases: Sequence[Case],
+    stations: Sequence[Station],
+    levels: Sequence[Level],
+    report: Callable[[int, int], None],
 ) -> list[Sizing]:
-    """Return for each case the fleet of servers that meets the targets, or a row with the reason why none does."""
-    rows = []
+    """Return for each case the fleet of servers that meets the targets, or a row with the reason why none does.
+
+    `report` gets the numbers of cases that are done and of all.
+    """
+    rows: list[Sizing] = []
     for server, case, station in zip(servers, cases, stations, strict=True):
+        report(len(rows), len(servers))
         try:
             reason = server if isinstance(server, str) else ""
             if isinstance(server, Server):
