@@ -71,7 +71,7 @@ NAMES = {
 }  # fmt: skip
 """Last part of an expression whose value is a name, a number's unit, a path or a syntax, and no text for people."""
 
-LAYOUT = ("present.writer", "present.draw", "present.template", "present.text", "present.cell")
+LAYOUT = ("present.writer", "present.draw", "present.hypertext", "present.template", "present.text", "present.cell")
 """Modules that write markup, wrap lines, read the syntax of templates and format numbers."""
 
 READING: dict[str, str] = {

@@ -7,7 +7,6 @@ from typing import Final
 
 from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
-from joulemap.domain.workload import APPEND
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.store.reason import read_values
@@ -179,6 +178,8 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
 
 def count_appending(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
     """Return the distinct numbers of operators that append rows to keys and values, of the workloads with any."""
+    from joulemap.domain.workload import APPEND
+
     statement = (
         "SELECT DISTINCT count(*) FROM internal.workload_operator AS o WHERE o.variant = $append AND o.workload_id IN "
         "(SELECT workload_id FROM internal.run WHERE list_contains($ids, run_id)) GROUP BY o.workload_id ORDER BY ALL"
