@@ -124,9 +124,9 @@ class Workspace:
         """Use the database at `path`, which the first write creates.
 
         `talk` receives messages about slow operations; by default, the logger "joulemap" does. `progress` is called
-        with (runs done, runs to do) while runs are evaluated. If it raises, the question is cancelled, and complete
-        runs stay stored. `patience` says how long to wait while another process holds the database. Raises UsageError
-        for a path that names a service.
+        with (done, to do) of the runs, or of the steps of a longer question. If it raises, the question is cancelled,
+        and complete runs stay stored. `patience` says how long to wait while another process holds the database. Raises
+        UsageError for a path that names a service.
         """
     @overload
     def compare(

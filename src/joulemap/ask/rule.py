@@ -28,7 +28,6 @@ from joulemap.domain.configuration import ENGINE, NO_HOST
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
-from joulemap.domain.remark import name_uncounted, write_appending
 from joulemap.domain.table import Column
 from joulemap.row.run import Fallback, Omitted
 from joulemap.store.library import find_query, list_topic
@@ -216,6 +215,10 @@ def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | No
 def traced(asked: Asked) -> Iterator[Finding]:
     """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
     rows = asked.remarks
+    if not rows:
+        return
+    from joulemap.domain.remark import name_uncounted, write_appending
+
     is_assumed = any(row.kind == "assumed" for row in rows)
     counts = count_appending(asked.connection, asked.ids) if is_assumed else ()
     appending = {write_appending(count): count for count in counts}

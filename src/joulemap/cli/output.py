@@ -18,7 +18,7 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.panel import OUTPUT, Place
-from joulemap.cli.voice import bar, end_progress, voice, write_message, writing_answer
+from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -348,8 +348,7 @@ def _inform(message: str) -> None:
 
 def _move(done: int, total: int) -> None:
     heed()
-    if bar.is_open:
-        bar.move(done, total)
+    move_progress(done, total)
 
 
 def _import_drawing() -> None:

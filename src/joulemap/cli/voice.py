@@ -9,14 +9,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.present.progress import Bar
 from joulemap.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
+
+if TYPE_CHECKING:
+    from joulemap.present.progress import Bar
 
 TALK_HELP: Final = "Print timings and the names of queries to stderr."
 
@@ -73,13 +75,17 @@ class Voice:
         """Show progress on a terminal, or print it with its time if --verbose is given."""
         if self.is_verbose and not self.is_quiet:
             write_message(f"{time.monotonic() - self._began_s:.2f} s: {text}")
-        elif bar.is_open:
+        for bar in _bars:
             bar.say(text)
 
     def begin_progress(self) -> None:
         """Show on a terminal what the command does, until its answer is written; not with --quiet or --verbose."""
         if sys.stderr is not None and sys.stderr.isatty() and not self.is_quiet and not self.is_verbose:
-            bar.open(BEGINNING)
+            from joulemap.present.progress import Bar
+
+            end_progress()
+            _bars.append(Bar())
+            _bars[0].open(BEGINNING)
 
     def detail(self, text: str) -> None:
         """Print a message only if --verbose is given."""
@@ -90,14 +96,20 @@ class Voice:
 BEGINNING: Final = "reading the catalogue"
 """First activity of a command."""
 
-bar: Final = Bar()
-"""Progress of the running command."""
+_bars: Final[list[Bar]] = []
+"""Progress of the running command; empty where none is shown."""
+
+
+def move_progress(done: int, total: int) -> None:
+    """Show how much of the running command is done."""
+    for bar in _bars:
+        bar.move(done, total)
 
 
 def end_progress() -> None:
     """Remove the progress of the running command."""
-    if bar.is_open:
-        bar.close()
+    while _bars:
+        _bars.pop().close()
 
 
 voice: Final = Voice()

@@ -38,7 +38,7 @@ class Figure(Drawing):
     """Version of the specification."""
     title: str
     about: str = ""
-    """What the values are, as the end of its title; empty if the title has no such part."""
+    """Description of the values at the end of the title; empty if the title has none."""
     finding: str
     """Findings of the figure, in sentences."""
     reading: str

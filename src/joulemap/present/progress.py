@@ -33,7 +33,7 @@ class Bar:
     """
 
     console: Console | None = None
-    """Where to draw; None for stderr."""
+    """Console to draw on; None for stderr."""
     _text: str = ""
     _done: int = 0
     _total: int | None = None

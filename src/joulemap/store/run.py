@@ -9,7 +9,6 @@ from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
-from joulemap.store.reason import read_values
 from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
 
@@ -94,6 +93,8 @@ class Outline:
         """Reason why the run could not be evaluated; None if it was."""
         if self.refusal is None:
             return None
+        from joulemap.store.reason import read_values
+
         return Reason(text=self.refusal, code=self.refusal_code or OTHER, values=read_values(self.refusal_values))
 
 

@@ -352,7 +352,7 @@ class Decoder:
     file_notes: tuple[str, ...] = ()
     """Notes on the files that hold the model's weights."""
     missing_note: str = ""
-    """The one of `file_notes` that states which weights a file lacks; empty if it lacks none."""
+    """Note among `file_notes` on the weights that a file lacks; empty if it lacks none."""
 
     is_traced: ClassVar[bool] = False
     """True if passes are traced rather than built from these sizes."""
