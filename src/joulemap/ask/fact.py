@@ -6,10 +6,16 @@ query rows ─► rules (joulemap.ask) ─► facts ─► words, data (joulemap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
+
+BUDGET: Final = "budget"
+"""Code of hardware without a power mode within the power budget."""
+
+BOUNDARY: Final = "boundary"
+"""Code of hardware whose energy at the requested boundary is unknown."""
 
 
 @frozen
@@ -322,7 +328,7 @@ class Win:
     """Runs of the chip with these parts."""
     metric: str
     level: str
-    """What is counted: subgraph, operator or model."""
+    """Counted things: subgraph, operator or model."""
     count: int
     total: int
     """Number of all parts."""

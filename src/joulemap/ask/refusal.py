@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
-from joulemap.ask.fact import Quantity, Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline
-
-BUDGET: Final = "budget"
-"""Code of hardware without a power mode within the power budget."""
-
-BOUNDARY: Final = "boundary"
-"""Code of hardware whose energy at the requested boundary is unknown."""
 
 
 def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) -> Iterator[Refusal]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, Refusal
 from joulemap.domain.name import PROJECTED
 from joulemap.present.cell import show_count
 from joulemap.present.template import Template
@@ -57,7 +57,7 @@ def list_refused(refusals: Iterable[Refusal]) -> list[Refusal]:
 
 def list_beyond(refusals: Iterable[Refusal]) -> list[Refusal]:
     """Return the hardware that a power budget excludes."""
-    return [one for one in refusals if one.code == "budget"]
+    return [one for one in refusals if one.code == BUDGET]
 
 
 def describe_unsupported(refusals: Sequence[Refusal]) -> str:
@@ -116,7 +116,7 @@ def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:
     notes = [NO_MODE(names=beyond[:MOST_NAMED], more=more if more > 0 else None)] if beyond else []
     reasons: dict[str, list[str]] = {}
     for one in refusals:
-        if one.code == "boundary":
+        if one.code == BOUNDARY:
             reasons.setdefault(one.reason, []).append(_name(one))
     return [*notes, *(UNPLUGGED(names=_cut(names), reason=reason) for reason, names in reasons.items())]
 

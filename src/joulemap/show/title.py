@@ -47,7 +47,7 @@ class Title:
     beside: tuple[str, ...] = ()
     """Further parts after the form."""
     about: str | Title = ""
-    """What the values of the answer are; it follows the conditions, after a colon."""
+    """Description of the answer's values; it follows the conditions, after a colon."""
 
     def __str__(self) -> str:
         return self.form(self.row, **self.values)
