@@ -222,6 +222,25 @@ def test_a_log_whose_checkpoint_stands_is_removed_with_the_journal(path: Path, m
     assert not log_of(path).exists()
 
 
+@pytest.mark.parametrize("kept", [3, 40, -1], ids=["magic", "identity", "transaction"])
+def test_a_log_cut_in_its_first_transaction_locks_nobody_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    before = count(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "checkpoint", lambda *_: None)
+        add(path)
+    log_of(path).write_bytes(log_of(path).read_bytes()[:kept])
+    for _ in range(2):
+        with writing(path):
+            pass  # commits nothing, so that there is nothing to move
+        assert not journal_of(path).exists()
+        assert count(path) == before
+    add(path)
+    assert count(path) == before + 1
+    assert not log_of(path).exists()
+
+
 def used_blocks(path: Path) -> set[int]:
     """Ids of the blocks that hold data or metadata of what is committed."""
     with duckdb.connect(str(path), read_only=True) as connection:
