@@ -367,7 +367,14 @@ def test_the_wall_on_the_command_line(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--precision", "int8", "--runtime", "engine", "--boundary")
     told = joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--notes")
     assert "\nresnet18, batch 1, int8, engine, system" in told.stdout
-    assert "1/8 of 700 W of a server of eight boards" in " ".join(told.stdout.split())
+    walled = [
+        fact
+        for fact in json.loads(joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)[
+            "facts"
+        ]
+        if fact.get("kind") == "walled"
+    ]
+    assert {fact["values"]["host"]["value"] for fact in walled} == {45.0, 700.0 / 8}
     assert "+ host" not in told.stdout
     rows = json.loads(joulemap(*asked, "system", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)
     assert rows["boundaries"] == ["system"]

@@ -89,6 +89,27 @@ def wrap(text: str, width: int | None, indent: str = "") -> str:
     )
 
 
+COMMAND_PART: Final = re.compile(r"""(?:--?\w[\w-]*\ (?!-))?(?:[^\s'"]|'[^']*'|"[^"]*")+""", re.VERBOSE)
+"""Pattern of a word of a command, quoted text included; an option and its value are one."""
+
+
+def wrap_command(text: str, width: int | None) -> str:
+    """Break a command at spaces into lines of at most `width` that a POSIX shell joins again, each ended by a
+    backslash. A longer word stays whole, and so does a command with unmatched quotes.
+    """
+    parts = COMMAND_PART.findall(text)
+    if width is None or len(text) <= width or " ".join(parts) != text:
+        return text
+    lines = [parts.pop(0)]
+    while parts:
+        part = parts.pop(0)
+        if len(lines[-1]) + 1 + len(part) <= width - (2 if parts else 0):
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"  {part}")
+    return " \\\n".join(lines)
+
+
 def longest_word(texts: Iterable[str]) -> int:
     """Return the characters of the longest word, where a number and its unit are one word."""
     return max((len(word) for text in texts for word in re.split(r"[ \t\n]+", UNIT.sub(HARD_SPACE, text))), default=0)

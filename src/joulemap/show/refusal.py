@@ -17,7 +17,9 @@ MOST_NOTES: Final = 4
 """Maximum notes on refused runs; more are counted."""
 
 MOST_NAMED: Final = 3
-"""Maximum chips beyond a power budget, or at a boundary without a known energy, that a note names."""
+"""Maximum chips that a line or a note names: without a result, beyond a power budget, or without a known energy at a
+boundary.
+"""
 
 NAMES_HARDWARE: Final = frozenset({"precision", "memory", "compiler", "no_host", "left_nothing", "range"})
 """Codes of reasons whose sentence begins with the hardware."""
@@ -31,7 +33,7 @@ ENCLOSED: Final = {"precision": Template("{hardware} has no {precision} (it has 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{reasons})")
 BEYOND: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first})")
-REFUSED_COUNT: Final = Template("{count:n unsupported configuration}")
+REFUSED_COUNT: Final = Template("{count:n unsupported configuration}[ of {names:list}]")
 BEYOND_COUNT: Final = Template("{count:n chip} above {budget}")
 EXAMPLE: Final = "for example, "
 REASON: Final = Template("{hardware}: {reason}")
@@ -89,13 +91,15 @@ def describe_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
 
 
 def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
-    """Return a line with the counts of what was left out, for an answer whose notes have the reasons; a single reason
-    is stated.
+    """Return a line with the counts of what was left out, for an answer whose notes have the reasons; few reasons are
+    stated, and few chips are named.
     """
     refused, beyond = list_refused(refusals), list_beyond(refusals)
-    if len(refused) + len(beyond) < 2:
+    if len(refused) + len(beyond) <= MOST_REASONS and len(beyond) <= 1:
         return describe_left_out(refusals, budget)
-    parts = [REFUSED_COUNT(count=sum(len(one.runs) for one in refused))] if refused else []
+    chips = list(dict.fromkeys(_mark(chip, one) for one in refused for chip in one.hardware))
+    count = sum(len(one.runs) for one in refused)
+    parts = [REFUSED_COUNT(count=count, names=chips if len(chips) <= MOST_NAMED else [])] if refused else []
     parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
     return LEFT_OUT(reasons=", ".join(parts))
 
@@ -123,7 +127,10 @@ def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:
 
 def _name(one: Refusal) -> str:
     """Return the name of hardware that was left out, with its power mode."""
-    name = str(one.values["hardware"])
+    return _mark(str(one.values["hardware"]), one)
+
+
+def _mark(name: str, one: Refusal) -> str:
     return name if one.is_available else f"{PROJECTED}{name}"
 
 

@@ -14,7 +14,7 @@ from joulemap.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, ar
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
-from joulemap.present.text import count_cells, longest_line, longest_word, wrap
+from joulemap.present.text import count_cells, longest_line, longest_word, wrap, wrap_command
 
 if TYPE_CHECKING:
     from joulemap.present.draw.picture import Drawn
@@ -64,8 +64,11 @@ def _block(block: Block, page: Page) -> str:
             wrap(f"{mark} {line}", width, " " * (len(mark) + 1)) for mark, line in zip(marks, block.texts, strict=True)
         )
     if isinstance(block, Steps):
-        room = LABEL if block.label else 2
-        return "\n".join(f"{block.label if not index else '':{room}}{one}" for index, one in enumerate(block.texts))
+        margin = " " * (LABEL if block.label else 2)
+        first = f"{block.label:{len(margin)}}"
+        room = None if width is None else width - len(margin)
+        commands = [wrap_command(one, room).replace("\n", f"\n{margin}") for one in block.texts]
+        return "\n".join(f"{margin if index else first}{one}" for index, one in enumerate(commands))
     if isinstance(block, Text):
         return wrap(block.text, width)
     from joulemap.present.draw.sketch import draw_sketch
