@@ -589,6 +589,9 @@ def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run,
     assert "resnet18" in done.stdout
 
 
+DRAWN = dict.fromkeys(map(ord, "█▏▎▍▌▋▊▉ -"))
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "form"),
@@ -599,7 +602,8 @@ def test_the_name_of_an_output_says_its_format(
 ) -> None:
     asked = ("analyze", "resnet18", "tpu_v4", "--db", database)
     assert joulemap(*asked, "-o", name).returncode == 0
-    assert (tmp_path / name).read_text() == joulemap(*asked, "--format", form).stdout
+    file, piped = (tmp_path / name).read_text(), joulemap(*asked, "--format", form).stdout
+    assert file.translate(DRAWN) == piped.translate(DRAWN)  # a file has no width for bars to fill
 
 
 def test_a_parquet_file_needs_no_format_beside_its_name(joulemap: Run, database: Path, tmp_path: Path) -> None:

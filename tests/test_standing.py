@@ -94,6 +94,14 @@ def test_one_more_candidate_raises_none_at_length(workspace: Workspace, data: st
     check_one_more(workspace, data)
 
 
+def test_a_leader_is_at_least_as_sure_as_its_pairs_leave(workspace: Workspace) -> None:
+    costs = dict(zip(runs_of(workspace)[:3], (0.0, 0.9, 1.8), strict=True))
+    leader, *others = costs
+    pairs = [standing(workspace, {leader: 0.0, one: costs[one]}, "latency")[leader][0] for one in others]
+    best = standing(workspace, costs, "latency")[leader][0]
+    assert 1.0 - sum(1.0 - one for one in pairs) - SLACK <= best <= min(pairs) + SLACK
+
+
 def test_a_single_candidate_is_sure(workspace: Workspace) -> None:
     run = runs_of(workspace)[0]
     assert standing(workspace, {run: 0.5}, "latency")[run] == (1.0, None)

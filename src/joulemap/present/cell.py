@@ -19,6 +19,9 @@ PROJECTION_NOTE: Final = (
     f"{PROJECTED} marks hardware that can be neither bought nor rented; `joulemap hardware show ID` gives the reason"
 )
 
+PROJECTION_MARK: Final = f"{PROJECTED} cannot be bought"
+"""`PROJECTION_NOTE` in a few words, for the first table of a screen."""
+
 _UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", "_w")
 _SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}

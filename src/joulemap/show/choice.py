@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from joulemap.ask.fact import Cause, Choice, Entry, Facts, Subject
+from joulemap.ask.fact import Cause, Choice, Entry, Facts, Refusal, Subject
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.category import name_category
@@ -60,12 +60,10 @@ TIED: Final = Template("leads on {noun} ([{chance} sure, ]statistically tied wit
 TIED_BOTH: Final = Template(
     "leads on {noun}[ ({chance} sure)] and {other}[ ({other_chance})], statistically tied with {tied} on both"
 )
-UNDECIDED: Final = Template(
-    "{name} and {count} others are statistically tied on {noun}; {first} leads with {value}[ ({chance} sure)]"
-)
+UNDECIDED: Final = Template("{name} and {count} others are statistically tied on {noun}: {value} for {first}")
 SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
-ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
+ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
@@ -85,7 +83,8 @@ def describe_answer(facts: Facts) -> str:
         return describe_choices(decided, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_quantity(entry.values[name].value, entry.values[name].unit) for name in ("energy", "latency")}
-    return ONLY(name=name_run(facts.runs[entry.runs[0]]), **shown) + "."
+    refused = len({chip for one in facts.of(Refusal) if one.runs for chip in one.hardware})
+    return ONLY(name=name_run(facts.runs[entry.runs[0]]), refused=refused or None, **shown) + "."
 
 
 def describe_choices(
@@ -98,7 +97,7 @@ def describe_choices(
     first, *others = choices[:2]
     name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
     if len(first.tied) > MOST_TIED:
-        given = {"value": show_value(first), "chance": show_chance(first.probability)}
+        given = {"value": show_value(first)}
         given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
         return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
     if first.equal:

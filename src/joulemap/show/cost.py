@@ -22,8 +22,7 @@ TIED: Final = Template(
     "{name} is cheapest{way} at {cost} per million {unit} ([{chance} sure, ]statistically tied with {tied})"
 )
 UNDECIDED: Final = Template(
-    "{name} and {count} others are statistically tied as cheapest{way}; {name} leads with {cost} per million {unit}"
-    "[ ({chance} sure)]"
+    "{name} and {count} others are statistically tied as cheapest{way}, from {cost} per million {unit}"
 )
 SAME: Final = Template("{names} cost the same{way}: {cost} per million {unit}")
 ONLY: Final = Template("{name} costs {cost} per million {unit}{way}")

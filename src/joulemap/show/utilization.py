@@ -14,10 +14,10 @@ from joulemap.show.part import BOUND
 
 USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
 LEAST: Final = Template("{head}, {name} {share:%} ({grade})")
-HELPS: Final = Template("{head}; {remedy} would give {ratio:x} the throughput")
-HELPS_LAST: Final = Template("{head}; {remedy} would give {name} {ratio:x} the throughput")
+HELPS: Final = Template("{head}; {remedy} would give {ratio:x} the throughput[ at {latency:x} the latency]")
+HELPS_LAST: Final = Template("{head}; {remedy} would give {name} {ratio:x} the throughput[ at {latency:x} the latency]")
 HELPS_ENERGY: Final = Template("{head}; {remedy} would take {ratio:x} the energy per inference")
-HELPS_CHIP: Final = Template("{head}; {remedy} has {ratio:x} the throughput")
+HELPS_CHIP: Final = Template("{head}; {remedy} has {ratio:x} the throughput[ at {latency:x} the latency]")
 OTHER_CHIP: Final = "another chip"
 """Remedy that replaces the chip."""
 
@@ -75,7 +75,10 @@ def describe_use(facts: Facts) -> str:
         is_faster = abs(turn.ratio - 1.0) >= MOVED or not isinstance(energy, float)
         own = HELPS_CHIP if turn.axis == OTHER_CHIP else HELPS if worst is best else HELPS_LAST
         template = own if is_faster else HELPS_ENERGY
-        whole = template(head=head, remedy=_name(turn), ratio=turn.ratio if is_faster else energy, name=name)
+        latency = turn.values.get("latency") if is_faster else None
+        latency = latency if isinstance(latency, float) and latency > 1.0 + MOVED else None
+        given = {"head": head, "remedy": _name(turn), "name": name, "latency": latency}
+        whole = template(ratio=turn.ratio if is_faster else energy, **given)
         head = whole if whole.count(" ") < MOST_WORDS else head
     return head + "."
 

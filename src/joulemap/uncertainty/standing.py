@@ -1,8 +1,9 @@
 """Standings: the probability that each candidate of a question is best, or on a Pareto front.
 
 With two candidates, the probability has a closed form. With more, it is the fraction of 500 joint draws in which a
-candidate wins, accurate to about one percent. It is at most the probability of beating any one of the 16 best others,
-so that an additional candidate never raises the probability of another.
+candidate wins, accurate to about two percentage points, kept between bounds that follow from pairs: it is at most the
+probability of beating any one of the 16 best others, and for these 16 at least one minus the sum of the probabilities
+of losing to each other candidate (Bonferroni 1936). An additional candidate never raises the probability of another.
 
 The draws of a run do not depend on the other runs. Each key of a factor gives two normal numbers per draw (Box and
 Muller 1958), from a hash of the key and the draw: one for latency, one for power. The error of an energy is the sum of
@@ -195,6 +196,8 @@ def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> li
     beaten = _beat_rivals(ranked, errors)
     with np.errstate(invalid="ignore"):
         least = np.fmin.reduce(beaten, axis=1)
+    surely = np.zeros(len(ranked))
+    surely[: beaten.shape[1]] = 1.0 - np.nansum(beaten, axis=0)
     won = _count_wins(ranked, errors) if len(ranked) > 2 else np.ones(len(ranked))
     found = []
     for place, one in enumerate(ranked):
@@ -204,7 +207,7 @@ def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> li
         found.append(
             Standing(
                 place=one.place,
-                probability_best=float(min(won[place], least[place])),
+                probability_best=float(min(max(won[place], surely[place]), least[place])),
                 probability_ahead=ahead,
                 is_likely_best=place == 0 or (ahead is not None and ahead > 1.0 - TOLD_APART),
             )

@@ -103,7 +103,7 @@ COMMON: Final = Template("only {asked} is supported by chips of every class; --p
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
 UNEQUAL: Final = "chips also differ in size and process node: differences hold for these chips, not for their classes"
 
-INTO_MOST: Final = Template("analyze {model} {most} {precision}")
+INTO_LEAST: Final = Template("analyze {model} {least} {precision}")
 INTO_PAIR: Final = Template("explain {model} {most} {least} {precision}")
 AT_BATCH: Final = Template(
     "architectures {model}[ --hardware {hardware}][ --precision {asked}][ --weight-precision {weights}] --batch 64"
@@ -325,7 +325,7 @@ class ArchitecturesAnswer(RunAnswer):
         weights = (split_precision(row.precision)[1] for row in self.answered)
         hardware = [self.scope.spell(row.hardware) for row in self.rows]
         return self._fill_steps(
-            (INTO_MOST, *((INTO_PAIR,) if is_pair else ()), *(() if is_batched else (AT_BATCH,))),
+            (INTO_LEAST, *((INTO_PAIR,) if is_pair else ()), *(() if is_batched else (AT_BATCH,))),
             None,
             repeated,
             model=self.scope.model,

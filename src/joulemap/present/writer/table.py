@@ -11,7 +11,7 @@ import attrs
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, arrange, find_kept
-from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.cell import PROJECTION_MARK, PROJECTION_NOTE
 from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 from joulemap.present.text import count_cells, longest_line, longest_word, wrap, wrap_command
@@ -42,17 +42,23 @@ def write(document: Document, page: Page) -> str:
         subject = (f"{DIM}{line}{END}" if page.has_colour else line for part in parts for line in part.split("\n"))
         parts = ["\n".join((wrap(document.answer, width), *subject))]
         sections = sections[1:]
+    explained = not document.is_screen  # the first table with marked hardware says what the mark means
     for section in sections:
         between = "\n" if section.is_tight else "\n\n"
-        text = between.join(filter(None, (_block(block, page) for block in section.blocks)))
+        texts = []
+        for block in section.blocks:
+            explains = not explained and isinstance(block, Grid) and block.is_marked
+            texts.append(_block(block, page, mark=PROJECTION_MARK if explains else ""))
+            explained = explained or explains
+        text = between.join(filter(None, texts))
         parts.append(f"{wrap(section.title, width)}\n{text}" if section.title else text)
     return "\n\n".join(parts)
 
 
-def _block(block: Block, page: Page) -> str:
+def _block(block: Block, page: Page, *, mark: str = "") -> str:
     width = page.width
     if isinstance(block, Grid):
-        return _fit(block, page) if block.texts else ""
+        return _fit(block, page, mark=mark) if block.texts else ""
     if isinstance(block, Lines) and block.label:
         return "\n".join(
             wrap(f"{block.label if not index else '':{LABEL}}{line}", width, " " * LABEL)
@@ -119,18 +125,24 @@ def _draw_more(
         yield from _pad(wrapped, kept, sizes, numbers)
 
 
-def _fit(grid: Grid, page: Page) -> str:
-    """Fit a table into the page: whole, with wrapped text, with fewer columns and pictures, or as blocks."""
+def _fit(grid: Grid, page: Page, *, mark: str = "") -> str:
+    """Fit a table into the page: whole, with wrapped text, with fewer columns and pictures, or as blocks. `mark`
+    explains marked hardware below it.
+    """
     width, block = page.width, grid.marked(STAR if page.has_colour else BEST)
     below = f"\n{wrap(f'({block.cut_text})', width, ' ')}" if block.cut else ""
     widened, pictures = _insert_pictures(block)
     arranged = arrange(widened, width, pictures)
     if arranged is None:
-        return _blocks(block, width or 0) + below
+        return _blocks(block, width or 0) + (f"\n{wrap(f'({mark})', width, ' ')}" if mark else "") + below
     kept, widths = arranged
     drawn = _draw_pictures(grid, pictures, dict(zip(kept, widths, strict=True)), page) if pictures else {}
     colours = _find_colours(grid, pictures) if page.has_colour else NO_COLOURS
-    return _draw(widened, kept, widths, drawn, colours) + _describe_folded(widened, {*kept, *pictures}, width) + below
+    return (
+        _draw(widened, kept, widths, drawn, colours)
+        + _describe_folded(widened, {*kept, *pictures}, width, mark)
+        + below
+    )
 
 
 def _find_colours(grid: Grid, pictures: Collection[int]) -> dict[tuple[int, int], str]:
@@ -177,16 +189,17 @@ def _draw_pictures(
     return found
 
 
-def _describe_folded(block: Grid, kept: Collection[int], width: int | None) -> str:
+def _describe_folded(block: Grid, kept: Collection[int], width: int | None, mark: str = "") -> str:
     folded = [block.headings[index] or "#" for index in range(len(block.headings)) if index not in kept]
     if not folded:
-        return ""
+        return f"\n({mark})" if mark else ""
     count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
     between = "; " if any("," in name for name in folded) else ", "
-    note = f"({count} folded: {between.join(folded)}; --wide shows all)"
+    end = f"--wide shows all{f'; {mark}' if mark else ''}"
+    note = f"({count} folded: {between.join(folded)}; {end})"
     while width is not None and len(note) > width and len(folded) > 1:
         folded.pop()
-        note = f"({count} folded: {between.join(folded)}{between}…; --wide shows all)"
+        note = f"({count} folded: {between.join(folded)}{between}…; {end})"
     return "\n" + wrap(note, width, " ")
 
 

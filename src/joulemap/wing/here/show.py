@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
@@ -15,6 +16,12 @@ WORDS: Final = Words(caveats={"gap": Template("{text}")})
 LARGEST: Final = Template(
     "{model} is the largest model that reaches reading speed ({least} tokens/s): {rate} on {name}."
 )
+UNSURE: Final = Template(
+    "{model} is the largest model predicted to reach reading speed ({least} tokens/s), but may miss it: {rate} on"
+    " {name}."
+)
+"""`LARGEST` where the range of the rate includes slower ones."""
+
 SLOW: Final = Template("No model reaches reading speed ({least} tokens/s); {model} is fastest: {rate} on {name}.")
 BEST: Final = Template(
     "{name} runs {model} at {rate}[ and {energy} per token] with {weights} weights"
@@ -44,7 +51,8 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
     run = facts.runs[first.runs[0]]
     if first.metric == "largest_model":
         (limit,) = facts.of(Limit)
-        template = SLOW if limit.miss else LARGEST
+        slowest = first.value.value * math.exp(-(first.value.half_width or 0.0))
+        template = SLOW if limit.miss else LARGEST if slowest >= limit.bound.value else UNSURE
         least = show_plain(limit.bound.value)
         return template(model=run.settings[0], least=least, rate=show_rate(first.value), name=run.hardware)
     values = next(one.values for one in facts.of(Entry) if one.runs[0] == first.runs[0])

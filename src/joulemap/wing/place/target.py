@@ -55,7 +55,7 @@ def read_box(
     listed devices. Raises UsageError.
     """
     if bool(box) == bool(devices):
-        raise UsageError("name a box, or devices with --on, as in --on cpu,gpu")
+        raise UsageError("name a box of `joulemap hardware list --boxes`, or devices with --on, as in --on cpu,gpu")
     if box:
         found = find_box(box)
         if found is None:

@@ -368,7 +368,9 @@ def explore(
     if like:
         settings = attrs.evolve(settings, hardware=like)
     if not settings.hardware:
-        raise UsageError("name the chip that designs are based on: --like kpu_t256; see `joulemap hardware list`")
+        raise UsageError(
+            "name the chip that designs are based on, as in --like kpu_t256; `joulemap hardware list` lists chips"
+        )
     if count is not None and count < 1:
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
