@@ -34,6 +34,9 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
 """Sign before a field -> function that formats it: as an uncertainty, in full, or without a unit."""
 
 
+SPEAKING: Final = frozenset({"precision", "runtime"})
+"""Fields whose values say in a subject line what they are of."""
+
 MORE: Final = Template("{count} more[ {noun}]")
 
 
@@ -96,7 +99,7 @@ def lay(
         drawn = heading or field, cell or _show(name[0], field, table, projected)
         if name[-1] == "=" and len(table) > 1 and _lacks(table, cell or field, "!"):
             (value,) = grid(table, [drawn], limit=1, projected=projected, is_plain=True).rows[0]
-            common += [f"{heading or field} {value}"] if value else []
+            common += [value if field in SPEAKING else f"{heading or field} {value}"] if value else []
             continue
         kept += [heading or field] if column[0] == "*" else []
         shown.append(drawn)
