@@ -20,11 +20,9 @@ from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.answer.document import describe_later
 from joulemap.wing.llm.answer.users import MET, UsersAnswer
 from joulemap.wing.llm.ask.users import LIKELY, choose_row, find_next, find_simpler
-from joulemap.wing.llm.capacity.case import list_served
-from joulemap.wing.llm.capacity.choice import load_qualities
+from joulemap.wing.llm.capacity.model import ServedModel, load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
@@ -41,6 +39,7 @@ from joulemap.wing.llm.capacity.users import (
 )
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
+from joulemap.wing.llm.show.serving import describe_later
 from joulemap.workspace import Workspace
 
 SERVING = Serving(prompt=500, output=100)
@@ -320,7 +319,9 @@ def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: P
     found = []
     for devices in ((), (2,)):
         serving = attrs.evolve(SERVING, prompt=4000, devices=devices)
-        question, _, cases = list_served(Source(path=tmp_path / "own.duckdb"), MODEL, settings, serving)
+        question, _, cases = ServedModel(name=MODEL, settings=settings, serving=serving).list_cases(
+            Source(path=tmp_path / "own.duckdb")
+        )
         search = Search(list(list_options(question, cases[0], target, {})), target)
         worlds = [case.world * servers * (servers == 1) for _, case, servers in search.options]
         search.prepare((0, worlds.index(2)))
@@ -336,7 +337,7 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     source = Source(path=tmp_path / "own.duckdb")
     alone = attrs.evolve(serving, prefill_on="", decode_on="")
     settings = attrs.evolve(SERVED, hardware=("l4",), precision=("bf16",), batch=(1,))
-    question, _, cases = list_served(source, MODEL, settings, alone)
+    question, _, cases = ServedModel(name=MODEL, settings=settings, serving=alone).list_cases(source)
     # a loaded model at 70 W, far above active idle: a prefill server draws it between prompts
     server = cases[0].server
     loaded = attrs.evolve(server.hardware, loaded_power=attrs.evolve(server.hardware.static_power, value=70.0))

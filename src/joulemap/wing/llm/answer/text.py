@@ -12,14 +12,6 @@ ABOUT: Final = Template(
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
     "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
 )
-REUSED: Final = Template(
-    "[, {prefix_hit:set %} of prompt tokens in the prefix cache][, {turns} turns of a conversation]"
-    "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
-)
-"""Reuse of prefixes, as titles state it."""
-GUESSED: Final = Template("[, {speculate:n draft token} per step, acceptance {acceptance:set %}]")
-"""Title text for speculative decoding."""
-LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per step")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")

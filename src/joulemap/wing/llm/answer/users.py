@@ -28,11 +28,11 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.answer.document import describe_costs
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.ask.users import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
-from joulemap.wing.llm.capacity.choice import find_quality, list_choices
+from joulemap.wing.llm.capacity.model import ServedModel, find_quality
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
@@ -51,6 +51,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.show.serving import describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.show.users import describe_answer, list_reasons
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def serve_users(
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
     settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
-    choices = list_choices(source, model, settings, serving)
+    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
     found: list[Found] = []
