@@ -26,7 +26,7 @@ from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.row import Station
-from joulemap.wing.fleet.show import list_reasons
+from joulemap.wing.fleet.show.answer import list_reasons
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0

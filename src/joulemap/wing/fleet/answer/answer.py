@@ -32,7 +32,6 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.answer.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.fleet.ask import find_facts
 from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
 from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
@@ -40,6 +39,7 @@ from joulemap.wing.fleet.capacity.rank import Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.row import Station
+from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.capacity.question import SERVING
 
@@ -64,21 +64,28 @@ def fleet(
     tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
     UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
-    demand = attrs.evolve(demand, owned={find_chip(name): count for name, count in demand.owned.items()})
-    demand.check()
+    demand = _resolve(demand)
     if demand.is_of_tokens:
-        return _rank(_serve(source, model, settings, demand, serving, usage, prices), demand)
-    if demand.p99_s is None:
+        found = _serve(source, model, settings, demand, serving, usage, prices)
+    elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
-    if serving != SERVING:
+    elif serving != SERVING:
         raise UsageError(
             "--prompt, --engine and other options of a server apply to a language model with --first-token or "
             "--between-tokens, not to --p99: leave them out"
         )
-    known = load_models()
-    demand = attrs.evolve(demand, beside={find_model_name(one, known): share for one, share in demand.beside.items()})
-    model = find_model_name(model, known)  # runs have the catalogue's name, not an alias
-    return _rank(_batch(source, model, settings, demand, usage, prices), demand)
+    else:
+        found = _batch(source, model, settings, demand, usage, prices)
+    return _rank(found, demand)
+
+
+def _resolve(demand: Demand) -> Demand:
+    """Return the demand with ids of owned chips and the catalogue's names of models; UsageError for an invalid file."""
+    owned = {find_chip(name): count for name, count in demand.owned.items()}
+    beside = {find_model_name(name, load_models()): share for name, share in demand.beside.items()}
+    demand = attrs.evolve(demand, owned=owned, beside=beside)
+    demand.check()
+    return demand
 
 
 @frozen(kw_only=True, eq=False)
@@ -111,7 +118,7 @@ def _batch(
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
-    shares = _share(model, demand)
+    shares = _share(find_model_name(model, load_models()), demand)  # runs have the catalogue's name, not an alias
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:

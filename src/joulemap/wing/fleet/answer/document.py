@@ -16,7 +16,6 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.show.refusal import ENCLOSED, describe_refusal
 from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer import text
 from joulemap.wing.fleet.ask import LEAST_ENERGY
 from joulemap.wing.fleet.capacity.mixture import MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
@@ -34,7 +33,8 @@ from joulemap.wing.fleet.capacity.row import (
     first_of_each,
 )
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
-from joulemap.wing.fleet.show import describe_answer, list_reasons
+from joulemap.wing.fleet.show import text
+from joulemap.wing.fleet.show.answer import describe_answer, list_reasons
 from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:

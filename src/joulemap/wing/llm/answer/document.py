@@ -19,13 +19,12 @@ from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Te
 from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
-from joulemap.wing.llm.show import batch, load
+from joulemap.wing.llm.show import batch, load, text
 from joulemap.wing.llm.show.serving import describe_later, describe_reuse
 
 if TYPE_CHECKING:
