@@ -14,7 +14,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.source import Source
-from joulemap.wing.fleet.capacity.division import ROUNDS, Division, Opened, _Search, keep_better
+from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node, list_divisions
 from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
@@ -48,7 +48,7 @@ def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
 
 def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     """With 6 devices found, 7 are within 20 % and 8 are not."""
-    opened = Opened(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", None), server="")
+    opened = division(6, 20.0, 20.0)
     search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened], least=6.0)
     chosen = search.choose()
     assert chosen is not None

@@ -40,9 +40,6 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Metric of a fleet -> field of a row, and unit."""
 
-Together = tuple["MixedRow | PairRow", float]
-"""Fleet of two kinds, and the fraction that it saves compared with the best fleet of one kind."""
-
 
 def find_facts(
     asked: Asked,

@@ -22,7 +22,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_plans, holding_runs
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
@@ -190,7 +190,7 @@ def _serve(
     from joulemap.wing.fleet.capacity.served import size_servers
     from joulemap.wing.llm.capacity.case import describe_refusal, refuse
     from joulemap.wing.llm.capacity.model import ServedModel, find_quality
-    from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
+    from joulemap.wing.llm.capacity.stored import holding_passes
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
@@ -206,10 +206,8 @@ def _serve(
     if not opened:
         raise refuse(every)
     source.talk("evaluating the chosen servers (2 of 3) …")
-    plans = [plan for one in opened for plan in divide(one.question, one.plan, [one.case])]
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        ids = key_runs(held)
-        decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
+    groups = [(one.question, one.plan, [one.case]) for one in opened]
+    with holding_passes(source, groups) as (connection, (_, decode)):
         asked, engine = Asked.of(whole, connection, decode), question.stack.name
         stored = _read(asked, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope = widen(find_stored_scope(connection, decode), whole.selection)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.ask.fact import Choice, Facts
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import join_names, show_quantity, show_share
@@ -56,9 +56,6 @@ NEARLY: Final = 0.98
 
 WHOLE_RATE: Final = 10.0
 """Requests per second from which an integer rate is shown with all of its digits."""
-
-LEAST_SHARE: Final = 0.001
-"""Smallest share of a target that is shown; a smaller one is shown as a bound."""
 
 
 @frozen(kw_only=True)
@@ -143,7 +140,7 @@ class FleetAnswer(RunAnswer):
                 "precisions": self.scope.labels,
                 "runtimes": () if self.engine else self.scope.settings.runtime,
                 "engine": self.engine,
-                "reused": "" if self.serving is None else describe_served(self.serving),
+                "served": "" if self.serving is None else describe_served(self.serving),
             },
         )
         return Title(form=text.TITLE, values={"models": models}, about=about)
@@ -329,11 +326,6 @@ class FleetAnswer(RunAnswer):
 def _name_some(names: Sequence[str]) -> str:
     """Return the names of chips if they are few, else their number."""
     return join_names(names) if len(names) <= NAMED else text.CHIPS(count=len(names))
-
-
-def _is_tied(row: MixedRow | PairRow) -> bool:
-    """Return whether a fleet of two kinds is statistically tied with the best fleet of one kind."""
-    return row.probability_best is not None and row.probability_best < TOLD_APART
 
 
 def format_capacity(row: FleetRow) -> str:

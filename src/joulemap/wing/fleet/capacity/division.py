@@ -43,8 +43,8 @@ class Division:
     demand: Demand
     rates: SaturatedRates | None
     """Saturated rates of one server; None if its passes cannot be evaluated."""
-    reason: str = ""
-    """Reason why the division's passes cannot be evaluated; empty if they can."""
+    server: Server | str = ""
+    """Simulated server, or the reason why it cannot serve; empty until the division is opened."""
 
     @property
     def work_s(self) -> float:
@@ -72,6 +72,17 @@ class Division:
         """Estimate of the devices, or joules per request, if prompts and answers share a server's time."""
         return self._count(lambda *_: 1.0 / self.work_s)
 
+    @property
+    def value(self) -> float:
+        """Devices, or joules per request, that the simulated servers need; infinite if they miss the targets."""
+        server, rate = self.server, self.demand.peak_per_s
+        if isinstance(server, str) or not server.most_per_s:
+            return math.inf
+        count = server.count(rate)
+        if self.demand.objective == "cost":
+            return float(count * self.case.world)
+        return server.serve(rate / count).power_w * count / rate
+
     def _count(self, join: Callable[[float, float], float]) -> float:
         rates, demand = self.rates, self.demand
         if rates is None or rates.prompts is None or rates.answers is None:
@@ -82,34 +93,12 @@ class Division:
         return float(demand.round_up(count * self.case.world))
 
 
-@frozen(kw_only=True, eq=False)
-class Opened:
-    """Division with its simulated server, or with the reason why it cannot serve."""
-
-    question: Question
-    plan: Plan
-    case: Case
-    server: Server | str
-
-    @property
-    def value(self) -> float:
-        """Devices, or joules per request, that these servers need; infinite if they miss the targets."""
-        server = self.server
-        if isinstance(server, str) or not server.most_per_s:
-            return math.inf
-        rate = server.demand.peak_per_s
-        count = server.count(rate)
-        if server.demand.objective == "cost":
-            return float(count * self.case.world)
-        return server.serve(rate / count).power_w * count / rate
-
-
 @define(eq=False)
 class _Search:
     """Search over the divisions of one chip at one precision."""
 
     waiting: list[Division]
-    opened: list[Opened] = attrs.field(factory=list)
+    opened: list[Division] = attrs.field(factory=list)
     least: float = math.inf
     """Devices, or joules per request, of the best simulated division."""
 
@@ -128,14 +117,14 @@ class _Search:
 
     def open(self, one: Division) -> None:
         """Simulate the servers of a division of this search."""
-        server = one.reason or open_server(one.question, one.case, one.rates, one.demand)
-        self.opened.append(Opened(question=one.question, plan=one.plan, case=one.case, server=server))
+        server = one.server or open_server(one.question, one.case, one.rates, one.demand)
+        self.opened.append(attrs.evolve(one, server=server))
         self.least = min(self.least, self.opened[-1].value)
 
 
 def open_servers(
     choices: Sequence[tuple[Question, Plan, Sequence[Case]]], demand: Demand, report: Callable[[int, int], None]
-) -> list[Opened]:
+) -> list[Division]:
     """Return the simulated servers of each chip, each with its division, or with the reason why it cannot serve.
 
     `choices` are those of `ServedModel.list_choices`, the checkpoint as published first. All precisions of a chip share
@@ -206,7 +195,7 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
             draft=question.draft(case.server),
         )
     except UnsupportedError as error:
-        return Division(question=question, plan=plan, case=case, demand=demand, rates=None, reason=str(error))
+        return Division(question=question, plan=plan, case=case, demand=demand, rates=None, server=str(error))
     if demand.first_token_s is not None and rates.alone_s > demand.first_token_s:
         rates = attrs.evolve(rates, prompts=None)
     return Division(question=question, plan=plan, case=case, demand=demand, rates=rates)

@@ -19,7 +19,7 @@ from joulemap.wing.llm.capacity.load import form_requests, read_tiers
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
-    from joulemap.wing.fleet.capacity.division import Opened
+    from joulemap.wing.fleet.capacity.division import Division
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
     from joulemap.wing.llm.capacity.case import Case
@@ -144,7 +144,7 @@ def open_server(question: Question, case: Case, rates: SaturatedRates | None, de
         return str(error)
 
 
-def size_servers(opened: Sequence[tuple[Opened, Station]], report: Callable[[int, int], None]) -> list[Sizing]:
+def size_servers(opened: Sequence[tuple[Division, Station]], report: Callable[[int, int], None]) -> list[Sizing]:
     """Return for each division the fleet of servers that meets the targets, or a row with the reason why none does.
 
     `report` gets the numbers of divisions that are done and of all.

@@ -17,7 +17,6 @@ from joulemap.ask.fact import Facts
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.plan.hold import holding_plans
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
@@ -29,7 +28,7 @@ from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
+from joulemap.wing.llm.capacity.stored import choose_stored, holding_passes, read_stored
 from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
@@ -95,9 +94,7 @@ def _answer(
         raise refuse(cases)
     costs = serve(question, served)
     stored = choose_stored(served)
-    plans = divide(question, whole, list(dict.fromkeys(stored)))
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        ids = find_ids(question, stored, key_runs(held))
+    with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
         found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
         if not any(row.phase == "decode" for row in found["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))

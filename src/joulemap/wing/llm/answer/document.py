@@ -25,7 +25,7 @@ from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
 from joulemap.wing.llm.show import batch, load, text
-from joulemap.wing.llm.show.serving import describe_later, describe_reuse
+from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -117,8 +117,7 @@ class LlmAnswer(RunAnswer):
                 "flown": show_count(self.serving.in_flight or 0, "concurrent " + flown)
                 if self.serving.in_flight
                 else None,
-                "later": describe_later(self.serving),
-                "reused": describe_reuse(self.serving),
+                "served": describe_served(self.serving),
             },
         )
         values = {"model": self.alias or self.model, "like": self.model if self.alias else ""}

@@ -21,7 +21,6 @@ from joulemap.ask.rule import list_findings
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_plans
 from joulemap.present.document import Document, Grid, Text, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
@@ -35,7 +34,7 @@ from joulemap.wing.llm.capacity.model import ServedModel, find_quality
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
+from joulemap.wing.llm.capacity.stored import holding_passes, name_case, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     Forms,
@@ -52,7 +51,7 @@ from joulemap.wing.llm.capacity.users import (
 )
 from joulemap.wing.llm.decoder.name import find_alias
 from joulemap.wing.llm.show import users as text
-from joulemap.wing.llm.show.serving import describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -146,8 +145,7 @@ class UsersAnswer(RunAnswer):
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
-            later=describe_later(self.serving),
-            reused=describe_reuse(self.serving),
+            served=describe_served(self.serving),
         )
         values = {
             "model": self.alias or self.model,
@@ -349,17 +347,11 @@ def _pay(
         divisions = list_divisions(one.question, one.case, questions)
         own, case = next((pair for pair in divisions if pair[1].devices == most), (one.question, one.case))
         chosen.append((attrs.evolve(case, batch=batch), own, plan))
-    plans = [plan for case, own, whole in chosen for plan in divide(own, whole, [case])]
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:
         costs |= serve(own, [case])
     cases = [case for case, *_ in chosen]
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        keys = key_runs(held)
-        ids: tuple[list[int], list[int]] = ([], [])
-        for case, own, _ in chosen:
-            for some, more in zip(ids, find_ids(own, [case], keys), strict=True):
-                some += more
+    with holding_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         tables = read_tables(
             connection, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
         )

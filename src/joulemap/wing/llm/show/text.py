@@ -9,8 +9,7 @@ from joulemap.present.template import Template
 
 TITLE: Final = Template("{model}[ (same sizes as {like})]")
 ABOUT: Final = Template(
-    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
+    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}][, {flown}]{served}"
 )
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")

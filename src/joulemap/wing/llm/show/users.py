@@ -10,16 +10,13 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
 from joulemap.present.cell import join_names, show_chance, show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
-from joulemap.wing.llm.show.hit import describe_hits
+from joulemap.wing.llm.show.serving import describe_hits
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.users import Forms
 
 TITLE: Final = Template("{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time")
-ABOUT: Final = Template(
-    "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
-)
+ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
 EACH: Final = "each"
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 COLUMNS: Final = (
