@@ -19,21 +19,14 @@ from joulemap.present.cell import show_share
 from joulemap.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
-from joulemap.wing.fleet.capacity.cost import (
-    choose_payment,
-    cost_fleet,
-    find_chance_together,
-    find_utilization,
-    find_winners,
-    list_failures,
-)
-from joulemap.wing.fleet.capacity.demand import read_levels
-from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
+from joulemap.wing.fleet.capacity.cost import cost_fleet, find_utilization, list_failures
+from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
+from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.row import Station
-from joulemap.wing.fleet.show import list_reasons
+from joulemap.wing.fleet.show.answer import list_reasons
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0
@@ -42,6 +35,18 @@ HOURS: Final = 730.0
 
 def of_rate(rate: float, p99_s: float = 0.05, **more: Any) -> Demand:
     return Demand(rate_per_s=rate, p99_s=p99_s, **more)
+
+
+def terms_of(demand: Demand, pay: str = "rented") -> Terms:
+    return Terms(demand=demand, pay=pay)
+
+
+def of_day(tmp_path: Path, *rates: float, **more: Any) -> Terms:
+    """Rates that each last for as many hours of a day, the first of them the highest."""
+    path = tmp_path / "day.csv"
+    hours = (f"{24.0 * place / len(rates)},{rate}\n" for place, rate in enumerate(rates))
+    path.write_text("hour,rate_per_s\n" + "".join(hours))
+    return terms_of(Demand(rates=str(path), p99_s=0.05, **more))
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +254,7 @@ def test_a_price_is_needed_of_what_is_not_owned_alone() -> None:
 def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, way: str, cost: float) -> None:
     row = priced("chip", 7, 100.0, 300.0).row
     found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in attrs.fields_dict(FleetRow)}
-    row = choose_payment(attrs.evolve(row, **found), pay, of_rate(700.0, owned=owned))
+    row = terms_of(of_rate(700.0, owned=owned), pay).choose_payment(attrs.evolve(row, **found))
     assert (row.way, row.status) == (way, "ok")
     assert_close(row.cost_per_month or 0.0, cost, rel=1e-9)
 
@@ -257,7 +262,7 @@ def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, w
 def test_a_limit_on_power_counts_the_hosts() -> None:
     """100 W of devices and 40 W of hosts are over 130 W, and within 141 W."""
     row = attrs.evolve(priced("chip", 1, 100.0, 300.0).row, host_power_w=40.0)
-    over, within = (choose_payment(row, "rented", of_rate(700.0, max_power_w=limit)) for limit in (130.0, 141.0))
+    over, within = (terms_of(of_rate(700.0, max_power_w=limit)).choose_payment(row) for limit in (130.0, 141.0))
     assert (over.status, within.status) == ("over a limit", "ok")
     assert "140 W" in over.reason
 
@@ -332,7 +337,7 @@ def priced(
     figures |= {"rented_half_width": 0.1, "bought_half_width": 0.1}
     figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
     figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
-    row = choose_payment(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
+    row = terms_of(of_rate(1000.0)).choose_payment(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}))
     return Sizing(
         row=row,
         station=station_of(device, idle_w),
@@ -360,34 +365,32 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    levels = [Level(rate_per_s=1000.0, share=1.0)]
-    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    (best, *_) = mix([large, small], terms_of(of_rate(1000.0)))
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
     assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
     assert_close(best.saved_fraction, 0.35, rel=1e-12)
     assert_close(best.power_w, 1910.0, rel=1e-12)
     assert_close(best.kwh_per_month, 1.91 * HOURS, rel=1e-12)
     assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS, rel=1e-12)
-    assert mix([large], levels, "rented", of_rate(1000.0)) == []
+    assert mix([large], terms_of(of_rate(1000.0))) == []
 
 
-def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back() -> None:
+def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: Path) -> None:
     """At half the rate the two idle: 450 x 2 + 50 / 2 W of the large one, 50 + 30 x 2 / 3 W of the small one. Where
     what is not needed is given back, 500 requests fill no large one and are too many for one small one: the large one
     takes them all, for 1,000 + 50 x 4 / 9 W.
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=500.0, share=0.5)]
-    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0))
     assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070), rel=1e-12)
-    (one, *_) = mix([large, small], levels, "rented", of_rate(1000.0, releases=True))
+    (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True))
     assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
     assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0), rel=1e-12)
     assert_close(one.cost_per_month or 0.0, 0.5 * 130.0 + 0.5 * 100.0, rel=1e-12)
 
 
-def test_at_night_a_small_one_serves() -> None:
+def test_at_night_a_small_one_serves(tmp_path: Path) -> None:
     """By day the large one is the cheaper, at 1 USD an hour against 2; at night the small one, at 0.2 against 1."""
     by_day = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
     by_night = [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
@@ -395,17 +398,16 @@ def test_at_night_a_small_one_serves() -> None:
         attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
         attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
     ]
-    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=100.0, share=0.5)]
-    (best,) = mix(rows, levels, "rented", of_rate(1000.0, releases=True))
+    (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True))
     assert best.form == BY_THE_HOUR
     assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
-    assert mix(rows, levels, "rented", of_rate(1000.0)) == []
+    assert mix(rows, of_day(tmp_path, 1000.0, 100.0)) == []
 
 
 def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
     path = tmp_path / "day.csv"
     path.write_text("hour,rate_per_s\n0,100\n6,1000\n18,100\n")
-    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (
+    assert Demand(rates=str(path), p99_s=1.0).levels == (
         Level(rate_per_s=1000.0, share=0.5),
         Level(rate_per_s=100.0, share=0.5),
     )
@@ -414,14 +416,14 @@ def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
 def test_one_rate_lasts_whenever_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "day.csv"
     path.write_text("hour,rate_per_s\n30,100\n")
-    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (Level(rate_per_s=100.0, share=1.0),)
+    assert Demand(rates=str(path), p99_s=1.0).levels == (Level(rate_per_s=100.0, share=1.0),)
 
 
 def test_arrivals_are_counted(tmp_path: Path) -> None:
     """241 arrivals a second apart: ten in each of 24 parts, and the last."""
     path = tmp_path / "trace.csv"
     path.write_text("arrival_s\n" + "".join(f"{second}\n" for second in range(241)))
-    levels = read_levels(Demand(rates=str(path), p99_s=1.0))
+    levels = Demand(rates=str(path), p99_s=1.0).levels
     assert_close(sum(level.share for level in levels), 1.0, rel=1e-12)
     assert levels[0].rate_per_s == 1.1
 
@@ -444,7 +446,7 @@ def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, tol
     path = tmp_path / "day.csv"
     path.write_text(text)
     with pytest.raises(UsageError, match=told):
-        read_levels(Demand(rates=str(path), p99_s=1.0))
+        Demand(rates=str(path), p99_s=1.0).check()
 
 
 def test_options_of_a_served_model_need_its_targets(tmp_path: Path) -> None:
@@ -526,7 +528,7 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
     rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
     rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, delayed batching"))
-    winner = next(one for one in find_winners(rows, takes_all=False) if one.objective == "cost")
+    winner = next(one for one in terms_of(of_rate(1.0)).find_winners(rows) if one.objective == "cost")
     assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
     assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)
 
@@ -536,11 +538,11 @@ def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() 
     full, spare = (priced(*one).row for one in (("full", 1, 900.0, 100.0), ("spare", 1, 900.0, 130.0)))
     full = attrs.evolve(full, carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
     spare = attrs.evolve(spare, carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
-    (winner, *_) = find_winners([full, spare], takes_all=False)
+    (winner, *_) = terms_of(of_rate(1.0)).find_winners([full, spare])
     assert (winner.label, winner.runner_up) == ("full", "spare")
     assert_close(winner.probability_best or 0.0, 0.5, rel=1e-9)
     roomy = attrs.evolve(full, carried_ratio=16.0)
-    (winner, *_) = find_winners([roomy, spare], takes_all=False)
+    (winner, *_) = terms_of(of_rate(1.0)).find_winners([roomy, spare])
     assert_close(winner.probability_best or 0.0, 1.0, rel=1e-9)
 
 
@@ -551,10 +553,11 @@ def test_parts_of_the_same_hardware_share_its_error() -> None:
     """
     best, other = priced("a", 1, 900.0, 100.0).row, priced("b", 1, 900.0, 45.0).row
     part = priced("a", 1, 900.0, 45.0).row
-    chance = find_chance_together([(part, 45.0), (other, 45.0)], best, "cost")
+    terms = terms_of(of_rate(1.0))
+    chance = find_chance_together([(part, 45.0), (other, 45.0)], best, terms)
     assert_close(chance or 0.0, 1.0 / (1.0 + 9.0 ** -(math.log(100.0 / 90.0) * math.sqrt(2.0) / 0.1)), rel=1e-9)
-    assert find_chance_together([(part, 90.0)], best, "cost") is None
-    assert find_chance_together([(part, 90.0)], None, "cost") is None
+    assert find_chance_together([(part, 90.0)], best, terms) is None
+    assert find_chance_together([(part, 90.0)], None, terms) is None
 
 
 def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:

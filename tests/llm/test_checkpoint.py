@@ -21,7 +21,7 @@ from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.method import read_checkpoint
-from joulemap.wing.llm.capacity.case import plan_served
+from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.decoder.checkpoint import name_format
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
@@ -436,5 +436,7 @@ def test_a_checkpoint_states_the_precision_of_its_cache_and_a_request_another(tm
         (folder / "config.json").write_text(json.dumps({**LLAMA, "quantization_config": {**told, **more}}))
         settings = Settings(hardware=("b200_sxm",), batch=(1,), precision=())
         for serving, cache in ((Serving(), wanted), (Serving(cache="bf16"), "bf16")):
-            question, _ = plan_served(Source(path=tmp_path / "fit.duckdb"), str(folder), settings, serving)
+            question, _ = ServedModel(name=str(folder), settings=settings, serving=serving).plan(
+                Source(path=tmp_path / "fit.duckdb")
+            )
             assert question.serving.cache == cache

@@ -14,7 +14,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.source import Source
-from joulemap.wing.fleet.capacity.division import ROUNDS, Division, Opened, _Search, keep_better
+from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node, list_divisions
 from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
@@ -24,37 +24,41 @@ COST = Demand(rate_per_s=10.0, first_token_s=1.0)
 ENERGY = Demand(rate_per_s=10.0, first_token_s=1.0, objective="energy")
 
 
-def division(world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1) -> Division:
+def division(
+    world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1, demand: Demand = COST
+) -> Division:
     """Servers of so many devices that do so many prompts, or answers, a second."""
     rates = SaturatedRates(
         alone_s=0.1, prompts=Throughput(per_s=prompts, joules=joules), answers=Throughput(per_s=answers, joules=joules)
     )
     case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), rates=rates)
+    return Division(
+        question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), demand=demand, rates=rates
+    )
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
     """Ten a second: 4 prompts and 12 answers a second of two devices are 3 servers at least, and 10 / 3 in turn."""
-    one = division(2, 4.0, 12.0, joules=5.0)
-    assert (one.bound(10.0, COST), one.estimate(10.0, COST)) == (6.0, 8.0)
-    assert (one.bound(10.0, ENERGY), one.estimate(10.0, ENERGY)) == (10.0, 10.0)
-    assert one.bound(10.0, attrs.evolve(COST, node=8)) == 8.0
-    assert division(1, 4.0, 12.0).bound(1000.0, COST) == 250.0
+    one, other = (division(2, 4.0, 12.0, joules=5.0, demand=demand) for demand in (COST, ENERGY))
+    assert (one.bound, one.estimate) == (6.0, 8.0)
+    assert (other.bound, other.estimate) == (10.0, 10.0)
+    assert attrs.evolve(one, demand=attrs.evolve(COST, node=8)).bound == 8.0
+    assert division(1, 4.0, 12.0, demand=attrs.evolve(COST, rate_per_s=1000.0)).bound == 250.0
 
 
 def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     """With 6 devices found, 7 are within 20 % and 8 are not."""
-    opened = Opened(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", None), server="")
+    opened = division(6, 20.0, 20.0)
     search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened], least=6.0)
-    chosen = search.choose(10.0, COST)
+    chosen = search.choose()
     assert chosen is not None
     assert chosen.case.world == 7
-    assert search.choose(10.0, COST) is None
+    assert search.choose() is None
     many = [division(1, 20.0, 20.0)] * 9
-    assert _Search(waiting=many, opened=[opened] * ROUNDS).choose(10.0, COST) is None
+    assert _Search(waiting=many, opened=[opened] * ROUNDS).choose() is None
     late = attrs.evolve(division(1, 1.0, 1.0), rates=None)
-    assert _Search(waiting=[late], opened=[opened]).choose(10.0, COST) is None
-    assert _Search(waiting=[late]).choose(10.0, COST) is late
+    assert _Search(waiting=[late], opened=[opened]).choose() is None
+    assert _Search(waiting=[late]).choose() is late
 
 
 def test_of_experts_divided_or_not_the_better_is_kept() -> None:
@@ -79,11 +83,12 @@ def test_a_node_is_what_a_switch_or_a_server_joins() -> None:
 def test_devices_divide_the_heads_and_hold_the_model(
     tmp_path: Path, model: str, hardware: str, precision: str, numbers: set[int]
 ) -> None:
-    from joulemap.wing.llm.capacity.case import list_served
+    from joulemap.wing.llm.capacity.model import ServedModel
 
     workspace = Workspace(tmp_path / "a.duckdb")
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
-    question, _, (case,) = list_served(Source(path=workspace.path), model, settings, Serving(prompt=1000, output=100))
+    asked = ServedModel(name=model, settings=settings, serving=Serving(prompt=1000, output=100))
+    question, _, (case,) = asked.list_cases(Source(path=workspace.path))
     found = list_divisions(question, case, {1: question})
     assert {one.devices for _, one in found} == numbers
 
@@ -99,10 +104,12 @@ def test_devices_divide_the_heads_and_hold_the_model(
 def test_stages_reach_beyond_a_link_and_the_devices_of_a_stage_do_not(
     tmp_path: Path, serving: Serving, *, is_possible: bool
 ) -> None:
-    from joulemap.wing.llm.capacity.case import OK, list_served
+    from joulemap.wing.llm.capacity.case import OK
+    from joulemap.wing.llm.capacity.model import ServedModel
 
     settings = Settings(hardware=("h100_sxm5",), precision=("bf16",), batch=(1,))
-    _, _, (case,) = list_served(Source(path=tmp_path / "a.duckdb"), "llama-3.1-8b", settings, serving)
+    asked = ServedModel(name="llama-3.1-8b", settings=settings, serving=serving)
+    _, _, (case,) = asked.list_cases(Source(path=tmp_path / "a.duckdb"))
     assert (case.status == OK) == is_possible
 
 

@@ -33,12 +33,12 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
 from joulemap.domain.workload import NO_KEY
 from joulemap.model.workload import columns_of
-from joulemap.plan.hold import find_targets
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.wing.llm.capacity.case import OK, choose_engine, find_file_weights, list_cases, plan_served
-from joulemap.wing.llm.capacity.question import list_precisions
+from joulemap.wing.llm.capacity.case import OK
+from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.capacity.question import find_file_weights, list_precisions
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.layer import build_graph, describe_step
 from joulemap.wing.llm.decoder.name import (
@@ -171,7 +171,9 @@ def test_a_file_that_is_not_quantized_has_its_own_precision(kind: str, precision
     decoder = read_model_file(Path(name), name)
     assert (list_precisions(decoder)[0][0], list_precisions(decoder)[1]) == (precision, ())
     assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == ((precision, precision),)
-    question, plan = plan_served(Source(path=tmp_path / "fit.duckdb"), name, SERVED, Serving(prompt=64, output=8))
+    question, plan = ServedModel(name=name, settings=SERVED, serving=Serving(prompt=64, output=8)).plan(
+        Source(path=tmp_path / "fit.duckdb")
+    )
     assert question.stack.name == "llamacpp" and plan.settings.precision[0] == precision
     shown = Workspace(tmp_path / "x.duckdb").profile(name)
     assert_close(shown.profile.weight_bytes, read_gguf(Path(name)).byte_count, rel=0.01)
@@ -230,7 +232,8 @@ def test_a_file_without_a_pass_runs_as_llamacpp_serves_it(tmp_path: Path) -> Non
         plan("l4", models=(path, "resnet18"))
     decoder = read_model_file(Path(path), path)
     for asked, engine in (("", "llamacpp"), ("vllm", "vllm"), ("vllm@2025", "vllm@2025")):
-        assert choose_engine(decoder, SERVED, Serving(engine=asked))[1].engine == engine
+        model = ServedModel(name=path, settings=SERVED, serving=Serving(engine=asked))
+        assert model.choose_engine(decoder).serving.engine == engine
 
 
 def _change(values: dict[str, Value], tensors: list[Described], **changes: Value) -> bytes:
@@ -318,10 +321,9 @@ def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(tmp_path: Pa
     cards = [card for card, name in FITTING if name == model]
     for weights, size in FILES[model].items():
         settings = attrs.evolve(SERVED, hardware=("ryzen_9_5950x", *cards), batch=(1,), weight_precision=(weights,))
-        question, whole = plan_served(
-            source, model, settings, Serving(prompt=512, output=128, engine="llamacpp", devices=(1,))
-        )
-        found = {case.hardware: case for case in list_cases(question, whole, find_targets(source, whole))}
+        serving = Serving(prompt=512, output=128, engine="llamacpp", devices=(1,))
+        _, _, cases = ServedModel(name=model, settings=settings, serving=serving).list_cases(source)
+        found = {case.hardware: case for case in cases}
         room = found["ryzen_9_5950x"].room
         assert room is not None
         assert_close(room.weights, size * 1e9, rel=0.02)

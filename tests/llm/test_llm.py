@@ -32,7 +32,7 @@ from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served
-from joulemap.wing.llm.capacity.case import plan_served
+from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
@@ -672,7 +672,9 @@ def test_what_fits_is_never_refused_for_memory(
 def test_a_long_prompt_is_priced_in_chunks_of_the_engine(tmp_path: Path) -> None:
     """16 chunks of 8,192 tokens; the run of the middle one stands for all."""
     serving, asked = Serving(prompt=131_000, output=72), attrs.evolve(SERVED, hardware=("h200_sxm",))
-    question, _ = plan_served(Source(path=tmp_path / "x.duckdb"), "llama-3.1-8b", asked, serving)
+    question, _ = ServedModel(name="llama-3.1-8b", settings=asked, serving=serving).plan(
+        Source(path=tmp_path / "x.duckdb")
+    )
     engine = question.stack.id
     assert question.prefill_key(1, 1) == (f"llama-3.1-8b(tokens=8192,cached=61404,engine={engine})", 1)
     assert [question.count_prefills(batch) for batch in (1, 4)] == [16, 64]

@@ -13,7 +13,7 @@ def register() -> Wing:
         questions={"fleet": Ask("joulemap.wing.fleet.answer.answer", "SettingsKeywords")},
         tools={"fleet": "fleet"},
         parts={
-            "words": "joulemap.wing.fleet.show:WORDS",
+            "words": "joulemap.wing.fleet.show.word:WORDS",
             "report": "joulemap.wing.fleet.report:FLEET",
             "report_options": "joulemap.wing.fleet.option:ReportDemandOptions",
         },

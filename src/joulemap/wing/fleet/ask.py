@@ -11,8 +11,8 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Su
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import represent, weigh_findings
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
-from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
+from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, FleetWinner, first_of_each
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
     "utilization": ("utilization_fraction", ""),
 }
 """Metric of a fleet -> field of a row, and unit."""
-
-Together = tuple["MixedRow | PairRow", float]
-"""Fleet of two kinds, and the fraction that it saves compared with the best fleet of one kind."""
 
 
 def find_facts(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.report.part import Drawing, ReportPart
-from joulemap.wing.fleet.answer.text import SUBJECT
+from joulemap.wing.fleet.show.text import SUBJECT
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer

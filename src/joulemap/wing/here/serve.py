@@ -209,7 +209,7 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
     """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
     from joulemap.domain.weight import GGUF_METHOD
-    from joulemap.wing.llm.capacity.case import find_file_weights
+    from joulemap.wing.llm.capacity.question import find_file_weights
     from joulemap.wing.llm.source import read_decoder
 
     if asked:
@@ -228,9 +228,10 @@ def _list_cases(
     The calibrated hardware is added to `targets` and reused for the next model.
     """
     from joulemap.plan.hold import find_targets
-    from joulemap.wing.llm.capacity.case import list_cases, plan_served
+    from joulemap.wing.llm.capacity.case import list_cases
+    from joulemap.wing.llm.capacity.model import ServedModel
 
-    question, whole = plan_served(source, model, settings, serving)
+    question, whole = ServedModel(name=model, settings=settings, serving=serving).plan(source)
     if not targets.keys() >= {one.target.digest for one in whole.runs("")}:
         targets.update(find_targets(source, whole))
     return question, list_cases(question, whole, targets)

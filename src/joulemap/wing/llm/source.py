@@ -23,7 +23,7 @@ from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_p
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.settings import Settings
+    from joulemap.domain.settings import Serving, Settings
     from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.model import Describer
     from joulemap.plan.selection import Selection
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 
 KIND: Final = "decoder"
 """Request kind of passes that are built from the sizes of a model."""
+
+OWN_LAYER: Final = "layer"
+"""Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
+
+PADDED: Final = 0.01
+"""Maximum relative difference between the vocabulary sizes of models with one tokenizer; padding rows cause it."""
 
 
 def can_trace_configurations() -> bool:
@@ -189,6 +195,24 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
         hint = f"the folder here is ./{model}" if path.is_dir() else hint
         raise UnknownNameError("language model", model, (), hint, near=find_meant(model, names))
     return decoder
+
+
+def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
+    """Return the draft model: a named one, or a layer like the model's last; None without a draft.
+
+    Raise UnknownNameError for an unknown name, UsageError for a draft with another vocabulary.
+    """
+    if not serving.draft:
+        return None
+    if serving.draft == OWN_LAYER:
+        return attrs.evolve(decoder, layers=decoder.layers[-1:])
+    found = read_decoder(source, serving.draft, settings, serving.prompt)
+    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+        raise UsageError(
+            f"the vocabulary of {found.name} has {found.vocabulary:,} tokens, that of {decoder.name} "
+            f"{decoder.vocabulary:,}: choose a draft model with the same tokenizer"
+        )
+    return found
 
 
 def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import attrs
 
@@ -14,34 +14,34 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
 from joulemap.ask.asked import Asked
+from joulemap.ask.fact import Refusal
+from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.plan.hold import holding_plans, holding_runs
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.row.cost import AssumedNumber
-from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.answer.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.fleet.ask import find_facts
-from joulemap.wing.fleet.capacity.cost import choose_payment, find_least, find_winners, list_queues, rank_fleets
 from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
 from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
+from joulemap.wing.fleet.capacity.rank import Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.row import Station
+from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.capacity.question import SERVING
-
-if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Level
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""
@@ -64,37 +64,83 @@ def fleet(
     tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
     UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
-    from joulemap.wing.fleet.capacity.demand import read_levels
-
-    levels = read_levels(demand)
-    demand = attrs.evolve(demand, owned={find_chip(name): count for name, count in demand.owned.items()})
+    demand = _resolve(demand)
     if demand.is_of_tokens:
-        return _serve(source, model, settings, demand, levels, serving, usage, prices)
-    if demand.p99_s is None:
+        found = _serve(source, model, settings, demand, serving, usage, prices)
+    elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
-    if serving != SERVING:
+    elif serving != SERVING:
         raise UsageError(
             "--prompt, --engine and other options of a server apply to a language model with --first-token or "
             "--between-tokens, not to --p99: leave them out"
         )
+    else:
+        found = _batch(source, model, settings, demand, usage, prices)
+    return _rank(found, demand)
+
+
+def _resolve(demand: Demand) -> Demand:
+    """Return the demand with ids of owned chips and the catalogue's names of models; UsageError for an invalid file."""
+    owned = {find_chip(name): count for name, count in demand.owned.items()}
+    beside = {find_model_name(name, load_models()): share for name, share in demand.beside.items()}
+    demand = attrs.evolve(demand, owned=owned, beside=beside)
+    demand.check()
+    return demand
+
+
+@frozen(kw_only=True, eq=False)
+class _Stored:
+    """Stored runs that fleets are built from, with the assumptions of their costs and what rules find about them."""
+
+    asked: Asked
+    findings: Sequence[Finding | Refusal]
+    stations: Table[Station]
+    assumptions: Table[AssumedNumber]
+
+
+@frozen(kw_only=True, eq=False)
+class _Found:
+    """Fleets of each chip that meet a demand or miss its targets, before they are paid for and ranked."""
+
+    scope: Scope
+    stored: _Stored
+    shares: Mapping[str, float]
+    sized: Sequence[Sizing]
+    pair: Callable[[Terms, FleetRow | None], list[PairRow]] = lambda _terms, _best: []
+    """Function that finds separate prefill and decode pools, given the best fleet of one kind."""
+    engine: str = ""
+    serving: Serving | None = None
+
+
+def _batch(
+    source: Source, model: str, settings: Settings, demand: Demand, usage: Usage, prices: Sequence[Price]
+) -> _Found:
+    """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
-    known = load_models()
-    model = find_model_name(model, known)  # runs have the catalogue's name, not an alias
-    demand = attrs.evolve(demand, beside={find_model_name(one, known): share for one, share in demand.beside.items()})
-    if model in demand.beside:
-        raise UsageError(f"{model} gets the remaining share: --beside is for other models")
-    shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
-    _check_batched(shares)
+    shares = _share(find_model_name(model, load_models()), demand)  # runs have the catalogue's name, not an alias
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
-        found = _read(runs.connection, list(runs.ids), settings, usage, prices)
-        found |= _find_caveats(Asked(runs), demand)
+        stored = _read(Asked(runs), settings, usage, prices, metric=demand.deciding)
         scope = find_scope(runs)
     scope.check_evaluated()
-    rows = size_stations(found["stations"].rows, shares, levels, demand)
-    return make_answer(scope, demand, shares, levels, rows, found)
+    return _Found(scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand))
+
+
+def _share(model: str, demand: Demand) -> dict[str, float]:
+    """Return model -> its share of the requests; UsageError for a language model, whose requests take many passes."""
+    from joulemap.wing.llm.decoder.name import list_decoders
+
+    if model in demand.beside:
+        raise UsageError(f"{model} gets the remaining share: --beside is for other models")
+    shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
+    for name in shares:
+        if name in list_decoders():
+            raise UsageError(
+                f"{name} is a language model, which has other targets: --first-token 500ms --between-tokens 30ms"
+            )
+    return shares
 
 
 def _fill_boxes(selection: Selection) -> Selection:
@@ -107,41 +153,27 @@ def _fill_boxes(selection: Selection) -> Selection:
     return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
 
 
-def _check_batched(models: Iterable[str]) -> None:
-    """Raise UsageError for a language model, because its requests take many passes, not one batch."""
-    from joulemap.wing.llm.decoder.name import list_decoders
-
-    known = list_decoders()
-    for name in models:
-        if name in known:
-            raise UsageError(
-                f"{name} is a language model, which has other targets: --first-token 500ms --between-tokens 30ms"
-            )
-
-
 def _read(
-    connection: Connection,
-    ids: Sequence[int],
+    asked: Asked,
     settings: Settings,
     usage: Usage,
     prices: Sequence[Price],
+    *,
+    metric: str,
     engine: str = "",
-) -> dict[str, Any]:
-    """Return the runs that fleets are built from, and the assumptions of their costs, by field of the answer."""
+    but: Collection[str] = (),
+) -> _Stored:
+    """Return what fleets need of stored runs; `but` are rules that do not apply."""
     used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
-    return {
-        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine),
-        "assumptions": fetch(connection, AssumedNumber, **used),
-    }
-
-
-def _find_caveats(asked: Asked, demand: Demand, but: Collection[str] = ()) -> dict[str, Any]:
-    """Return the stored runs, and what rules find about them; cost follows time, the other objectives energy."""
-    metric = "latency" if demand.objective == "cost" else "energy"
     assert asked.unavailable is not None  # read while the connection is open
-    return {"asked": asked, "findings": list_findings(asked, metric=metric, but=but)}
+    return _Stored(
+        asked=asked,
+        findings=list_findings(asked, metric=metric, but=but),
+        stations=fetch(asked.connection, Station, run_ids=list(asked.ids), **rest, **paid, **pay, engine=engine),
+        assumptions=fetch(asked.connection, AssumedNumber, **used),
+    )
 
 
 def _serve(
@@ -149,114 +181,87 @@ def _serve(
     model: str,
     settings: Settings,
     demand: Demand,
-    levels: tuple[Level, ...],
     serving: Serving,
     usage: Usage,
     prices: Sequence[Price],
-) -> FleetAnswer:
+) -> _Found:
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
-    from joulemap.wing.llm.answer.document import describe_later, describe_reuse
-    from joulemap.wing.llm.answer.text import GUESSED
     from joulemap.wing.llm.capacity.case import describe_refusal, refuse
-    from joulemap.wing.llm.capacity.choice import find_quality, list_choices
-    from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
+    from joulemap.wing.llm.capacity.model import ServedModel, find_quality
+    from joulemap.wing.llm.capacity.stored import holding_passes
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
     published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
-    choices = list_choices(source, model, settings, serving)
+    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole, every = choices[0]
     for own, *_ in choices[1:]:
         own.book = question.book
     report = source.progress or (lambda _done, _total: None)
     source.talk("simulating servers (1 of 3) …")
-    opened = open_servers(choices, levels, demand, report)
+    opened = open_servers(choices, demand, report)
     if not opened:
         raise refuse(every)
     source.talk("evaluating the chosen servers (2 of 3) …")
-    plans = [plan for one in opened for plan in divide(one.question, one.plan, [one.case])]
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        ids = key_runs(held)
-        decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
-        found = _read(connection, decode, settings, usage, prices, question.stack.name)
-        found |= _find_caveats(Asked.of(whole, connection, decode), demand, OTHER_INTERVALS)
+    groups = [(one.question, one.plan, [one.case]) for one in opened]
+    with holding_passes(source, groups) as (connection, (_, decode)):
+        asked, engine = Asked.of(whole, connection, decode), question.stack.name
+        stored = _read(asked, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
     if settings.hardware:  # without runs, these chips have no ids in the scope
         named = {-place: reason for place, reason in enumerate(lost.values(), 1)}
         scope = attrs.evolve(scope, refused={**scope.refused, **named})
-    stations = {row.run_id: row for row in found["stations"]}
-    servers, cases = [one.server for one in opened], [one.case for one in opened]
+    stations = {row.run_id: row for row in stored.stations}
     source.talk("counting devices (3 of 3) …")
-    rows = size_servers(servers, cases, [stations[one] for one in decode], levels, report)
+    sized = size_servers([(one, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)], report)
     if len(choices) > 1:
         narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
-        rows = [one.describe_quality(loss) for one, loss in zip(rows, narrow, strict=True)]
-    both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
-    pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
-    engine = f"{question.stack.label} {question.stack.date}"
-    return make_answer(
-        scope,
-        demand,
-        {question.decoder.name: 1.0},
-        levels,
-        rows,
-        found,
-        pairing,
-        engine,
-        GUESSED(serving) + describe_later(serving) + describe_reuse(serving),
-        serving,
+        sized = [one.describe_quality(loss) for one, loss in zip(sized, narrow, strict=True)]
+    both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
+    return _Found(
+        scope=scope,
+        stored=stored,
+        shares={question.decoder.name: 1.0},
+        sized=sized,
+        pair=partial(pair_servers, question, both),
+        engine=f"{question.stack.label} {question.stack.date}",
+        serving=serving,
     )
 
 
-def make_answer(
-    scope: Scope,
-    demand: Demand,
-    shares: Mapping[str, float],
-    levels: tuple[Level, ...],
-    sized: Sequence[Sizing],
-    found: Mapping[str, Any],
-    pairing: Callable[[str, Demand, FleetRow | None], list[PairRow]] | None = None,
-    engine: str = "",
-    reused: str = "",
-    serving: Serving | None = None,
-) -> FleetAnswer:
-    """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
-
-    `pairing` finds separate prefill and decode pools; its arguments are the way of paying, the demand, and the best
-    fleet of one kind. `engine` is the inference engine of a language model, `reused` the title's text on reused prompt
-    prefixes, and `serving` the lengths of its requests.
-    """
-    pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
-    paid = [choose_payment(one.row, pay, demand) for one in sized]
-    pairs = pairing(pay, demand, find_least(paid, demand, takes_all=takes_all)) if pairing else []
-    if all(row.status == LATE for row in paid) and not pairs:
-        nearest = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
+def _rank(found: _Found, demand: Demand) -> FleetAnswer:
+    """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target."""
+    stored = found.stored
+    terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=found.scope.settings.takes_all)
+    paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in found.sized]
+    pairs = found.pair(terms, terms.find_least(one.row for one in paid))
+    if all(one.row.status == LATE for one in paid) and not pairs:
+        nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
         reasons = "; ".join(REASON(row) for row in nearest)
         raise UnsupportedError(NO_FLEET(reasons=reasons or NOTHING_RUNS))
-    ranking = rank_fleets(sized, paid, demand, takes_all=takes_all)
-    winners = find_winners(ranking.rows, takes_all=takes_all)
-    mixtures = mix(ranking.available, levels, pay, demand)
-    facts = find_facts(found["asked"], found["findings"], ranking.rows, winners, [*mixtures, *pairs], demand)
+    ranked = terms.rank(paid)
+    rows = [one.row for one in ranked]
+    available = [one for one in ranked if terms.is_counted(one.row)]
+    winners = terms.find_winners(rows)
+    mixtures = mix(available, terms)
     return FleetAnswer(
-        scope=scope,
-        facts=facts,
+        scope=found.scope,
+        facts=find_facts(stored.asked, stored.findings, rows, winners, [*mixtures, *pairs], demand),
         demand=demand,
-        shares=shares,
-        levels=levels,
-        pay=pay,
-        engine=engine,
-        reused=reused,
-        serving=serving,
-        rows=make_table("fleet", FleetRow, ranking.rows),
+        shares=found.shares,
+        pay=terms.pay,
+        engine=found.engine,
+        serving=found.serving,
+        rows=make_table("fleet", FleetRow, rows),
         winners=make_table("fleet winners", FleetWinner, winners),
         pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mixtures),
-        at_rates=make_table("fleet rates", LevelRow, [level for one in sized for level in one.levels]),
-        queue=make_table("fleet queue", QueueRow, list_queues(ranking.available)),
-        assumptions=found["assumptions"],
+        at_rates=make_table("fleet rates", LevelRow, [level for one in found.sized for level in one.levels]),
+        queue=make_table("fleet queue", QueueRow, list_queues(available)),
+        assumptions=stored.assumptions,
     )

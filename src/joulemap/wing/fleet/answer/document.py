@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.ask.fact import Choice, Facts
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
+from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import join_names, show_quantity, show_share
@@ -16,11 +16,10 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.show.refusal import ENCLOSED, describe_refusal
 from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer import text
 from joulemap.wing.fleet.ask import LEAST_ENERGY
-from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
+from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import (
     DELAYED,
     LATE,
@@ -34,7 +33,9 @@ from joulemap.wing.fleet.capacity.row import (
     first_of_each,
 )
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
-from joulemap.wing.fleet.show import describe_answer, list_reasons
+from joulemap.wing.fleet.show import text
+from joulemap.wing.fleet.show.answer import describe_answer, list_reasons
+from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -56,9 +57,6 @@ NEARLY: Final = 0.98
 WHOLE_RATE: Final = 10.0
 """Requests per second from which an integer rate is shown with all of its digits."""
 
-LEAST_SHARE: Final = 0.001
-"""Smallest share of a target that is shown; a smaller one is shown as a bound."""
-
 
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
@@ -69,13 +67,9 @@ class FleetAnswer(RunAnswer):
     demand: Demand
     shares: Mapping[str, float]
     """Model -> its share of the requests."""
-    levels: tuple[Level, ...]
-    """Request rates of the demand, highest first."""
     pay: str
-    engine: str
+    engine: str = ""
     """Inference engine of a language model, with its date; empty for any other model."""
-    reused: str = ""
-    """Title's text on reused prefixes of a language model's prompts; empty if no prefix is reused."""
     facts: Facts
     """Decision, targets, rows and caveats, from which all sentences are made."""
     serving: Serving | None = None
@@ -91,6 +85,11 @@ class FleetAnswer(RunAnswer):
     queue: Table[QueueRow]
     """Waiting times of the best fleets as the rate grows."""
     assumptions: Table[AssumedNumber]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Request rates of the demand, highest first."""
+        return self.demand.levels
 
     @property
     def ok(self) -> tuple[FleetRow, ...]:
@@ -123,7 +122,7 @@ class FleetAnswer(RunAnswer):
 
     def _find_server_rate(self, row: FleetRow) -> float:
         """Return the requests per second that one server of a fleet of language models gets at the highest rate."""
-        return self.levels[0].rate_per_s * row.server_device_count / (row.device_count or 1)
+        return self.demand.peak_per_s * row.server_device_count / (row.device_count or 1)
 
     def title(self) -> Title:
         """Return the models, the demand and its targets as a title."""
@@ -141,7 +140,7 @@ class FleetAnswer(RunAnswer):
                 "precisions": self.scope.labels,
                 "runtimes": () if self.engine else self.scope.settings.runtime,
                 "engine": self.engine,
-                "reused": self.reused,
+                "served": "" if self.serving is None else describe_served(self.serving),
             },
         )
         return Title(form=text.TITLE, values={"models": models}, about=about)
@@ -263,7 +262,7 @@ class FleetAnswer(RunAnswer):
         return "" if place < 1 else text.MIXED if place <= len(self.mixtures) else text.PAIRED
 
     def _show_rate(self) -> str:
-        peak = self.levels[0].rate_per_s
+        peak = self.demand.peak_per_s
         is_whole = peak >= WHOLE_RATE and peak == round(peak)
         return text.ONE_RATE if peak == 1.0 else text.RATE(rate=f"{peak:,.0f}" if is_whole else f"{peak:,.3g}")
 
@@ -327,11 +326,6 @@ class FleetAnswer(RunAnswer):
 def _name_some(names: Sequence[str]) -> str:
     """Return the names of chips if they are few, else their number."""
     return join_names(names) if len(names) <= NAMED else text.CHIPS(count=len(names))
-
-
-def _is_tied(row: MixedRow | PairRow) -> bool:
-    """Return whether a fleet of two kinds is statistically tied with the best fleet of one kind."""
-    return row.probability_best is not None and row.probability_best < TOLD_APART
 
 
 def format_capacity(row: FleetRow) -> str:

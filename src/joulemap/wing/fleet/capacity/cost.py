@@ -1,45 +1,19 @@
-"""Monthly cost of fleets, their limits, and their order by the objective."""
+"""Rows of fleets: their monthly cost, their power and the limits that break first, or why they miss their targets."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.domain.doubt import LOGISTIC
+from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.use import add_up
-from joulemap.present.template import Template
-from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.row import (
-    LATE,
-    OK,
-    OVER,
-    WATCHED,
-    FleetRow,
-    FleetWinner,
-    LevelRow,
-    Load,
-    QueueRow,
-    Sizing,
-    first_of_each,
-)
+from joulemap.wing.fleet.capacity.row import LATE, OK, FleetRow, LevelRow, Load
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Demand, Objective
+    from joulemap.wing.fleet.demand import Demand
     from joulemap.wing.fleet.row import Station
-
-POWER_OVER: Final = Template(
-    "power of {value:W}[ ({host_power_w:W} of it for hosts)] is {excess} the limit of {limit:W}"
-)
-COST_OVER: Final = Template("cost of {value:USD} per month is {excess} the limit of {limit:USD}")
-NO_PRICE: Final = "price is not known"
-SHARE_OVER: Final = Template("{share:%} over")
-TIMES_OVER: Final = Template("{ratio:x}")
-
-QUANTILES: Final = 40
-"""Number of equally probable errors of the predicted time for which the devices of a fleet are counted."""
 
 HOURS: Final = 8760.0
 """Hours per year, in which a fleet is always present."""
@@ -47,18 +21,8 @@ HOURS: Final = 8760.0
 MONTHS: Final = 12.0
 """Months per year."""
 
-OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
-    "cost": ("cost_per_month", "USD"),
-    "energy": ("kwh_per_month", "kWh"),
-    "carbon": ("gco2_per_month", "g"),
-}
-"""Objective -> the column to minimize, and its unit."""
-
 HALF_MORE: Final = 1.5
 """Multiple of the highest rate up to which limits that break are reported."""
-
-TWICE: Final = 2.0
-"""Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
 
 
 def cost_fleet(
@@ -122,7 +86,6 @@ def cost_fleet(
 
 
 def complete_fleet(
-    row: FleetRow,
     station: Station,
     demand: Demand,
     loads: Sequence[Load],
@@ -144,7 +107,7 @@ def complete_fleet(
     power_w, grown_w = power_w + modules_w, grown_w + modules_w
     hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
     found = attrs.evolve(
-        row,
+        make_late(station, ""),
         **columns,
         status=OK,
         device_count=devices,
@@ -197,158 +160,19 @@ def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w
     return ", then ".join(what for _, what in sorted(fails))
 
 
-def find_excess(row: FleetRow, demand: Demand) -> float:
-    """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
-    limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
-    return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
+    """Return the row of hardware that misses its target, with the reason.
 
-
-def choose_payment(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
-    """Return the row with its cheapest way of paying that `pay` allows.
-
-    Its status becomes refused if the fleet exceeds a limit on power or cost.
+    `taken` is the ratio of its latency to the target. Rows of other fleets are made from it by changing fields.
     """
-    ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
-    is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
-    known = {way: cost for way, cost in ways.items() if cost is not None and (is_there or pay in (way, "both"))}
-    way = min(known, key=lambda one: known[one], default="")
-    row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
-    over = []
-    for limit, value, template in (
-        (demand.max_power_w, row.total_power_w, POWER_OVER),
-        (demand.max_cost_per_month, row.cost_per_month, COST_OVER),
-    ):
-        if limit is not None and value is not None and value > limit:
-            ratio = value / limit
-            excess = SHARE_OVER(share=ratio - 1.0) if ratio < TWICE else TIMES_OVER(ratio=ratio)
-            over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
-    if demand.max_cost_per_month is not None and row.cost_per_month is None:
-        over.append(NO_PRICE)
-    return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row
-
-
-@frozen(kw_only=True, eq=False)
-class Ranking:
-    """Fleets in the order of the objective; refused fleets come last."""
-
-    rows: list[FleetRow]
-    available: list[Sizing]
-    """Fleets of available hardware in the same order, with their load at each rate."""
-
-
-def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> Ranking:
-    """Return the fleets in order, the best first; `rows` are the rows of `sized` after a way of paying was chosen."""
-    column, _ = OBJECTIVES[demand.objective]
-
-    def rank(row: FleetRow) -> tuple[Any, ...]:
-        value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
-        if row.status == LATE:
-            value = row.promise_fraction or math.inf
-        is_last = value is None or not (row.is_available or takes_all)
-        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.quality is not None, row.label)
-
-    ordered = sorted(rows, key=rank)
-    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)}
-    return Ranking(rows=ordered, available=[by_row[id(row)] for row in ordered if row.is_available or takes_all])
-
-
-def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> FleetRow | None:
-    """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
-    column, _ = OBJECTIVES[demand.objective]
-    there = (row for row in rows if row.status == OK and (row.is_available or takes_all))
-    known = [row for row in there if getattr(row, column) is not None]
-    return min(known, key=lambda row: float(getattr(row, column)), default=None)
-
-
-def find_chance_together(
-    parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, objective: Objective
-) -> float | None:
-    """Return the probability that a fleet of several parts beats the best fleet of one kind; None if there is none.
-
-    `parts` are rows with their cost per month, or with their kWh per month for other objectives. Parts of one hardware
-    and precision share their error, so that only the difference of their shares counts. Other errors are independent.
-    """
-    from joulemap.uncertainty.probability import probability_better
-
-    total = math.fsum(value for _, value in parts)
-    whole = None if best is None else best.cost_per_month if objective == "cost" else best.kwh_per_month
-    if best is None or not whole or not total:
-        return None
-    errors = {(best.hardware, best.precision): [-1.0, best.find_doubt(objective)]}
-    for row, value in parts:
-        one = errors.setdefault((row.hardware, row.precision), [0.0, 0.0])
-        one[0] += value / total
-        one[1] = max(one[1], row.find_doubt(objective))
-    width = math.hypot(*(share * doubt for share, doubt in errors.values()))
-    return probability_better(whole / total, width) if width else None
-
-
-def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
-    """Return rows on the queues of the best fleets at several rates."""
-    watched = {one.row.label: one.watch for one in ordered}
-    shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
-    return [one for row in shown for one in watched[row.label]()]
-
-
-def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
-    """Return one row per objective: the best fleet, and the next hardware."""
-    found = []
-    for objective, (column, unit) in OBJECTIVES.items():
-        known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
-        ranked = first_of_each(
-            sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
-        )
-        if not ranked:
-            continue
-        first, *others = ranked
-        value = float(getattr(first, column))
-        ratio = float(getattr(others[0], column)) / value if others else None
-        found.append(
-            FleetWinner(
-                objective=objective,
-                label=first.label,
-                value=value,
-                unit=unit,
-                runner_up=others[0].label if others else "",
-                regret_ratio=ratio,
-                probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
-            )
-        )
-    return found
-
-
-def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:
-    """Return the probability that the first of two fleets is better; None if both values are certain.
-
-    `ratio` is the other fleet's value divided by the first one's. A cost grows in steps: a fleet of slower devices
-    needs more devices once its capacity is exceeded.
-    """
-    import numpy as np
-
-    from joulemap.uncertainty.probability import probability_above, probability_better
-
-    width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
-    if not width:
-        return None
-    if objective != "cost" or not (first.carried_ratio and other.carried_ratio):
-        return probability_better(ratio, width)
-    growth, other_growth = (
-        np.log([_grow_devices(row, scale) for scale in _list_scales(row)]) for row in (first, other)
-    )
-    ahead = math.log(ratio) + other_growth[None, :] - growth[:, None]
-    return float(probability_above(ahead, math.hypot(first.price_half_width, other.price_half_width)).mean())
-
-
-def _list_scales(row: FleetRow) -> list[float]:
-    """Return equally probable ratios of actual to predicted time of a fleet, from the logistic distribution."""
-    shares = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
-    return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
-
-
-def _grow_devices(row: FleetRow, scale: float) -> float:
-    """Return the number of devices that a fleet needs if times are `scale` times longer, relative to its number now."""
-    assert row.device_count is not None
-    assert row.carried_ratio is not None
-    unit = math.gcd(row.device_count, row.device_low_count or 0, row.device_high_count or 0) or 1
-    needed = row.device_count * scale / row.carried_ratio
-    return max(unit * math.ceil(needed / unit - 1e-9), unit) / row.device_count
+    found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
+    found |= {
+        "label": f"{station.hardware} {station.precision}",
+        "status": LATE,
+        "batch": None,
+        "idle_power_w": None,  # the station has it per device, the row needs it for the fleet
+        "promise_fraction": taken,
+        "time_half_width": station.latency_half_width,
+        "reason": reason,
+    }
+    return FleetRow(**found, server_device_count=1, expert_device_count=1, owned_device_count=0, fails_first="", way="")

@@ -24,7 +24,7 @@ from joulemap.wing.llm.capacity.load import find_cached
 
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan
-    from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.fleet.demand import Demand
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import SaturatedRates
@@ -40,10 +40,11 @@ class Division:
     question: Question
     plan: Plan
     case: Case
+    demand: Demand
     rates: SaturatedRates | None
     """Saturated rates of one server; None if its passes cannot be evaluated."""
-    reason: str = ""
-    """Reason why the division's passes cannot be evaluated; empty if they can."""
+    server: Server | str = ""
+    """Simulated server, or the reason why it cannot serve; empty until the division is opened."""
 
     @property
     def work_s(self) -> float:
@@ -53,39 +54,43 @@ class Division:
             return math.inf
         return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
 
-    def order(self, rate_per_s: float, demand: Demand) -> tuple[float, int, int]:
-        """Return the sort key by which divisions are simulated: the estimate, then devices, then expert devices."""
-        return self.estimate(rate_per_s, demand), self.case.world, self.case.experts
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """Sort key by which divisions are simulated: the estimate, then devices, then expert devices."""
+        return self.estimate, self.case.world, self.case.experts
 
-    def bound(self, rate_per_s: float, demand: Demand) -> float:
-        """Return a lower bound of the devices, or joules per request, that servers of this division need.
+    @property
+    def bound(self) -> float:
+        """Lower bound of the devices, or joules per request, that servers of this division need.
 
         It is infinite if none meets the targets.
         """
-        return self._count(rate_per_s, demand, min)
+        return self._count(min)
 
-    def estimate(self, rate_per_s: float, demand: Demand) -> float:
-        """Return an estimate of the devices, or joules per request, if prompts and answers share a server's time."""
-        return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
+    @property
+    def estimate(self) -> float:
+        """Estimate of the devices, or joules per request, if prompts and answers share a server's time."""
+        return self._count(lambda *_: 1.0 / self.work_s)
 
-    def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
-        rates = self.rates
+    @property
+    def value(self) -> float:
+        """Devices, or joules per request, that the simulated servers need; infinite if they miss the targets."""
+        server, rate = self.server, self.demand.peak_per_s
+        if isinstance(server, str) or not server.most_per_s:
+            return math.inf
+        count = server.count(rate)
+        if self.demand.objective == "cost":
+            return float(count * self.case.world)
+        return server.serve(rate / count).power_w * count / rate
+
+    def _count(self, join: Callable[[float, float], float]) -> float:
+        rates, demand = self.rates, self.demand
         if rates is None or rates.prompts is None or rates.answers is None:
             return math.inf
         if demand.objective != "cost":
             return rates.prompts.joules + rates.answers.joules
-        count = math.ceil(rate_per_s / join(rates.prompts.per_s, rates.answers.per_s))
+        count = math.ceil(demand.peak_per_s / join(rates.prompts.per_s, rates.answers.per_s))
         return float(demand.round_up(count * self.case.world))
-
-
-@frozen(kw_only=True, eq=False)
-class Opened:
-    """Division with its simulated server, or with the reason why it cannot serve."""
-
-    question: Question
-    plan: Plan
-    case: Case
-    server: Server | str
 
 
 @define(eq=False)
@@ -93,7 +98,7 @@ class _Search:
     """Search over the divisions of one chip at one precision."""
 
     waiting: list[Division]
-    opened: list[Opened] = attrs.field(factory=list)
+    opened: list[Division] = attrs.field(factory=list)
     least: float = math.inf
     """Devices, or joules per request, of the best simulated division."""
 
@@ -102,65 +107,61 @@ class _Search:
         """Maximum number of divisions that are still to be simulated."""
         return max(0, min(len(self.waiting), ROUNDS - len(self.opened)))
 
-    def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
+    def choose(self) -> Division | None:
         """Return the next division to simulate; None if no further division may be close to the best."""
         if len(self.opened) >= ROUNDS:
             return None
         if self.opened:
-            self.waiting = [one for one in self.waiting if one.bound(rate_per_s, demand) <= NEAR * self.least]
-            self.waiting = [one for one in self.waiting if one.bound(rate_per_s, demand) < math.inf]
+            self.waiting = [one for one in self.waiting if one.bound <= NEAR * self.least and one.bound < math.inf]
         return self.waiting.pop(0) if self.waiting else None
+
+    def open(self, one: Division) -> None:
+        """Simulate the servers of a division of this search."""
+        server = one.server or open_server(one.question, one.case, one.rates, one.demand)
+        self.opened.append(attrs.evolve(one, server=server))
+        self.least = min(self.least, self.opened[-1].value)
 
 
 def open_servers(
-    choices: Sequence[tuple[Question, Plan, Sequence[Case]]],
-    levels: Sequence[Level],
-    demand: Demand,
-    report: Callable[[int, int], None],
-) -> list[Opened]:
+    choices: Sequence[tuple[Question, Plan, Sequence[Case]]], demand: Demand, report: Callable[[int, int], None]
+) -> list[Division]:
     """Return the simulated servers of each chip, each with its division, or with the reason why it cannot serve.
 
-    `choices` are those of `list_choices`, the checkpoint as published first. All precisions of a chip share one search,
-    which begins with the published one. The cases include refused ones, each with the fewest devices that hold the
-    model. If the question names numbers of devices or a box, exactly these divisions are returned. `report` gets the
-    numbers of simulated divisions and of those that may be.
+    `choices` are those of `ServedModel.list_choices`, the checkpoint as published first. All precisions of a chip share
+    one search, which begins with the published one. The cases include refused ones, each with the fewest devices that
+    hold the model. If the question names numbers of devices or a box, exactly these divisions are returned. `report`
+    gets the numbers of simulated divisions and of those that may be.
     """
-    rate = levels[0].rate_per_s
-    groups: dict[tuple[object, ...], _Search] = {}
-    named: list[Opened] = []
+    searches: dict[tuple[object, ...], _Search] = {}
     for question, plan, every in choices:
-        if question.serving.devices or question.alike:
-            kept = [_measure(question, plan, case, demand) for case in every if case.status == OK]
-            named += [_open(one, levels, demand) for one in kept]
-            question.book.release()
-            continue
+        is_named = bool(question.serving.devices or question.alike)
         questions = {question.serving.expert_devices: question}
         for case in every:
+            if is_named:
+                if case.status == OK:
+                    searches[question, case] = _Search(waiting=[_measure(question, plan, case, demand)])
+                continue
             found = list_divisions(question, case, questions)
             ready = keep_better([_measure(asked, plan, one, demand) for asked, one in found])
-            ready.sort(key=lambda one: one.order(rate, demand))
+            ready.sort(key=lambda one: one.order)
             points = case.run.point.values() if len(choices) == 1 else ()
-            search = groups.setdefault((case.run.target, *points), _Search(waiting=[]))
+            search = searches.setdefault((case.run.target, *points), _Search(waiting=[]))
             first, search.waiting = search.waiting[:1], search.waiting[1:]
-            search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order(rate, demand))
+            search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order)
         _release(questions.values())
-    if named:
-        return named
-    while chosen := [(one, search) for search in groups.values() if (one := search.choose(rate, demand))]:
+    while chosen := [(one, search) for search in searches.values() if (one := search.choose())]:
         chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
         for place, (one, search) in enumerate(chosen):
-            now = _open(one, levels, demand)
-            search.opened.append(now)
-            search.least = min(search.least, _value(now, rate, demand))
-            done = sum(len(one.opened) for one in groups.values())
-            report(done, done + len(chosen) - place - 1 + sum(one.most_left for one in groups.values()))
+            search.open(one)
+            done = sum(len(one.opened) for one in searches.values())
+            report(done, done + len(chosen) - place - 1 + sum(one.most_left for one in searches.values()))
             following = chosen[place + 1][0] if place + 1 < len(chosen) else None
             if following is None or (following.case.devices, following.case.experts) != (
                 one.case.devices,
                 one.case.experts,
             ):
                 _release([one.question])
-    return [one for search in groups.values() for one in search.opened]
+    return [one for search in searches.values() for one in search.opened]
 
 
 def keep_better(divisions: Sequence[Division]) -> list[Division]:
@@ -194,24 +195,7 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
             draft=question.draft(case.server),
         )
     except UnsupportedError as error:
-        return Division(question=question, plan=plan, case=case, rates=None, reason=str(error))
+        return Division(question=question, plan=plan, case=case, demand=demand, rates=None, server=str(error))
     if demand.first_token_s is not None and rates.alone_s > demand.first_token_s:
         rates = attrs.evolve(rates, prompts=None)
-    return Division(question=question, plan=plan, case=case, rates=rates)
-
-
-def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
-    """Return the simulated server of a division, with the highest rate that it can serve."""
-    server = one.reason or open_server(one.question, one.case, one.rates, levels, demand)
-    return Opened(question=one.question, plan=one.plan, case=one.case, server=server)
-
-
-def _value(one: Opened, rate_per_s: float, demand: Demand) -> float:
-    """Return the devices, or joules per request, that simulated servers need; infinite if they miss the targets."""
-    server = one.server
-    if isinstance(server, str) or not server.most_per_s:
-        return math.inf
-    count = server.count(rate_per_s)
-    if demand.objective == "cost":
-        return float(count * one.case.world)
-    return server.serve(rate_per_s / count).power_w * count / rate_per_s
+    return Division(question=question, plan=plan, case=case, demand=demand, rates=rates)

@@ -10,11 +10,12 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_payment, cost_fleet, find_chance_together
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
 if TYPE_CHECKING:
+    from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.capacity.row import LevelRow
     from joulemap.wing.fleet.demand import Demand
 
@@ -81,18 +82,18 @@ class Part:
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
-def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
+def add_up(parts: Sequence[Part], terms: Terms, best: FleetRow | None) -> dict[str, Any]:
     """Return the fields of a mixture's row; each kind uses its cheapest way of paying.
 
     `best` is the best fleet of one kind by the objective; None if there is none.
     """
-    found = [part.cost(demand) for part in parts]
+    found = [part.cost(terms.demand) for part in parts]
     rows = [
-        choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
+        terms.choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures))
         for part, figures in zip(parts, found, strict=True)
     ]
     costs = [row.cost_per_month for row in rows]
-    values = [(row, _value(row, demand) or 0.0) for row in rows]
+    values = [(row, terms.value(row) or 0.0) for row in rows]
     return {
         "device_count": sum(part.device_count for part in parts),
         "power_w": sum(part.power_w for part in parts),
@@ -100,35 +101,57 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | Non
         "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
         "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
-        "probability_best": find_chance_together(values, best, demand.objective),
+        "probability_best": find_chance_together(values, best, terms),
     }
 
 
-def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Demand) -> list[MixedRow]:
+def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, terms: Terms) -> float | None:
+    """Return the probability that a fleet of several parts beats the best fleet of one kind; None if there is none.
+
+    `parts` are rows with their values by the objective. Parts of one hardware and precision share their error, so that
+    only the difference of their shares counts. Other errors are independent.
+    """
+    from joulemap.uncertainty.probability import probability_better
+
+    objective, total = terms.demand.objective, math.fsum(value for _, value in parts)
+    whole = None if best is None else terms.value(best)
+    if best is None or not whole or not total:
+        return None
+    errors = {(best.hardware, best.precision): [-1.0, best.find_doubt(objective)]}
+    for row, value in parts:
+        one = errors.setdefault((row.hardware, row.precision), [0.0, 0.0])
+        one[0] += value / total
+        one[1] = max(one[1], row.find_doubt(objective))
+    width = math.hypot(*(share * doubt for share, doubt in errors.values()))
+    return probability_better(whole / total, width) if width else None
+
+
+def mix(sized: Sequence[Sizing], terms: Terms) -> list[MixedRow]:
     """Return the mixtures that beat the best fleet of one kind by the objective.
 
     `sized` has the best fleet first. A server serves the same rate as in a fleet of its kind, so rates add up and each
     server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
-    kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
+    demand = terms.demand
+    kept = [one for one in sized if one.row.status == OK and terms.value(one.row) is not None]
     first = first_of_each(one.row for one in kept)[:KINDS]
     chosen = [next(one for one in kept if one.row is row) for row in first]
     if len(chosen) < 2:
         return []
     first_row = chosen[0].row
-    best = _value(first_row, demand) or math.inf
+    best = terms.value(first_row) or math.inf
     guesses = [
         (guess, parts)
         for one in chosen
         for other in chosen
         if one is not other
-        for parts in _split(one, other, levels[0].rate_per_s, demand)
-        if (guess := _guess(parts, levels[0].rate_per_s, demand)) < best
+        for parts in _split(one, other, demand)
+        if (guess := _guess(parts, terms)) < best
     ]
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
-    found = [_place_side_by_side(parts, levels, pay, demand, first_row) for _, parts in likely]
-    found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], demand)
-    better = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
+    found = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
+    found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], terms)
+    better = [(value, one) for one in found if (value := terms.value(one)) is not None and value < SAVED * best]
     ranked = [
         attrs.evolve(one, saved_fraction=1.0 - value / best)
         for value, one in sorted(better, key=lambda pair: (pair[0], pair[1].label))
@@ -138,21 +161,16 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     ][:MOST_REPORTED]
 
 
-def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
-    """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
-    return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
-
-
 Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
 """(kind, servers) of the servers that are fully used, and (kind, servers) of those that serve the rest."""
 
 
-def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Split]:
-    """Return splits of a rate between full servers of the first kind and servers of the other kind for the rest.
+def _split(first: Sizing, other: Sizing, demand: Demand) -> list[Split]:
+    """Return splits of the highest rate: full servers of the first kind, and servers of the other kind for the rest.
 
     The full servers are as many as possible, or as many as are owned.
     """
-    each, others = first.row.server_rate_per_s, other.row.server_rate_per_s
+    rate, each, others = demand.peak_per_s, first.row.server_rate_per_s, other.row.server_rate_per_s
     if not each or not others:
         return []
     counts = {math.floor(rate / each), demand.owned.get(first.row.chip, 0) // first.row.server_device_count}
@@ -163,14 +181,15 @@ def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Sp
     ]
 
 
-def _guess(parts: Split, rate: float, demand: Demand) -> float:
+def _guess(parts: Split, terms: Terms) -> float:
     """Return an estimate of a mixture's value by the objective, from the values of fleets of each kind."""
     (first, count), (other, more) = parts
-    full = count * (first.row.server_rate_per_s or 0.0) / rate
+    demand = terms.demand
+    full = count * (first.row.server_rate_per_s or 0.0) / demand.peak_per_s
     total = 0.0
     for sizing, servers, share in ((first, count, full), (other, more, 1.0 - full)):
         row = sizing.row
-        whole = _value(row, demand) or 0.0
+        whole = terms.value(row) or 0.0
         if demand.objective != "cost":
             total += share * whole
             continue
@@ -181,35 +200,32 @@ def _guess(parts: Split, rate: float, demand: Demand) -> float:
     return total
 
 
-def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand, best: FleetRow) -> MixedRow:
+def _place_side_by_side(parts: Split, terms: Terms, best: FleetRow) -> MixedRow:
     """Return a fleet of two kinds: servers of the first kind are fully used, the others share the rest.
 
     At lower rates all servers get fewer requests. If the demand releases devices, those of the second kind are released
     first.
     """
-    routes = [_route(parts, level.rate_per_s, levels[0].rate_per_s, releases=demand.releases) for level in levels]
+    demand = terms.demand
+    routes = [_route(parts, level.rate_per_s, demand) for level in demand.levels]
     placed = [
-        Part(
-            sizing=sizing,
-            servers=servers,
-            loads=_serve(sizing, levels, [route[place] for route in routes], demand),
-        )
+        Part(sizing=sizing, servers=servers, loads=_serve(sizing, [route[place] for route in routes], demand))
         for place, (sizing, servers) in enumerate(parts)
     ]
     return MixedRow(
         label=" + ".join(part.label for part in placed),
         form=SIDE_BY_SIDE,
         saved_fraction=0.0,
-        **add_up(placed, pay, demand, best),
+        **add_up(placed, terms, best),
     )
 
 
-def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[tuple[float, int], tuple[float, int]]:
-    """Return for each kind its requests per second and its powered servers, at a total rate below `peak`."""
+def _route(parts: Split, rate: float, demand: Demand) -> tuple[tuple[float, int], tuple[float, int]]:
+    """Return for each kind its requests per second and its powered servers, at one of the rates of a demand."""
     (first, count), (other, more) = parts
     each, others = first.row.server_rate_per_s or 0.0, other.row.server_rate_per_s or 0.0
-    if not releases:
-        share = count * each / peak
+    if not demand.releases:
+        share = count * each / demand.peak_per_s
         return (share * rate, count), ((1.0 - share) * rate, more)
     full = min(count, math.floor(rate / each))
     # the servers of the other kind cannot take the rest, so one more of the first kind runs partly full
@@ -219,14 +235,14 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
     return (rate - rest, full), (rest, math.ceil(rest / others))
 
 
-def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
+def _serve(sizing: Sizing, routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
     """Return the load of a kind's servers at each rate; all servers get an equal share of its requests."""
     assert sizing.serve is not None
     rates = [rate / powered for rate, powered in routes if rate and powered]
     seen = iter(sizing.serve(rates) if rates else ())
     world = sizing.row.server_device_count
     loads = []
-    for level, (rate, powered) in zip(levels, routes, strict=True):
+    for level, (rate, powered) in zip(demand.levels, routes, strict=True):
         busy, watts = next(seen) if rate and powered else (0.0, 0.0)
         loads.append(
             Load(
@@ -239,7 +255,7 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
     return loads
 
 
-def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
+def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], terms: Terms) -> list[MixedRow]:
     """Return the fleet that uses the best kind of hardware at each rate, if devices are released.
 
     The list is empty if one kind is best at all rates. For cost, it is also empty if a kind is not rented.
@@ -249,9 +265,9 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
     for one in levels:
         if one.label in by_label:
             rates.setdefault(one.rate_per_s, []).append(one)
-    if not demand.releases or len(rates) < 2:
+    if not terms.demand.releases or len(rates) < 2:
         return []
-    is_cost = demand.objective == "cost"
+    is_cost = terms.demand.objective == "cost"
     if is_cost and any(row.way != "rented" or row.owned_device_count for row in kinds):
         return []
     chosen = [
@@ -287,7 +303,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
             if None in rents
             else sum(one.share_fraction * (one.rented_usd_per_hour or 0.0) for one in chosen) * HOURS / MONTHS,
             saved_fraction=0.0,
-            probability_best=find_chance_together(parts, kinds[0], demand.objective),
+            probability_best=find_chance_together(parts, kinds[0], terms),
         )
     ]
 

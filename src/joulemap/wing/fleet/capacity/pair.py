@@ -23,6 +23,7 @@ from joulemap.wing.fleet.capacity.served import take_promise
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served
+    from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.capacity.row import FleetRow
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
@@ -84,36 +85,29 @@ class _Kind:
     def label(self) -> str:
         return self.sizing.row.label
 
-    def value(self, throughput: Throughput, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
+    def value(self, throughput: Throughput, terms: Terms) -> float | None:
         """Return a lower bound of the objective per month, for enough servers with this throughput; None without a
         price.
         """
-        row, station = self.sizing.row, self.sizing.station
+        row, station, demand = self.sizing.row, self.sizing.station, terms.demand
         if demand.objective != "cost":
-            mean = sum(level.rate_per_s * level.share for level in levels)
+            mean = sum(level.rate_per_s * level.share for level in demand.levels)
             return mean * throughput.joules * station.pue_ratio * HOURS / MONTHS / 1e3
-        devices = math.ceil(levels[0].rate_per_s / throughput.per_s) * row.server_device_count
+        devices = math.ceil(demand.peak_per_s / throughput.per_s) * row.server_device_count
         rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
         ways = []
         more = max(devices - demand.owned.get(row.chip, 0), 0)
         if not more:
             return 0.0
-        if pay in ("rented", "both") and rent is not None:
+        if terms.pay in ("rented", "both") and rent is not None:
             ways.append(more * rent * HOURS / MONTHS)
-        if pay in ("bought", "both") and price is not None:
+        if terms.pay in ("bought", "both") and price is not None:
             ways.append(more * price / (MONTHS * station.lifetime_years))
         return min(ways, default=None)
 
 
 def pair_servers(
-    question: Question,
-    servers: Sequence[tuple[Server, Sizing]],
-    levels: Sequence[Level],
-    pay: str,
-    demand: Demand,
-    best: FleetRow | None,
-    *,
-    takes_all: bool,
+    question: Question, servers: Sequence[tuple[Server, Sizing]], terms: Terms, best: FleetRow | None
 ) -> list[PairRow]:
     """Return the pairs of kinds that meet the targets, best first by the objective.
 
@@ -123,8 +117,8 @@ def pair_servers(
     """
     if question.serving.output < 2:
         return []
-    least_alone = None if best is None else _value(best, demand)
-    kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
+    least_alone = None if best is None else terms.value(best)
+    kinds = [_judge(server, sizing) for server, sizing in servers if terms.is_counted(sizing.row)]
     bounds = []
     for first in (one for one in kinds if one.prompts):
         for second in (one for one in kinds if one.answers):
@@ -132,10 +126,7 @@ def pair_servers(
                 continue  # both pools must store the KV cache in the same precision
             assert first.prompts is not None
             assert second.answers is not None
-            parts = (
-                first.value(first.prompts, levels, pay, demand),
-                second.value(second.answers, levels, pay, demand),
-            )
+            parts = first.value(first.prompts, terms), second.value(second.answers, terms)
             if parts[0] is not None and parts[1] is not None:
                 bounds.append((parts[0] + parts[1], first, second))
     bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
@@ -144,16 +135,11 @@ def pair_servers(
         limit = min([least_alone or math.inf, *(value for value, _ in found)])
         if least > limit and found:
             break
-        row = _place(question, first, second, levels, pay, demand, best)
-        value = None if row is None else _value(row, demand)
+        row = _place(question, (first, second), terms, best)
+        value = None if row is None else terms.value(row)
         if row is not None and value is not None:
             found.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
     return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:MOST_REPORTED]]
-
-
-def _value(row: FleetRow | PairRow, demand: Demand) -> float | None:
-    """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
-    return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
@@ -164,40 +150,32 @@ def _judge(server: Server, sizing: Sizing) -> _Kind:
     )
 
 
-def _place(
-    question: Question,
-    first: _Kind,
-    second: _Kind,
-    levels: Sequence[Level],
-    pay: str,
-    demand: Demand,
-    best: FleetRow | None,
-) -> PairRow | None:
+def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
     from joulemap.wing.llm.capacity.pool import measure_handover
 
-    rate = levels[0].rate_per_s
+    (first, second), demand = kinds, terms.demand
     handover = measure_handover(question, first.server.case, second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
     rates = (first.prompts.per_s, second.answers.per_s)
-    cells = math.ceil(rate / min(rates) / CELL)
-    sized = _size((first, second), rates, rate / cells, handover.seconds, demand)
+    cells = math.ceil(demand.peak_per_s / min(rates) / CELL)
+    sized = _size(kinds, rates, demand.peak_per_s / cells, handover.seconds, demand)
     if sized is None:
         return None
     counts, served, works = sized
     loads: tuple[list[Load], list[Load]] = ([], [])
-    for place, level in enumerate(levels):
+    for place, level in enumerate(demand.levels):
         if place and level.rate_per_s:
-            _, works = _step((first, second), counts, level.rate_per_s / cells, handover.seconds)
-        for kind, count, work, some in zip((first, second), counts, works, loads, strict=True):
+            _, works = _step(kinds, counts, level.rate_per_s / cells, handover.seconds)
+        for kind, count, work, some in zip(kinds, counts, works, loads, strict=True):
             some.append(_form_load(level, kind, count * cells, work, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
     parts = [
         Part(sizing=kind.sizing, servers=count * cells, loads=some)
-        for kind, count, some in zip((first, second), counts, loads, strict=True)
+        for kind, count, some in zip(kinds, counts, loads, strict=True)
     ]
-    figures = add_up(parts, pay, demand, best)
+    figures = add_up(parts, terms, best)
     if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
         return None
     cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]

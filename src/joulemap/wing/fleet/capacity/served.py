@@ -12,14 +12,14 @@ import attrs
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
 from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
-from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
-from joulemap.wing.llm.capacity.load import find_cached, read_tiers
+from joulemap.wing.llm.capacity.load import form_requests, read_tiers
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
+    from joulemap.wing.fleet.capacity.division import Division
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
     from joulemap.wing.llm.capacity.case import Case
@@ -129,67 +129,46 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
     return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]
 
 
-def open_server(
-    question: Question, case: Case, rates: SaturatedRates | None, levels: Sequence[Level], demand: Demand
-) -> Server | str:
+def open_server(question: Question, case: Case, rates: SaturatedRates | None, demand: Demand) -> Server | str:
     """Return the server of a case with its capacity, or the reason why it cannot serve a request."""
-    from joulemap.domain.load import Load as Requests
-    from joulemap.wing.llm.serving.draft import guess
-    from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
+    from joulemap.wing.llm.serving.serve import open_deployment
 
-    peak = levels[0].rate_per_s
-    requests = Requests(
-        rate_per_s=peak,
-        is_steady=True,
-        prompt_tokens=question.serving.prompt,
-        output_tokens=question.serving.output,
-        cached_tokens=find_cached(question.serving),
-        turns=question.serving.turns,
-        pause_s=question.serving.pause_s,
-    )
+    serving, peak = question.serving, demand.peak_per_s
+    load = form_requests(serving, rate_per_s=peak)
+    tiers = read_tiers(serving) if serving.turns > 1 else ()
     try:
-        draft = question.draft(case.server)
-        limits = find_limits(case.server, requests, draft)
-        if requests.turns > 1:
-            size = measure_token(case.server, requests)
-            limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=size)
-        table = tabulate_for(guess(case.server, draft), requests, limits, 0)
-        server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, rates=rates)
+        table, limits = open_deployment(case.server, load, question.draft(case.server), tiers=tiers)
+        server = Server(case=case, requests=load, table=table, limits=limits, demand=demand, rates=rates)
         return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
     except UnsupportedError as error:
         return str(error)
 
 
-def size_servers(
-    servers: Sequence[Server | str],
-    cases: Sequence[Case],
-    stations: Sequence[Station],
-    levels: Sequence[Level],
-    report: Callable[[int, int], None],
-) -> list[Sizing]:
-    """Return for each case the fleet of servers that meets the targets, or a row with the reason why none does.
+def size_servers(opened: Sequence[tuple[Division, Station]], report: Callable[[int, int], None]) -> list[Sizing]:
+    """Return for each division the fleet of servers that meets the targets, or a row with the reason why none does.
 
-    `report` gets the numbers of cases that are done and of all.
+    `report` gets the numbers of divisions that are done and of all.
     """
     rows: list[Sizing] = []
-    for server, case, station in zip(servers, cases, stations, strict=True):
-        report(len(rows), len(servers))
+    for one, station in opened:
+        report(len(rows), len(opened))
         try:
-            reason = server if isinstance(server, str) else ""
-            if isinstance(server, Server):
-                rows.append(_size(server, station, levels))
+            reason = one.server if isinstance(one.server, str) else ""
+            if isinstance(one.server, Server):
+                rows.append(_size(one.server, station))
                 continue
         except UnsupportedError as error:
             reason = str(error)
-        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(case)), station=station))
+        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(one.case)), station=station))
     return rows
 
 
-def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
+def _size(server: Server, station: Station) -> Sizing:
     """Return a fleet whose servers share the requests evenly, or a refusal if one server misses its targets at any
     rate.
     """
-    peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
+    demand, world = server.demand, server.case.world
+    peak = demand.peak_per_s
     rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
@@ -200,9 +179,8 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     count, served = _add_servers(server, peak)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
-    loads = [_observe(server, level, count, rate) for level in levels]
+    loads = [_observe(server, level, count, rate) for level in demand.levels]
     row, at_rates = complete_fleet(
-        make_late(station, ""),
         station,
         demand,
         loads,

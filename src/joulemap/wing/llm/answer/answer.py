@@ -17,18 +17,18 @@ from joulemap.ask.fact import Facts
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.plan.hold import holding_plans
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.ask import batch, load
-from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, list_served, refuse
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
 from joulemap.wing.llm.capacity.load import LoadRow, serve_load
+from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
+from joulemap.wing.llm.capacity.stored import choose_stored, holding_passes, read_stored
 from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _answer(
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
     if serving.has_load:
         usage = drop_idle_hours(usage)  # a simulated load already includes idle time
-    question, whole, cases = list_served(source, model, settings, serving)
+    question, whole, cases = ServedModel(name=model, settings=settings, serving=serving).list_cases(source)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
     served = [case for case in cases if case.status == OK]
@@ -94,17 +94,15 @@ def _answer(
         raise refuse(cases)
     costs = serve(question, served)
     stored = choose_stored(served)
-    plans = divide(question, whole, list(dict.fromkeys(stored)))
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        ids = find_ids(question, stored, key_runs(held))
+    with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
         found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
         if not any(row.phase == "decode" for row in found["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
         rows = form_rows(question, kept, costs, found["phases"])
         pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
-        asked = Asked.of(attrs.evolve(whole, settings=settings), connection, ids[1])
-        facts = _find_facts(asked, question, served, rows, loads, pools, found) if has_facts else NO_FACTS
+        runs = Asked.of(attrs.evolve(whole, settings=settings), connection, ids[1])
+        facts = _find_facts(runs, question, served, rows, loads, pools, found) if has_facts else NO_FACTS
     return LlmAnswer(
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),

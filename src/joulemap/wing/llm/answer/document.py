@@ -19,13 +19,13 @@ from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Te
 from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
-from joulemap.wing.llm.show import batch, load
+from joulemap.wing.llm.show import batch, load, text
+from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -117,8 +117,7 @@ class LlmAnswer(RunAnswer):
                 "flown": show_count(self.serving.in_flight or 0, "concurrent " + flown)
                 if self.serving.in_flight
                 else None,
-                "later": describe_later(self.serving),
-                "reused": describe_reuse(self.serving),
+                "served": describe_served(self.serving),
             },
         )
         values = {"model": self.alias or self.model, "like": self.model if self.alias else ""}
@@ -313,40 +312,6 @@ def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:
     if any(row.assumption == "utilization" and row.value == 1.0 for row in assumptions):
         return text.COST_NOTE(use=text.LOAD_HOURS(pay=describe_pay(pay)), idle=None)
     return text.COST_NOTE(use=describe_use(assumptions, pay), idle=text.IDLE_HOURS)
-
-
-def describe_reuse(serving: Serving) -> str:
-    """Return a phrase for the prefix reuse that a question states; empty without reuse."""
-    turns = serving.turns if serving.turns > 1 else None
-    return text.REUSED(serving, turns=turns, pause_s=serving.pause_s or None, tiers=serving.cache_tiers or None)
-
-
-def describe_later(serving: Serving) -> str:
-    """Return a phrase for the acceptance rates of later draft tokens and the mean tokens per step; empty without
-    speculation.
-    """
-    if serving.speculate is None or serving.acceptance is None:
-        return ""
-    from joulemap.wing.llm.serving.batch import accept
-
-    gained = accept(serving.speculate, serving.acceptance, serving.later_acceptance)
-    return text.LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance] or None, gained=gained)
-
-
-def repeat_reuse(serving: Serving) -> list[str]:
-    """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
-    words = ["--engine", serving.engine] if serving.engine else []
-    words += ["--cache", serving.cache] if serving.cache else []
-    words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
-    words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
-    words += ["--pause", f"{serving.pause_s:g}s"] if serving.pause_s else []
-    for tier in serving.cache_tiers:
-        words += ["--cache-tier", tier]
-    if serving.speculate is not None and serving.acceptance is not None:
-        rates = ",".join(f"{rate:g}" for rate in (serving.acceptance, *serving.later_acceptance))
-        words += ["--speculate", str(serving.speculate), "--acceptance", rates]
-        words += ["--draft", serving.draft] if serving.draft else []
-    return words
 
 
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:

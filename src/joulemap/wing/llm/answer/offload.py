@@ -16,9 +16,8 @@ from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.case import check_methods
 from joulemap.wing.llm.capacity.offload import OffloadRow, divide_layers
-from joulemap.wing.llm.capacity.question import SERVING, Question
+from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
 from joulemap.wing.llm.source import find_mixed, read_decoder
 
 if TYPE_CHECKING:

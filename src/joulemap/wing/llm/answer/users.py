@@ -21,37 +21,37 @@ from joulemap.ask.rule import list_findings
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_plans
 from joulemap.present.document import Document, Grid, Text, show_under
-from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.answer.document import describe_costs
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.ask.users import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
-from joulemap.wing.llm.capacity.choice import find_quality, list_choices
+from joulemap.wing.llm.capacity.model import ServedModel, find_quality
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
+from joulemap.wing.llm.capacity.stored import holding_passes, name_case, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
+    Forms,
     LatencyTarget,
     Paid,
     UserRow,
+    compare_forms,
     find_deployment,
     find_likelier,
-    find_other,
     form_row,
     name_servers,
     rank_rows,
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
-from joulemap.wing.llm.show.users import describe_answer, list_reasons
+from joulemap.wing.llm.show import users as text
+from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -62,58 +62,11 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.row import ServedPhase
     from joulemap.wing.llm.serving.batch import BatchCost
 
-TITLE: Final = Template("{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time")
-ABOUT: Final = Template(
-    "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
-)
-EACH: Final = "each"
-SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
-SEVERAL: Final = Template("{server_count} servers of {server}")
-SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count:n decode server} of {server}")
-CHEAPER_FORM: Final = Template(
-    "on {hardware} in {precision}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as "
-    "much per request"
-)
-MET_BY_FORM: Final = Template(
-    "on {hardware} in {precision}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the "
-    "target"
-)
-BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
-POOLS: Final = "separate pools for prefill and decode"
-COLUMNS: Final = (
-    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
-    "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
-    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest batch largest_users | "
-    "request latency request_s | "
-    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
-    "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
-    "*J/request without reuse uncached_request_j?"
-)
-MET: Final = Template("yes[, {chance:chance}]")
-KEEP: Final = "precision | TTFT | TPOT"
-RANKED: Final = "met | USD/M tokens | energy/M tokens"
-
 COLLECTED: Final = 5
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
 
 FAR: Final = 10.0
 """Ratio of a time to its target from which the answer shows the ratio without decimals."""
-
-LEFT_OUT: Final = Template("Left out: {reasons}")
-NOTES: Final = (
-    "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
-    "where each user's next request follows the last one; --in-flight gives percentiles",
-    "servers: the fewest devices that meet the target, such as 2 of l4 x4, two servers of four devices each; "
-    "a server has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row "
-    "with more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: "
-    "separate servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert "
-    "whole on one of them",
-    "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
-    "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
-)
-WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
-
 
 Subject = tuple[Asked, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
@@ -143,8 +96,8 @@ class UsersAnswer(RunAnswer):
     """Assumed numbers that cost and carbon depend on."""
     facts: Facts
     """Decision, targets, rows and caveats, from which all sentences are made."""
-    forms: str = ""
-    """Comparison of chunked prefill with separate pools for the deployment of the first row; empty if only one was
+    forms: Forms | None = None
+    """Comparison of chunked prefill with separate pools for the deployment of the first row; None if only one was
     computed.
     """
     wide_cache: str = ""
@@ -186,36 +139,35 @@ class UsersAnswer(RunAnswer):
 
     def title(self) -> Title:
         """Return the title of the document, which restates the question."""
-        wanted = WANTED(self.target)
-        about = ABOUT(
+        wanted = text.WANTED(self.target)
+        about = text.ABOUT(
             self.serving,
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
-            later=describe_later(self.serving),
-            reused=describe_reuse(self.serving),
+            served=describe_served(self.serving),
         )
         values = {
             "model": self.alias or self.model,
             "like": self.model if self.alias else "",
             "users": self.target.users,
-            "each": EACH if self.target.users > 1 else None,
+            "each": text.EACH if self.target.users > 1 else None,
         }
-        return Title(form=TITLE, values=values, about=about)
+        return Title(form=text.TITLE, values=values, about=about)
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` deployments."""
         grid = self._lay_rows(limit)
-        left = (Text(LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
-        forms = [self.forms] if self.forms and self.chosen is self.rows[0] else []
+        left = (Text(text.LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
+        forms = [text.describe_forms(self.forms)] if self.forms is not None and self.chosen is self.rows[0] else []
         return self._compose_facts(
             self.facts,
             (show_under("", grid, *left),),
             self.rows,
             title=self.title(),
-            answer=describe_answer(self.facts),
-            reasons=list_reasons(self.facts),
-            notes=[*forms, *NOTES, *filter(None, [self.wide_cache]), *self._describe_use()],
+            answer=text.describe_answer(self.facts),
+            reasons=text.list_reasons(self.facts),
+            notes=[*forms, *text.NOTES, *filter(None, [self.wide_cache]), *self._describe_use()],
             steps=[self._continue(repeated)],
             told=describe_unread(self.scope.models),
         )
@@ -223,13 +175,13 @@ class UsersAnswer(RunAnswer):
     def _lay_rows(self, limit: int) -> Grid:
         return self._lay(
             self.rows,
-            COLUMNS,
-            keep=KEEP,
-            ranked=RANKED,
+            text.COLUMNS,
+            keep=text.KEEP,
+            ranked=text.RANKED,
             limit=limit,
             noun="deployments",
             met=lambda row: (
-                MET(chance=row.met_probability)
+                text.MET(chance=row.met_probability)
                 if row.is_met
                 else f"no, {row.target_ratio:{'.2f' if row.target_ratio < FAR else ',.0f'}}x"
             ),
@@ -257,36 +209,6 @@ class UsersAnswer(RunAnswer):
         return [*words, *repeated]
 
 
-def _spell(hardware: str, devices: int, experts: int, servers: int, prefill_servers: int) -> str:
-    server = SERVER(
-        hardware=hardware, devices=devices if devices > 1 else None, experts=experts if experts > 1 else None
-    )
-    if not prefill_servers and servers == 1:
-        return server
-    template = SEPARATE if prefill_servers else SEVERAL
-    return template(prefill_server_count=prefill_servers, server_count=servers, server=server)
-
-
-def compare_forms(found: Deployed) -> str:
-    """Return the sentence that compares chunked prefill with separate pools on the same chip.
-
-    Device time per request represents the cost. Empty if the deployment misses the target, or if the other form was not
-    computed.
-    """
-    other = find_other(found)
-    if other is None or found.miss > 1.0:
-        return ""
-    ratio = other.device_count / other.per_s * found.per_s / found.device_count
-    forms, is_met = (POOLS, BOTH_PHASES) if found.prompt_servers else (BOTH_PHASES, POOLS), other.miss <= 1.0
-    if is_met and ratio < 1.0:
-        forms, ratio, other = forms[::-1], 1.0 / ratio, found
-    case = other.case
-    servers = _spell(case.hardware, case.world, case.experts, other.servers, other.prompt_servers)
-    template = CHEAPER_FORM if is_met else MET_BY_FORM
-    named = {"hardware": case.hardware, "precision": case.precision, "form": forms[0], "other_form": forms[1]}
-    return template(**named, servers=servers, ratio=ratio, miss=other.miss)
-
-
 def serve_users(
     source: Source,
     model: str,
@@ -307,7 +229,7 @@ def serve_users(
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
     settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
-    choices = list_choices(source, model, settings, serving)
+    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
     found: list[Found] = []
@@ -340,7 +262,7 @@ def serve_users(
     facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
-        forms=compare_forms(first) if first.prompt_servers or is_asked else "",
+        forms=compare_forms(first) if first.prompt_servers or is_asked else None,
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),
         serving=serving,
@@ -425,17 +347,11 @@ def _pay(
         divisions = list_divisions(one.question, one.case, questions)
         own, case = next((pair for pair in divisions if pair[1].devices == most), (one.question, one.case))
         chosen.append((attrs.evolve(case, batch=batch), own, plan))
-    plans = [plan for case, own, whole in chosen for plan in divide(own, whole, [case])]
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:
         costs |= serve(own, [case])
     cases = [case for case, *_ in chosen]
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
-        keys = key_runs(held)
-        ids: tuple[list[int], list[int]] = ([], [])
-        for case, own, _ in chosen:
-            for some, more in zip(ids, find_ids(own, [case], keys), strict=True):
-                some += more
+    with holding_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         tables = read_tables(
             connection, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
         )

@@ -7,43 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.catalog.stack import list_vendors
-from joulemap.domain.default import SERVED
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.settings import check_name
-from joulemap.domain.weight import GGUF_METHOD, label_precision, read_weight_format
+from joulemap.domain.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.hold import find_targets
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.present.cell import join_names
 from joulemap.present.template import Template
-from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
+from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
-    HARDWARE,
-    SIXTEEN_BITS,
-    WIDE,
     Question,
     choose_activations,
     choose_precision,
-    find_guesser,
-    list_precisions,
 )
-from joulemap.wing.llm.source import find_mixed, open_boxes, read_decoder
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Runtime
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Serving, Settings
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan, PlannedRun
-    from joulemap.plan.source import Source
-    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.serving.memory import Room
 
@@ -61,20 +46,6 @@ NARROWER: Final = ("fp8", "int4")
 STAGES: Final = (2, 4, 8, 16)
 """Numbers of pipeline stages that a refusal tries, the fewest first."""
 
-LOCAL_ENGINE: Final = "llamacpp"
-"""Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
-
-LOCAL_WEIGHTS: Final = "q4_k_m"
-"""Default weight format of Ollama, and the most common one of llama.cpp's files."""
-
-MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
-"""Weight format of GGUF files whose checkpoint publishes its experts in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org,
-whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
-"""
-
-NO_METHOD: Final = Template(
-    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
-)
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
 
@@ -363,124 +334,3 @@ def describe_cache(cases: Iterable[Case]) -> str:
         if not case.server.cache and case.run.point["weight_precision"].endswith("fp4") and "fp8" in case.target.peaks
     ]
     return WIDE_CACHE(hardware=list(dict.fromkeys(found))) if found else ""
-
-
-def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
-    """Return the settings and serving parameters with the default engine and weights, where none are given.
-
-    GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
-    """
-    if serving.engine or serving.prefill_on:
-        return settings, serving
-    if decoder.published is not None and decoder.published.method == GGUF_METHOD:
-        return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
-    if not is_choice(settings):
-        return settings, serving
-    if find_mixed(settings) is not None:
-        return settings, serving
-    entries = [entry for entry, _ in select_hardware(settings).pairs]
-    if not all(entry.architecture == "cpu" and "datacenter" not in entry.deployment for entry in entries):
-        return settings, serving
-    if not settings.precision and not settings.weight_precision:
-        settings = attrs.evolve(settings, weight_precision=(find_file_weights(decoder) or LOCAL_WEIGHTS,))
-    return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
-
-
-def _name_published(decoder: Decoder, settings: Settings) -> Settings:
-    """Return settings with the formats of the model's checkpoint, where they state only the kind, as fp4 for MXFP4.
-
-    Weights alone are meant if the checkpoint keeps activations at 16 bits.
-    """
-    published = decoder.published
-    if published is None or not published.weights:
-        return settings
-    named = tuple(map(published.find_format, settings.weight_precision))
-    own = {published.find_format(one) for one in settings.precision}
-    if not named and own == {published.weights} and not published.precision:
-        return attrs.evolve(settings, precision=())
-    return attrs.evolve(settings, weight_precision=named)
-
-
-def find_file_weights(decoder: Decoder) -> str:
-    """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
-
-    Empty if GGUF files of the model come in many formats, or if the model itself is a GGUF file.
-    """
-    published = decoder.published
-    keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
-    return MXFP4_WEIGHTS if keeps else ""
-
-
-def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
-    """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
-    stack = question.stack
-    for name in weight_precisions:
-        method = read_weight_format(name).method
-        if method and stack.methods and method not in stack.methods:
-            other = None if name.startswith(method) else method
-            raise UsageError(NO_METHOD(engine=stack.label, weights=name, method=other, methods=stack.methods))
-
-
-def list_served(
-    source: Source, model: str, settings: Settings, serving: Serving, known: Targets | None = None
-) -> tuple[Question, Plan, list[Case]]:
-    """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
-
-    `known` has the calibrated hardware of an earlier call for another precision.
-    """
-    question, whole = plan_served(source, model, settings, serving)
-    if known is None or any(run.target.digest not in known for run in whole.runs("")):
-        known = find_targets(source, whole)
-    return question, whole, list_cases(question, whole, known)
-
-
-def plan_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan]:
-    """Return the question and the plan of its configurations; raise as `llm` does."""
-    from joulemap.catalog.stack import find_engine
-    from joulemap.wing.llm.decoder.step import CACHES
-
-    if serving.cache:
-        check_name("precision of a cache", serving.cache, CACHES)
-    decoder = read_decoder(source, model, settings, serving.prompt)
-    settings = _name_published(decoder, settings)
-    settings, serving = choose_engine(decoder, settings, serving)
-    if decoder.published is not None and not serving.cache and not settings.precision and not settings.weight_precision:
-        serving = attrs.evolve(serving, cache=decoder.published.cache)
-    stack = find_engine(serving.engine)
-    if not settings.precision and not settings.weight_precision and stack.methods == (GGUF_METHOD,):
-        settings = attrs.evolve(settings, weight_precision=tuple(filter(None, (find_file_weights(decoder),))))
-    guesser = find_guesser(source, decoder, settings, serving)
-    question = Question(
-        decoder=decoder,
-        stack=stack,
-        serving=serving,
-        guesser=guesser,
-        takes_published=not settings.precision and not settings.weight_precision,
-        chooses_precision=not settings.precision,
-    )
-    question.check()
-    if serving.prefill_on:
-        if settings.hardware:
-            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
-        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
-    precisions, weights = list_precisions(decoder)
-    settings = attrs.evolve(
-        settings,
-        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
-        weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
-        runtime=cast("Runtime", question.stack.runtime),
-        batch=tuple(sorted(settings.batch or SERVED.batch)),
-        hardware=settings.hardware if is_choice(settings) else HARDWARE,
-    )
-    check_methods(question, settings.weight_precision)
-    if (mixed := find_mixed(settings)) is not None:
-        raise UsageError(f"{mixed.id} has different devices, between which `offload` divides layers: name it alone")
-    settings, question.alike = open_boxes(settings)
-    if question.alike and serving.devices:
-        chip, count = next(iter(question.alike.items()))
-        raise UsageError(f"--devices does not apply to a box, which has {count} of {chip}: name {chip} instead")
-    name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
-    selection = select_hardware(settings)
-    if question.chooses_precision and not all({*SIXTEEN_BITS} & {*entry.precisions} for entry, _ in selection.pairs):
-        settings = attrs.evolve(settings, precision=(*settings.precision, WIDE))
-    return question, plan_selected((name,), settings, selection)

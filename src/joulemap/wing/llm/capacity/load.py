@@ -101,8 +101,6 @@ def is_idle_assumed(case: Case) -> bool:
 
 def read_load(question: Question) -> Load | None:
     """Return the requested load; None if only batches are requested; UsageError for an invalid file."""
-    from joulemap.domain.load import Load
-
     serving = question.serving
     if not serving.has_load:
         return None
@@ -118,10 +116,15 @@ def read_load(question: Question) -> Load | None:
         raise UsageError(
             f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
         )
+    return attrs.evolve(form_requests(serving, serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
+
+
+def form_requests(serving: Serving, rate_per_s: float | None) -> Load:
+    """Return the steady load of independent requests, or turns of conversations, at a rate."""
+    from joulemap.domain.load import Load
+
     return Load(
-        rate_per_s=serving.rate_per_s,
-        in_flight=serving.in_flight,
-        trace=trace,
+        rate_per_s=rate_per_s,
         is_steady=True,
         prompt_tokens=serving.prompt,
         output_tokens=serving.output,

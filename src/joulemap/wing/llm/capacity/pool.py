@@ -145,18 +145,13 @@ def _simulate(
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
-    from joulemap.wing.llm.serving.draft import guess
     from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-    from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
+    from joulemap.wing.llm.serving.serve import open_deployment
 
     tiers = read_tiers(question.serving)
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
-        draft = question.draft(deployment)
-        limits = find_limits(deployment, load, draft)
-        if tiers:
-            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment, load))
-        surface = tabulate_for(guess(deployment, draft), load, limits, 0)
+        surface, limits = open_deployment(deployment, load, question.draft(deployment), tiers=tiers)
         return Pool(surface=surface, limits=limits, count=count)
 
     first, second = cases

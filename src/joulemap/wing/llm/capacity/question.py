@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +12,15 @@ import attrs
 from joulemap.domain.configuration import Precision
 from joulemap.domain.name import name_precision
 from joulemap.domain.settings import MOST_GUESSED, Serving
+from joulemap.domain.weight import GGUF_METHOD, read_weight_format
+from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
-from joulemap.wing.llm.source import read_decoder
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
     from joulemap.plan.run import PlannedRun
-    from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.deployment import Book, Deployment
     from joulemap.wing.llm.serving.draft import Draft
@@ -34,15 +33,8 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 """Default hardware, on which models of all sizes are served."""
 
 
-OWN_LAYER: Final = "layer"
-"""Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
-
 TITLED: Final = ("quantization_config", "model_type", "not read")
 """Beginnings of the notes on a model that the title includes."""
-
-PADDED: Final = 0.01
-"""Maximum relative difference between the vocabulary sizes of models with one tokenizer; padding rows cause it."""
-
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the most common first."""
@@ -52,6 +44,16 @@ WIDE: Final[Precision] = "fp32"
 
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
 """Precisions of activations to choose from if none is given, the preferred precision first."""
+
+
+MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
+"""Weight format of GGUF files whose checkpoint publishes its experts in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org,
+whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
+"""
+
+NO_METHOD: Final = Template(
+    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
+)
 
 
 @define(kw_only=True, slots=False, eq=False)
@@ -266,22 +268,24 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
     return precision, weights[0] if weights else precision
 
 
-def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
-    """Return the draft model: a named one, or a layer like the model's last; None without a draft.
+def find_file_weights(decoder: Decoder) -> str:
+    """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
 
-    Raise UnknownNameError for an unknown name, UsageError for a draft with another vocabulary.
+    Empty if GGUF files of the model come in many formats, or if the model itself is a GGUF file.
     """
-    if not serving.draft:
-        return None
-    if serving.draft == OWN_LAYER:
-        return attrs.evolve(decoder, layers=decoder.layers[-1:])
-    found = read_decoder(source, serving.draft, settings, serving.prompt)
-    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
-        raise UsageError(
-            f"the vocabulary of {found.name} has {found.vocabulary:,} tokens, that of {decoder.name} "
-            f"{decoder.vocabulary:,}: choose a draft model with the same tokenizer"
-        )
-    return found
+    published = decoder.published
+    keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
+    return MXFP4_WEIGHTS if keeps else ""
+
+
+def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
+    """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
+    stack = question.stack
+    for name in weight_precisions:
+        method = read_weight_format(name).method
+        if method and stack.methods and method not in stack.methods:
+            other = None if name.startswith(method) else method
+            raise UsageError(NO_METHOD(engine=stack.label, weights=name, method=other, methods=stack.methods))
 
 
 def find_served(model: str) -> tuple[str, Serving]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
 from joulemap.domain.name import name_precision
+from joulemap.plan.hold import holding_plans
 from joulemap.plan.workload import find_model
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
@@ -17,8 +19,9 @@ from joulemap.wing.llm.row import ServedPhase
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served
-    from joulemap.plan.hold import Held
     from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+    from joulemap.store.connection import Connection
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
 
@@ -26,7 +29,7 @@ MOST_STORED: Final = 36
 """Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""
 
 
-def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
+def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
     """Return plans of the passes of configurations; hardware with equal device counts and batches shares a plan."""
     batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
@@ -59,12 +62,29 @@ def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]
     return found
 
 
-RunKey = tuple[str, int, object, tuple[str, ...]]
-"""Key of a pass: its name, its batch, everything its hardware depends on, and the other dimensions of its run."""
+@contextmanager
+def holding_passes(
+    source: Source, groups: Sequence[tuple[Question, Plan, Sequence[Case]]]
+) -> Iterator[tuple[Connection, tuple[list[int], list[int]]]]:
+    """Store the passes of configurations; yield a connection, and the ids of their prefill runs and decode runs.
+
+    Each group has the question and the plan of its configurations. Ids are in the order of the configurations.
+    """
+    plans = [plan for question, whole, cases in groups for plan in _divide(question, whole, cases)]
+    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
+        ids = {_key(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
+        asked = [(question, one) for question, _, cases in groups for one in cases]
+        yield (
+            connection,
+            (
+                [ids[_key(*question.prefill_key(one.devices, one.batch), one.run)] for question, one in asked],
+                [ids[_key(*question.decode_key(one.devices, one.batch), one.run)] for question, one in asked],
+            ),
+        )
 
 
-def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
-    """Return the key of a pass's run, which no other run of the question has."""
+def _key(name: str, batch: int, run: PlannedRun) -> tuple[str, int, object, tuple[str, ...]]:
+    """Return the name and batch of a pass, everything its hardware depends on, and the other dimensions of its run."""
     return name, batch, run.target, tuple(run.point.values())
 
 
@@ -85,17 +105,6 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
         middle = math.sqrt(first.batch * last.batch)
         found |= {case: first if case.batch < middle else last for case in some}
     return [found[case] for case in cases]
-
-
-def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
-    """Return the ids of the prefill runs and of the decode runs, each in the order of the configurations."""
-    prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
-    return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
-
-
-def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
-    """Return key -> id of stored runs."""
-    return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
 
 
 def name_case(case: Case) -> tuple[str, int, str]:

@@ -411,7 +411,7 @@ def _find_load(question: Question, case: Case, target: LatencyTarget, servers: i
     )
 
 
-def find_other(found: Deployed) -> Deployed | None:
+def _find_other(found: Deployed) -> Deployed | None:
     """Return the alternative deployment: two pools instead of servers that do both phases, or the reverse."""
     return found.other if found.prompt_servers else _split(found)
 
@@ -450,6 +450,49 @@ def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None
         between_s=pools.between_s,
         request_j=pools.request_j,
         hits=pools.hits,
+    )
+
+
+@frozen(kw_only=True)
+class Forms:
+    """Comparison of chunked prefill with separate pools: servers of the worse form, and how much worse they are."""
+
+    hardware: str
+    precision: str
+    device_count: int
+    """Devices of one server."""
+    expert_device_count: int
+    server_count: int
+    prefill_server_count: int
+    are_pools_better: bool
+    ratio: float
+    """Device time per request, relative to the better form."""
+    miss: float
+    """Highest ratio of a mean time to its target; above 1 if the worse form misses the target."""
+
+
+def compare_forms(found: Deployed) -> Forms | None:
+    """Return how a deployment compares with the other form of it on the same chip.
+
+    Device time per request represents the cost. None if the deployment misses the target, or if the other form was not
+    computed.
+    """
+    worse = _find_other(found)
+    if worse is None or found.miss > 1.0:
+        return None
+    better = found
+    if worse.miss <= 1.0 and worse.device_s < found.device_s:
+        better, worse = worse, found
+    return Forms(
+        hardware=worse.case.hardware,
+        precision=worse.case.precision,
+        device_count=worse.case.world,
+        expert_device_count=worse.case.experts,
+        server_count=worse.servers,
+        prefill_server_count=worse.prompt_servers,
+        are_pools_better=bool(better.prompt_servers),
+        ratio=worse.device_s / better.device_s,
+        miss=worse.miss,
     )
 
 

@@ -22,8 +22,6 @@ import attrs
 from joulemap.system.errors import ModelError
 from joulemap.wing.llm.file.header import MOST_TENSORS, FileHeader, HeaderReader, StoredTensor, check_shape, open_header
 
-SUFFIX: Final = ".gguf"
-
 MAGIC: Final = b"GGUF"
 
 VERSIONS: Final = (2, 3)

@@ -24,9 +24,6 @@ SUFFIX: Final = ".safetensors"
 INDEX_SUFFIX: Final = ".safetensors.index.json"
 """Suffix of the file that lists the tensors of each part."""
 
-PLAIN: Final = "model.safetensors"
-"""File name of the weights of a model in one file."""
-
 POINTER: Final = b"version "
 """First bytes of the text that Git LFS leaves in place of a file that was not downloaded."""
 

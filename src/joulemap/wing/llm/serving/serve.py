@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.load import Limits, Load, Served, Tier
-from joulemap.wing.llm.serving.draft import Draft, Guessing
+from joulemap.wing.llm.serving.draft import Draft, guess
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import find_reach
 from joulemap.wing.llm.serving.request import draw_requests
@@ -28,11 +28,18 @@ def serve(
 
     `tiers` are the slower memories of a prefix cache. Raise UnsupportedError if no request fits.
     """
+    table, limits = open_deployment(deployment, load, draft, tiers=tiers, seed=seed)
+    return simulate(table, load, limits, seed)
+
+
+def open_deployment(
+    deployment: Deployment, load: Load, draft: Draft | None = None, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+) -> tuple[Table, Limits]:
+    """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`."""
     limits = find_limits(deployment, load, draft)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
-        limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment, load))
-    surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
-    return simulate(tabulate_for(surface, load, limits, seed), load, limits, seed)
+        limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
+    return _tabulate(guess(deployment, draft), load, limits, seed), limits
 
 
 def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) -> Limits:
@@ -53,7 +60,7 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) 
     )
 
 
-def measure_token(deployment: Deployment, load: Load) -> float:
+def _measure_token(deployment: Deployment, load: Load) -> float:
     """Return the mean KV cache bytes of a token in a load, over all devices; a tier holds one copy of them."""
     length = round(_mean_length(load))
     return deployment.decoder.cache_bytes(length, Room(deployment=deployment).item_bytes) / length
@@ -66,7 +73,7 @@ def _mean_length(load: Load) -> float:
     return (load.prompt_tokens + load.output_tokens) * (1.0 - load.spread_fraction / 2.0) * (load.turns + 1) / 2.0
 
 
-def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
+def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
     """Return a table of pass costs that covers every request of a load."""
     if load.turns > 1:
         last = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens)

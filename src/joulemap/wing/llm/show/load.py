@@ -11,7 +11,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import join_names, name_all, name_run
-from joulemap.wing.llm.show.hit import describe_hits
+from joulemap.wing.llm.show.serving import describe_hits
 
 ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")
 OF_ONE: Final = Template("{name} has a p99 TTFT of {tail} and uses {energy} per output token.")

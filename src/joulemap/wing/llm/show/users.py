@@ -1,17 +1,48 @@
-"""Words for deployments that serve a number of users: the decision and its alternatives."""
+"""Words for deployments that serve a number of users: title, table, the decision, its alternatives and notes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
 from joulemap.present.cell import join_names, show_chance, show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
-from joulemap.wing.llm.show.hit import describe_hits
+from joulemap.wing.llm.show.serving import describe_hits
 
+if TYPE_CHECKING:
+    from joulemap.wing.llm.capacity.users import Forms
+
+TITLE: Final = Template("{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time")
+ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
+EACH: Final = "each"
+WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
+COLUMNS: Final = (
+    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
+    "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
+    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest batch largest_users | "
+    "request latency request_s | "
+    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
+    "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
+    "*J/request without reuse uncached_request_j?"
+)
+MET: Final = Template("yes[, {chance:chance}]")
+KEEP: Final = "precision | TTFT | TPOT"
+RANKED: Final = "met | USD/M tokens | energy/M tokens"
+LEFT_OUT: Final = Template("Left out: {reasons}")
+NOTES: Final = (
+    "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
+    "where each user's next request follows the last one; --in-flight gives percentiles",
+    "servers: the fewest devices that meet the target, such as 2 of l4 x4, two servers of four devices each; "
+    "a server has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row "
+    "with more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: "
+    "separate servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert "
+    "whole on one of them",
+    "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
+    "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
+)
 KEPT: Final = Template(
     "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}: {value}[ and {energy}] per million tokens."
 )
@@ -20,6 +51,18 @@ MISS: Final = Template("{ratio:x} the {noun}")
 USD: Final = Template("{usd} USD")
 SERVERS: Final = Template("{count:n server} of {server}")
 SEPARATE: Final = Template("{prefill} prefill and {count:n decode server} of {server}")
+SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
+SEVERAL: Final = Template("{count} servers of {server}")
+CHEAPER_FORM: Final = Template(
+    "on {hardware} in {precision}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as "
+    "much per request"
+)
+MET_BY_FORM: Final = Template(
+    "on {hardware} in {precision}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the "
+    "target"
+)
+BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
+POOLS: Final = "separate pools for prefill and decode"
 CHEAPER: Final = Template("{servers} would cost {value} but meet the target with only {chance} probability")
 SIMPLER: Final = Template("without separate pools, the best is {servers}: {value}")
 PUBLISHED: Final = Template("in the checkpoint's own precision, the best is {servers}: {value}[ ({chance} sure)]")
@@ -73,6 +116,24 @@ def _describe_others(facts: Facts) -> Iterator[str]:
             ratio=first.ratio,
             chance=show_chance(None if chance is None else chance.value),
         )
+
+
+def describe_forms(forms: Forms) -> str:
+    """Return the sentence that compares chunked prefill with separate pools on the same chip."""
+    devices, experts = forms.device_count, forms.expert_device_count
+    server = SERVER(
+        hardware=forms.hardware,
+        devices=devices if devices > 1 else None,
+        experts=experts if experts > 1 else None,
+    )
+    count = forms.server_count
+    if forms.prefill_server_count:
+        servers = SEPARATE(prefill=forms.prefill_server_count, count=count, server=server)
+    else:
+        servers = server if count == 1 else SEVERAL(count=count, server=server)
+    names = (POOLS, BOTH_PHASES) if forms.are_pools_better else (BOTH_PHASES, POOLS)
+    template = CHEAPER_FORM if forms.miss <= 1.0 else MET_BY_FORM
+    return template(forms, form=names[0], other_form=names[1], servers=servers)
 
 
 def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:

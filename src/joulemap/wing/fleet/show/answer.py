@@ -11,16 +11,6 @@ from joulemap.present.cell import show_chance, show_plain, show_quantity, show_s
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
 from joulemap.show.name import name_run
-from joulemap.show.word import Words
-
-WORDS: Final = Words(
-    caveats={
-        "breaks": Template("up to 1.5x the load, {chips} first breaks the limit of {limits}"),
-        "device_count": Template("the 80 % range of {chips} is {low} to {high} devices"),
-        "device_price": Template("the price of {chips} counts devices {way} at {price}"),
-    },
-    nouns={"cost": "cost", "energy": "energy", "carbon": "CO2"},
-)
 
 LEAST: Final[Mapping[str, tuple[str, str]]] = {
     "cost": ("costs least", "cost least"),

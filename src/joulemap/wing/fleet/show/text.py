@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SUBJECT: Final = "How many devices"
 TITLE: Final = Template("{models:and}")
 ABOUT: Final = Template(
-    "[up to {peak}][{rate}], {targets:list}, {precisions:and}[, {runtimes:and}][, {engine}]{reused}"
+    "[up to {peak}][{rate}], {targets:list}, {precisions:and}[, {runtimes:and}][, {engine}]{served}"
 )
 MODEL: Final = Template("{share:set %} {name}")
 RATE: Final = Template("{rate} requests/s")

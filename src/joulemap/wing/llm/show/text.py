@@ -9,17 +9,8 @@ from joulemap.present.template import Template
 
 TITLE: Final = Template("{model}[ (same sizes as {like})]")
 ABOUT: Final = Template(
-    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
+    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}][, {flown}]{served}"
 )
-REUSED: Final = Template(
-    "[, {prefix_hit:set %} of prompt tokens in the prefix cache][, {turns} turns of a conversation]"
-    "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
-)
-"""Reuse of prefixes, as titles state it."""
-GUESSED: Final = Template("[, {speculate:n draft token} per step, acceptance {acceptance:set %}]")
-"""Title text for speculative decoding."""
-LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per step")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")

@@ -1,0 +1,189 @@
+"""Ranking of fleets: how they are paid for, their limits on power and cost, and their order by the objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.domain.doubt import LOGISTIC
+from joulemap.present.template import Template
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.capacity.mixture import MixedRow
+    from joulemap.wing.fleet.capacity.pair import PairRow
+    from joulemap.wing.fleet.capacity.row import QueueRow
+    from joulemap.wing.fleet.demand import Demand, Objective
+
+POWER_OVER: Final = Template(
+    "power of {value:W}[ ({host_power_w:W} of it for hosts)] is {excess} the limit of {limit:W}"
+)
+COST_OVER: Final = Template("cost of {value:USD} per month is {excess} the limit of {limit:USD}")
+NO_PRICE: Final = "price is not known"
+SHARE_OVER: Final = Template("{share:%} over")
+TIMES_OVER: Final = Template("{ratio:x}")
+
+QUANTILES: Final = 40
+"""Number of equally probable errors of the predicted time for which the devices of a fleet are counted."""
+
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
+"""Objective -> the column to minimize, and its unit."""
+
+TWICE: Final = 2.0
+"""Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
+
+
+@frozen(kw_only=True)
+class Terms:
+    """Terms on which fleets are compared: objective and limits of a demand, way of paying, and chips that count."""
+
+    demand: Demand
+    pay: str
+    """Allowed payment: rented, bought or both."""
+    takes_all: bool = False
+    """True if chips that cannot be bought or rented count too."""
+
+    @property
+    def column(self) -> str:
+        """Column that the objective minimizes."""
+        return OBJECTIVES[self.demand.objective][0]
+
+    def value(self, row: FleetRow | MixedRow | PairRow) -> float | None:
+        """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
+        return row.cost_per_month if self.demand.objective == "cost" else row.kwh_per_month
+
+    def choose_payment(self, row: FleetRow) -> FleetRow:
+        """Return the row with its cheapest allowed way of paying.
+
+        Its status becomes refused if the fleet exceeds a limit on power or cost.
+        """
+        demand = self.demand
+        ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
+        is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
+        known = {
+            way: cost for way, cost in ways.items() if cost is not None and (is_there or self.pay in (way, "both"))
+        }
+        way = min(known, key=lambda one: known[one], default="")
+        row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
+        over = []
+        for limit, value, template in (
+            (demand.max_power_w, row.total_power_w, POWER_OVER),
+            (demand.max_cost_per_month, row.cost_per_month, COST_OVER),
+        ):
+            if limit is not None and value is not None and value > limit:
+                ratio = value / limit
+                excess = SHARE_OVER(share=ratio - 1.0) if ratio < TWICE else TIMES_OVER(ratio=ratio)
+                over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
+        if demand.max_cost_per_month is not None and row.cost_per_month is None:
+            over.append(NO_PRICE)
+        return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row
+
+    def is_counted(self, row: FleetRow) -> bool:
+        """Return True if the chip of a fleet is available, or if all chips count."""
+        return row.is_available or self.takes_all
+
+    def find_least(self, rows: Iterable[FleetRow]) -> FleetRow | None:
+        """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
+        known = [
+            row for row in rows if row.status == OK and self.is_counted(row) and getattr(row, self.column) is not None
+        ]
+        return min(known, key=lambda row: float(getattr(row, self.column)), default=None)
+
+    def rank(self, sized: Iterable[Sizing]) -> list[Sizing]:
+        """Return the fleets, best first by the objective; refused fleets come last."""
+
+        def order(one: Sizing) -> tuple[Any, ...]:
+            row = one.row
+            value = self._find_excess(row) if row.status == OVER else getattr(row, self.column)
+            if row.status == LATE:
+                value = row.promise_fraction or math.inf
+            is_last = value is None or not self.is_counted(row)
+            return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.quality is not None, row.label)
+
+        return sorted(sized, key=order)
+
+    def _find_excess(self, row: FleetRow) -> float:
+        """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
+        limits = (
+            (self.demand.max_power_w, row.total_power_w),
+            (self.demand.max_cost_per_month, row.cost_per_month),
+        )
+        return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+
+    def find_winners(self, rows: Sequence[FleetRow]) -> list[FleetWinner]:
+        """Return one row per objective: the best fleet, and the next hardware."""
+        found = []
+        for objective, (column, unit) in OBJECTIVES.items():
+            known = [row for row in rows if row.status == OK and getattr(row, column) and self.is_counted(row)]
+            ranked = first_of_each(
+                sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
+            )
+            if not ranked:
+                continue
+            first, *others = ranked
+            value = float(getattr(first, column))
+            ratio = float(getattr(others[0], column)) / value if others else None
+            found.append(
+                FleetWinner(
+                    objective=objective,
+                    label=first.label,
+                    value=value,
+                    unit=unit,
+                    runner_up=others[0].label if others else "",
+                    regret_ratio=ratio,
+                    probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
+                )
+            )
+        return found
+
+
+def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:
+    """Return rows on the queues of the best fleets at several rates."""
+    watched = {one.row.label: one.watch for one in ranked}
+    shown = first_of_each(one.row for one in ranked if one.row.status == OK)[:WATCHED]
+    return [one for row in shown for one in watched[row.label]()]
+
+
+def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:
+    """Return the probability that the first of two fleets is better; None if both values are certain.
+
+    `ratio` is the other fleet's value divided by the first one's. A cost grows in steps: a fleet of slower devices
+    needs more devices once its capacity is exceeded.
+    """
+    import numpy as np
+
+    from joulemap.uncertainty.probability import probability_above, probability_better
+
+    width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
+    if not width:
+        return None
+    if objective != "cost" or not (first.carried_ratio and other.carried_ratio):
+        return probability_better(ratio, width)
+    growth, other_growth = (
+        np.log([_grow_devices(row, scale) for scale in _list_scales(row)]) for row in (first, other)
+    )
+    ahead = math.log(ratio) + other_growth[None, :] - growth[:, None]
+    return float(probability_above(ahead, math.hypot(first.price_half_width, other.price_half_width)).mean())
+
+
+def _list_scales(row: FleetRow) -> list[float]:
+    """Return equally probable ratios of actual to predicted time of a fleet, from the logistic distribution."""
+    shares = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
+    return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
+
+
+def _grow_devices(row: FleetRow, scale: float) -> float:
+    """Return the number of devices that a fleet needs if times are `scale` times longer, relative to its number now."""
+    assert row.device_count is not None
+    assert row.carried_ratio is not None
+    unit = math.gcd(row.device_count, row.device_low_count or 0, row.device_high_count or 0) or 1
+    needed = row.device_count * scale / row.carried_ratio
+    return max(unit * math.ceil(needed / unit - 1e-9), unit) / row.device_count

@@ -1,0 +1,209 @@
+"""Language model that is asked for: its question, its configurations, and the precisions in which it is tried.
+
+name, settings, serving ─► decoder ─► defaults of its checkpoint and engine ─► question and plan ─► configurations
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final, Self, cast
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.domain.configuration import Precision
+from joulemap.domain.default import SERVED
+from joulemap.domain.settings import check_name
+from joulemap.domain.weight import GGUF_METHOD
+from joulemap.plan.hold import find_targets
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import is_choice, select_hardware
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import Case, list_cases
+from joulemap.wing.llm.capacity.question import (
+    HARDWARE,
+    SERVING,
+    SIXTEEN_BITS,
+    WIDE,
+    Question,
+    check_methods,
+    find_file_weights,
+    list_precisions,
+)
+from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Runtime
+    from joulemap.domain.settings import Serving, Settings
+    from joulemap.plan.evaluate import Targets
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.decoder.config import Decoder
+
+LOCAL_ENGINE: Final = "llamacpp"
+"""Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
+
+LOCAL_WEIGHTS: Final = "q4_k_m"
+"""Default weight format of Ollama, and the most common one of llama.cpp's files."""
+
+PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), ((), ("int4",)))
+"""(activation precisions, weight precisions) to try in addition to the published ones; an empty tuple keeps the
+default.
+"""
+
+LOSSLESS: Final = ("bf16", "fp16", "fp32")
+"""Weight precisions that lose no quality."""
+
+QUALITIES: Final = DATA / "model" / "quality.toml"
+"""File with the published quality loss of each weight precision."""
+
+Served = tuple[Question, "Plan", list[Case]]
+"""(question, plan, configurations of all chips, refused ones included)."""
+
+
+@frozen(kw_only=True, eq=False)
+class ServedModel:
+    """Language model that is asked for, with the settings of hardware and precisions, and its requests."""
+
+    name: str
+    settings: Settings
+    serving: Serving = SERVING
+
+    def list_choices(self, source: Source) -> list[Served]:
+        """Return the question, plan and configurations in each precision to try, the published one first."""
+        first = self.list_cases(source)
+        found = [first]
+        if self.settings.precision or self.settings.weight_precision:
+            return found
+        targets = {case.run.target.digest: case.target for case in first[2]}
+        for precision, weights in PRECISIONS:
+            if _is_narrower(first[0].decoder, weights):
+                narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
+                found.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
+        return found
+
+    def list_cases(self, source: Source, known: Targets | None = None) -> Served:
+        """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
+
+        `known` has the calibrated hardware of an earlier call for another precision.
+        """
+        question, whole = self.plan(source)
+        if known is None or any(run.target.digest not in known for run in whole.runs("")):
+            known = find_targets(source, whole)
+        return question, whole, list_cases(question, whole, known)
+
+    def plan(self, source: Source) -> tuple[Question, Plan]:
+        """Return the question and the plan of its configurations; raise as `llm` does."""
+        from joulemap.catalog.stack import find_engine
+        from joulemap.wing.llm.decoder.step import CACHES
+
+        if self.serving.cache:
+            check_name("precision of a cache", self.serving.cache, CACHES)
+        decoder = read_decoder(source, self.name, self.settings, self.serving.prompt)
+        known = attrs.evolve(self, settings=_name_published(decoder, self.settings)).choose_engine(decoder)
+        settings, serving = known.settings, known.serving
+        is_published = not settings.precision and not settings.weight_precision
+        if decoder.published is not None and not serving.cache and is_published:
+            serving = attrs.evolve(serving, cache=decoder.published.cache)
+        stack = find_engine(serving.engine)
+        if is_published and stack.methods == (GGUF_METHOD,):
+            settings = attrs.evolve(settings, weight_precision=tuple(filter(None, (find_file_weights(decoder),))))
+        question = Question(
+            decoder=decoder,
+            stack=stack,
+            serving=serving,
+            guesser=find_guesser(source, decoder, settings, serving),
+            takes_published=not settings.precision and not settings.weight_precision,
+            chooses_precision=not settings.precision,
+        )
+        question.check()
+        return _plan(question, settings)
+
+    def choose_engine(self, decoder: Decoder) -> Self:
+        """Return the model with the default engine and weights, where none are given.
+
+        GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
+        """
+        settings, serving = self.settings, self.serving
+        if serving.engine or serving.prefill_on:
+            return self
+        local = attrs.evolve(serving, engine=LOCAL_ENGINE)
+        if decoder.published is not None and decoder.published.method == GGUF_METHOD:
+            return attrs.evolve(self, serving=local)
+        if not is_choice(settings) or find_mixed(settings) is not None:
+            return self
+        entries = [entry for entry, _ in select_hardware(settings).pairs]
+        if not all(entry.architecture == "cpu" and "datacenter" not in entry.deployment for entry in entries):
+            return self
+        if not settings.precision and not settings.weight_precision:
+            settings = attrs.evolve(settings, weight_precision=(find_file_weights(decoder) or LOCAL_WEIGHTS,))
+        return attrs.evolve(self, settings=settings, serving=local)
+
+
+def _name_published(decoder: Decoder, settings: Settings) -> Settings:
+    """Return settings with the formats of the model's checkpoint, where they state only the kind, as fp4 for MXFP4.
+
+    Weights alone are meant if the checkpoint keeps activations at 16 bits.
+    """
+    published = decoder.published
+    if published is None or not published.weights:
+        return settings
+    named = tuple(map(published.find_format, settings.weight_precision))
+    own = {published.find_format(one) for one in settings.precision}
+    if not named and own == {published.weights} and not published.precision:
+        return attrs.evolve(settings, precision=())
+    return attrs.evolve(settings, weight_precision=named)
+
+
+def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:
+    """Return a question with the devices of its boxes, and the plan of its configurations."""
+    decoder, serving = question.decoder, question.serving
+    if serving.prefill_on:
+        if settings.hardware:
+            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
+        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
+    precisions, weights = list_precisions(decoder)
+    settings = attrs.evolve(
+        settings,
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
+        weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_choice(settings) else HARDWARE,
+    )
+    check_methods(question, settings.weight_precision)
+    if (mixed := find_mixed(settings)) is not None:
+        raise UsageError(f"{mixed.id} has different devices, between which `offload` divides layers: name it alone")
+    settings, question.alike = open_boxes(settings)
+    if question.alike and serving.devices:
+        chip, count = next(iter(question.alike.items()))
+        raise UsageError(f"--devices does not apply to a box, which has {count} of {chip}: name {chip} instead")
+    name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
+    selection = select_hardware(settings)
+    if question.chooses_precision and not all({*SIXTEEN_BITS} & {*entry.precisions} for entry, _ in selection.pairs):
+        settings = attrs.evolve(settings, precision=(*settings.precision, WIDE))
+    return question, plan_selected((name,), settings, selection)
+
+
+def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
+    """Return whether a precision has fewer bits than the checkpoint as published."""
+    published = decoder.published
+    if published is None or not published.weights:
+        return True
+    return bool(weights) and "8" in published.weights
+
+
+@cache
+def load_qualities() -> Mapping[str, str]:
+    """Return weight precision -> published loss of quality, in words."""
+    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
+    return {name: str(entry["value"]) for name, entry in found.items()}
+
+
+def find_quality(case: Case) -> str:
+    """Return the published loss of quality of a configuration's precision; empty for weights of at least 16 bits."""
+    weights = case.run.point["weight_precision"]
+    return "" if weights in LOSSLESS else load_qualities().get(weights, "unknown")
