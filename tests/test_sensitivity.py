@@ -203,7 +203,7 @@ def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
     rows = by_name(found, "t4")
     assert (rows["dram.read"].latency_elasticity or 0.0) > 0.0
     assert rows["dram.read"].method == "evaluated"
-    assert any("the power cap lowers the clock" in note for note in found._notes(found.rows.rows))
+    assert any("the power cap lowers the clock" in note for note in found.document().notes)
     # at the limit a watt more of it is a watt more of power, so that all prices together slow it down
     assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
 
