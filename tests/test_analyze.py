@@ -14,8 +14,7 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.part import text
-from joulemap.answer.part.analyze import AnalyzeAnswer
+from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TABLE, RUN_TABLE, AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Precision, Runtime
@@ -181,8 +180,8 @@ def test_people_see_every_row_and_that_it_adds_up(
 ) -> None:
     answer = analyses[architecture]
     written = write(answer.document(by=level), form)
-    table = text.EVENT_TABLE(subgraph="") if level == "event" else text.RUN_TABLE(by=level)
-    for title in (text.FACTS_TABLE, text.BOTTLENECK_TABLE, table, "Next"):
+    table = EVENT_TABLE(subgraph="") if level == "event" else RUN_TABLE(by=level)
+    for title in (FACTS_TABLE, BOTTLENECK_TABLE, table, "Next"):
         assert title in written
     names: list[str] = {
         "category": [row.category for row in answer.categories],

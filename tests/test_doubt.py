@@ -437,7 +437,7 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
         best.probability_best,
         best.probability_ahead,
         getattr(explained, f"{goal}_probability"),
-        flip.probability,
+        flip.choice.probability,
         rows[0].probability_best,
     ):
         assert found is not None

@@ -13,8 +13,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.part import text
-from joulemap.answer.part.edp import EdpAnswer
+from joulemap.answer.part.edp import BESIDE_TABLE, BOUND_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, SHARES_TABLE, EdpAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
 from joulemap.present.format import write
@@ -302,7 +301,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
     written = write(compared.document(by=level, limit=5), form)
-    titles = (text.EDP_FACTS_TABLE, text.EDP_TABLE(by=level), text.PATTERN_TABLE, text.BESIDE_TABLE, text.BOUND_TABLE)
+    titles = (EDP_FACTS_TABLE, SHARES_TABLE(by=level), PATTERN_TABLE, BESIDE_TABLE, BOUND_TABLE)
     for title in (*titles, "Next"):
         assert title in written
     rows = getattr(compared, f"{level}s")

@@ -10,8 +10,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.flip.answer import FlipAnswer
-from joulemap.answer.flip.pair import Flip
+from joulemap.answer.constant.flip import FlipAnswer
+from joulemap.answer.constant.pair import Flip
 from joulemap.ask.fact import Share, Turn
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import LOGISTIC
@@ -124,9 +124,11 @@ def test_one_constant_is_never_likelier_to_flip_it_than_all_of_them(workspace: W
     # P(n spreads) = 1 / (1 + exp(ln 9 x n x sqrt(sum of squares) / half-width)): so are all that are off together by
     # what takes away the lead, and a constant has its part of the same interval
     answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16")
-    all_of_them = 1.0 - known(answer.probability)
+    all_of_them = 1.0 - known(answer.choice.probability)
     assert_close(
-        all_of_them, 1.0 / (1.0 + math.exp(LOGISTIC * math.log(answer.ratio) / known(answer.half_width))), rel=1e-9
+        all_of_them,
+        1.0 / (1.0 + math.exp(LOGISTIC * math.log(known(answer.choice.ratio)) / known(answer.half_width))),
+        rel=1e-9,
     )
     one_spread = math.sqrt(math.fsum(row.ratio_spread**2 for row in answer.rows))
     for row in answer.rows:

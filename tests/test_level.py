@@ -11,7 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.text import MODEL, NUMBERS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
+from joulemap.answer.compare.ranking import NUMBERS_TITLE, OPERATORS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
 from joulemap.domain.settings import ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -185,7 +185,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
     drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
                      "--verbose", "--details", "--notes", "--db", workspace.path)  # fmt: skip
     for text in (
-        MODEL,
+        OPERATORS_TITLE,
         NUMBERS_TITLE,
         SPREADS_TITLE,
         STRENGTHS_TITLE,

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import Run
-from joulemap.answer.report import text
-from joulemap.answer.report.answer import ReportAnswer
+from joulemap.answer.report.answer import FOLD, MODELS, OF_MODEL, PAGE_TITLE, ReportAnswer
+from joulemap.answer.report.chapter import ACCURACY, COMPARE_TITLE, ENERGY_TITLE, EXPLAIN_TITLE, SCORES
 from joulemap.ask.fact import Choice
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.figure.figure import Figure
@@ -63,7 +63,7 @@ def test_the_answer_comes_first(workspace: Workspace) -> None:
     assert first.startswith(best.hardware)
     assert not beyond.is_available
     assert beyond.hardware not in first
-    assert page.shown.index(first) < page.shown.index(text.COMPARE)
+    assert page.shown.index(first) < page.shown.index(COMPARE_TITLE)
     assert page.shown.count(first.rstrip(".")) == 1
     assert page.text.index("<figure") < page.text.index("<nav")
     assert [label for label, _ in answer.report.reasons] == [WHY, TRUST]
@@ -85,7 +85,7 @@ def test_markdown_has_the_chapters_and_their_folded_tables(answer: ReportAnswer)
     written = write(answer.document(), "markdown")
     assert written.startswith(f"# {answer.report.decision}")
     assert written.count(answer.report.decision.rstrip(".")) == 1
-    assert f"## {text.FOLD(title=text.ACCURACY, fold=text.SCORES)}" in written
+    assert f"## {FOLD(title=ACCURACY, fold=SCORES)}" in written
 
 
 def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer) -> None:
@@ -276,14 +276,14 @@ def test_models_beside_each_other(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "two.duckdb").report(["resnet18", "mobilenet_v2"], hardware=["l4", "tpu_v4"])
     page = Page(answer.html())
     assert answer.report.decision in page.shown
-    assert text.TITLE(models=("resnet18", "mobilenet_v2")) in page.text
-    assert text.MODELS in page.shown
+    assert PAGE_TITLE(models=("resnet18", "mobilenet_v2")) in page.text
+    assert MODELS in page.shown
     assert {one.model for one in answer.findings} == {"resnet18", "mobilenet_v2"}
     names = [one["id"] for _, one in page.tags if "id" in one]
     assert len(names) == len(set(names))
     titles = [chapter.title for chapter in answer.report.chapters]
     for model in ("resnet18", "mobilenet_v2"):
-        assert titles.count(text.OF_MODEL(model=model, line=text.ENERGY)) == 1
+        assert titles.count(OF_MODEL(model=model, line=ENERGY_TITLE)) == 1
 
 
 @pytest.mark.slow
@@ -291,7 +291,7 @@ def test_one_hardware_alone(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "one.duckdb").report("resnet18", hardware="l4")
     assert answer.findings[0].explain == ()
     assert answer.findings[0].flip is None
-    assert text.EXPLAIN not in Page(answer.html()).shown
+    assert EXPLAIN_TITLE not in Page(answer.html()).shown
 
 
 @pytest.mark.slow

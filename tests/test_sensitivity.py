@@ -16,8 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.flip.pair import show_value
-from joulemap.answer.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
+from joulemap.answer.constant.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -204,7 +203,7 @@ def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
     rows = by_name(found, "t4")
     assert (rows["dram.read"].latency_elasticity or 0.0) > 0.0
     assert rows["dram.read"].method == "evaluated"
-    assert any("the power cap lowers the clock" in note for note in found._notes(found.rows.rows))
+    assert any("the power cap lowers the clock" in note for note in found.document().notes)
     # at the limit a watt more of it is a watt more of power, so that all prices together slow it down
     assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
 
@@ -432,7 +431,7 @@ def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Work
     peak, ratio = rows[SUPPLY], rows["coefficient.supply_ratio"]
     assert peak.elasticity is not None and peak.elasticity < -0.1 and ratio.elasticity is not None
     assert_close(peak.elasticity, ratio.elasticity, rel=1e-3)
-    assert (show_value(rows["coefficient.device_time_scale"], 2.0), show_value(ratio, 2.0)) == ("2x", "2")
+    assert (rows["coefficient.device_time_scale"].show(2.0), ratio.show(2.0)) == ("2x", "2")
     shown = answer.document(limit=10)
     (grid, *_) = shown.sections[0].blocks
     assert isinstance(grid, Grid)

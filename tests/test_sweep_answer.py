@@ -17,9 +17,7 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep import text
-from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.answer.sweep.text import HEADINGS
+from joulemap.answer.sweep.answer import BOUNDS, HEADINGS, SweepAnswer
 from joulemap.ask.fact import Change
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
@@ -407,5 +405,5 @@ def test_a_fall_of_the_throughput_has_a_cause_and_every_batch_a_limit(workspace:
     (grid, *_) = answer.document(by="batch").sections[0].blocks
     assert isinstance(grid, Grid)
     column = grid.headings.index("throughput limit")
-    assert [row[column] for row in grid.rows] == ["power cap", text.BOUNDS["memory"]]
+    assert [row[column] for row in grid.rows] == ["power cap", BOUNDS["memory"]]
     assert workspace.sweep("resnet50", hardware="l4", batch=(1, 4)).facts.of(Change) == []

@@ -102,7 +102,7 @@ def list_texts() -> Iterator[tuple[str, str]]:
     paths += (ROOT / "docs").glob("*.md")
     paths += (ROOT / "queries").rglob("*.sql")
     paths += (SOURCE / "cli").rglob("*.py")
-    paths += SOURCE.rglob("text.py")
+    paths += [path for path in SOURCE.rglob("*.py") if {"show", "show.py", "text.py"} & {*path.parts}]
     for path in sorted(paths):
         yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 

@@ -11,14 +11,16 @@ from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer as RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
+from joulemap.answer.constant.answer import ConstantAnswer as ConstantAnswer, Varied as Varied
+from joulemap.answer.constant.flip import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
+from joulemap.answer.constant.pair import Flip as Flip
+from joulemap.answer.constant.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.cost import CostAnswer as CostAnswer
 from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer
 from joulemap.answer.diff import DiffAnswer as DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
-from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
-from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer, ListedOperator as ListedOperator
 from joulemap.answer.hardware_file import (
@@ -53,7 +55,6 @@ from joulemap.answer.report.answer import ReportAnswer as ReportAnswer
 from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
-from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (

@@ -15,12 +15,13 @@ from joulemap.answer.compare.contest import ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.answer.constant.flip import FlipAnswer
+from joulemap.answer.constant.sensitivity import SensitivityAnswer
 from joulemap.answer.cost import CostAnswer
 from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
@@ -37,7 +38,6 @@ from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
 from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
-from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.box import Goal

@@ -86,7 +86,7 @@ READING: dict[str, str] = {
     "answer.explain.table._select_energy": "the syntax of columns",
     "answer.explain.table._lay_purposes": "the syntax of columns",
     "answer.explain.table._lay_subgraphs": "names that a query joins",
-    "answer.flip.pair._origin": "a source in the catalogue",
+    "answer.constant.pair._origin": "a source in the catalogue",
     "answer.hardware.HardwareAnswer._list_notes": "a remark in the catalogue",
     "answer.hardware_file.check_files": "a source in the catalogue",
     "answer.layout.fill_cells": "the syntax of columns",

@@ -15,8 +15,7 @@ from joulemap.ask.fact import Caveat, Choice, Limit, Refusal
 from joulemap.present.document import Grid
 from joulemap.present.format import write
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import text
-from joulemap.wing.here.serve import Asked, choose_largest, choose_row
+from joulemap.wing.here.serve import FITS, FITS_NOT, Asked, choose_largest, choose_row
 from joulemap.workspace import Workspace
 
 MACHINES = Path(__file__).parent / "machine"
@@ -39,7 +38,7 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     served = [row for row in answer.served if row.tokens_per_s and row.output_token_j]
     rows = {row.label.partition("_")[0]: row for row in answer.served if " + " not in row.label}
     (divided,) = [row for row in answer.served if " + " in row.label]
-    assert rows["rtx"].fits == text.FITS_NOT and rows["core"].fits == text.FITS
+    assert rows["rtx"].fits == FITS_NOT and rows["core"].fits == FITS
     assert max(served, key=lambda row: row.tokens_per_s or 0.0) == divided
     assert divided.between_half_width is not None
     assert choose_row(answer.served.rows) == divided
@@ -152,7 +151,7 @@ def test_two_unequal_cards_share_a_model_that_neither_holds(tmp_path: Path) -> N
     answer = Workspace(tmp_path / "here.duckdb").here("llama-3.1-70b", recorded=recorded, asked=Asked(weights="q4_k_m"))
     best = choose_row(answer.served.rows)
     assert best is not None
-    assert (set(best.label.split(" + ")), best.fits) == ({"rtx_3090", "rtx_4090"}, text.FITS)
+    assert (set(best.label.split(" + ")), best.fits) == ({"rtx_3090", "rtx_4090"}, FITS)
     assert 0.044 < 1.0 / (best.tokens_per_s or 1.0) < 0.08
 
 
@@ -174,7 +173,7 @@ def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Pat
     answer = Workspace(tmp_path / "here.duckdb").here(
         "llama-3.1-8b", recorded=MACHINES / "container.json", asked=Asked(weights="q4_k_m")
     )
-    assert [row.fits for row in answer.served] == [text.FITS_NOT]
+    assert [row.fits for row in answer.served] == [FITS_NOT]
     assert answer.checks == ()
 
 

@@ -15,7 +15,7 @@ from fuzz_here import find_faults
 from joulemap.device.energy import Rapl, Zone
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import probe, text
+from joulemap.wing.here import probe, show
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
 from joulemap.wing.here.reader import GIB, parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_one_line_each() -> None:
     others = read_machine(load_recording(MACHINES / "laptop_rtx_no_driver.json")).gaps
     assert (len(gaps), len(others)) == (2, 2)
     assert all("\n" not in gap for gap in (*gaps, *others))
-    assert text.NO_DMIDECODE not in gaps and text.NO_DMIDECODE in others  # without chips, the memory does not matter
+    assert show.NO_DMIDECODE not in gaps and show.NO_DMIDECODE in others  # without chips, the memory does not matter
 
 
 def test_memory_is_stated_where_it_cannot_be_read() -> None:
@@ -146,7 +146,7 @@ def test_chips_that_share_a_memory_of_unknown_speed_have_one_bandwidth() -> None
     shared = [one for one in found if one.shares_memory]
     (card,) = [one for one in found if not one.shares_memory]
     assert [one.memory_bytes_per_s for one in shared] == [76.8e9, 76.8e9]  # of the processor in the catalogue
-    assert [text.BANDWIDTH in one.origin for one in (*shared, card)] == [True, True, False]
+    assert ["bandwidth" in one.origin for one in (*shared, card)] == [True, True, False]
 
 
 def test_lspci_names_products_and_skips_what_computes_nothing() -> None:

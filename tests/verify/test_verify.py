@@ -26,7 +26,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
-from joulemap.wing.verify.answer import text as wording
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
@@ -354,7 +354,7 @@ def test_replicas_name_their_share_of_the_requests_once() -> None:
     (one,) = read_file(DATA / "vllm.json", dict(NOTHING))
     batch = one.row.batch or 0.0
     assert_close(batch, 30.9 / 4.0, rel=1e-2)
-    assert [note for note in one.notes if "30.9" in note] == [wording.REPLICAS(count=4, batch=4.0 * batch)]
+    assert [note for note in one.notes if "30.9" in note] == [words.REPLICAS(count=4, batch=4.0 * batch)]
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> Non
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
     is_so = vary(told, weight_precision="awq")
     check_cause(
-        Source(path=tmp_path / "a"), told, is_so, wording.VARIED["weight_precision"](new="awq", old="gguf_q4_k_m")
+        Source(path=tmp_path / "a"), told, is_so, words.VARIED["weight_precision"](new="awq", old="gguf_q4_k_m")
     )
 
 
@@ -507,7 +507,7 @@ def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> N
     told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
     told, source = vary(told, runtime="fused"), Source(path=own_database)
     check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
-    check_cause(source, told, vary(told, hardware="l4@1020MHz"), wording.CLOCK(share=0.5))
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), words.CLOCK(share=0.5))
 
 
 def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
@@ -520,7 +520,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     errors = sorted(abs(math.log(row["ratio"])) for row in data["rows"])
     assert show_share(math.expm1(0.5 * (errors[1] + errors[2]))) in data["answer"]
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
-    assert data["kept"] == wording.STORED(fresh=1, known=0)
+    assert data["kept"] == words.STORED(fresh=1, known=0)
     slow = tmp_path / "slow.json"
     slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
     outside = joulemap("verify", slow, "--format", "json")

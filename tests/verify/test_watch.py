@@ -20,7 +20,7 @@ from joulemap.device.call import CallRecorder
 from joulemap.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.watch import WatchAnswer
 from joulemap.workspace import Workspace
 
@@ -260,7 +260,7 @@ def test_a_convolutional_network_in_three_lines(workspace: Workspace, capsys: py
     assert rows[""].mac_count == 2 * 8 * 36 * 27 + 2 * 288 * 10
     assert (rows["1"].mac_count, rows["1"].predicted_energy_j) == (0, 0.0)  # a view
     assert all(row.call_count == 1.0 for row in answer.rows)
-    assert any(text.OTHER_CALLS(count=1, seconds=0.0).partition(" took")[0] in note for note in answer.calls)
+    assert any(words.OTHER_CALLS(count=1, seconds=0.0).partition(" took")[0] in note for note in answer.calls)
     assert "l4" in printed
 
 
@@ -370,7 +370,7 @@ def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     assert [row.module for row in answer.rows] == ["", "0"]
     assert answer.prediction is None
     assert answer.rows[0].predicted_energy_j is None
-    assert text.NOT_PREDICTED(answer) in answer.document().answer
+    assert words.NO_PREDICTION(answer) in answer.document().answer
 
 
 class Loose(torch.nn.Module):

@@ -9,7 +9,8 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
-from joulemap.answer.explain.table import lay_terms, prove_terms
+from joulemap.answer.explain.table import lay_terms
+from joulemap.answer.run import prove
 from joulemap.answer.scope import find_stored_scope
 from joulemap.ask.asked import AskedStored
 from joulemap.domain.table import Table
@@ -81,7 +82,7 @@ class DifferenceAnswer(RunAnswer):
             )
         total, explained = self.explanation.total, self.explanation.document(limit=limit)
         terms, exact = (row.difference_exact for row in self.delays), total.latency_difference_fs
-        proof = prove_terms(terms, exact, EXACT_UNITS["latency"])
+        proof = prove("rows", self.explanation.difference, (sum(terms), exact, EXACT_UNITS["latency"]))
         delays = Section(DELAY_TABLE, (*lay_terms(self.delays, limit), *([proof] if self.delays.rows else ())))
         return attrs.evolve(
             explained,

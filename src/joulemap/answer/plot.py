@@ -52,8 +52,8 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "edp": Asked("joulemap.answer.part.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.answer", "sweep"),
     "waterfall": Asked("joulemap.answer.explain.answer", "explain", 2, metrics=PART_METRICS),
-    "tornado": Asked("joulemap.answer.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
-    "flip": Asked("joulemap.answer.flip.answer", "flip", 2, metrics=VARIED_METRICS),
+    "tornado": Asked("joulemap.answer.constant.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
+    "flip": Asked("joulemap.answer.constant.flip", "flip", 2, metrics=VARIED_METRICS),
     "cost": Asked("joulemap.answer.cost", "cost"),
     "utilization": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
 }

@@ -22,10 +22,15 @@ HALF: Final = 0.5
 """Share of a lead below which it counts as lost by half."""
 
 
+def is_better(metric: MetricName, value: float, other: float) -> bool:
+    """Return whether a value of a metric is better than another one."""
+    return (value < other) != METRIC[metric].is_higher_better
+
+
 def choose(asked: Asked, metric: MetricName, values: Sequence[float], probability: float | None) -> Choice:
     """Return the better of two runs by a metric; `values` has their values."""
     (value_a, value_b), (run_a, run_b) = values, asked.ids
-    is_first = (value_a < value_b) != METRIC[metric].is_higher_better
+    is_first = is_better(metric, value_a, value_b)
     winner, loser = (run_a, run_b) if is_first else (run_b, run_a)
     is_close = probability is not None and probability < TOLD_APART
     return Choice(
@@ -123,13 +128,8 @@ def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
                 axis=row.constant,
                 name=row.word,
                 basis=row.basis,
-                ends=tuple(Quantity(one, row.shown_unit) for one in (row.low, row.high) if one is not None),
-                values=tuple(
-                    Quantity(one, unit)
-                    for one in sorted(
-                        one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None
-                    )
-                ),
+                ends=tuple(Quantity(one, row.shown_unit) for one in row.ends),
+                values=tuple(Quantity(one, unit) for one in row.metrics),
                 share=row.span_fraction,
             )
             for row in own[:MOST_TURNS]

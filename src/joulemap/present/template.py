@@ -1,7 +1,8 @@
 """Templates: the text of an answer, with places for values.
 
-All templates of an answer are in its `text.py` or at the head of its module, so that its whole text can be read in one
-place. A template is called with a row, whose fields fill its places, and with further values by name:
+Sentences of an answer are templates of `joulemap.show`, or of a wing's `show`; columns and cells of a table are at the
+head of the module that lays it out. A template is called with a row, whose fields fill its places, and with further
+values by name:
 
     SLOWER = Template("{hardware} takes {latency_s:s}[, {ratio:x} the latency of {other}]")
     SLOWER(row, hardware="l4", ratio=1.25, other="h100")     # l4 takes 2.5 ms, 1.25x the latency of h100

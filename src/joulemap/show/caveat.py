@@ -106,7 +106,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "placed": Template("placement of {chips}: {placement}"),
     "power_budget": Template("each chip at its largest power mode within {limit}[ ({origin})]"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
-    "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that nobody checked"),
+    "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that were not checked"),
     "shared": Template(
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}, too; "
         "`--calibration own` disables this"

@@ -32,7 +32,7 @@ TO: Final[Mapping[str, str]] = {"rented": " to rent", "bought": " to buy"}
 IF: Final[Mapping[str, str]] = {"rented": ", if rented,", "bought": ", if bought,"}
 """Way of paying -> its words, where one way is compared and where both are."""
 
-DEARER: Final = Template("{way} {name} costs {value}, {ratio:x} as much as {other_way} {other}")
+COSTLIER: Final = Template("{way} {name} costs {value}, {ratio:x} as much as {other_way} {other}")
 CHEAPER: Final = Template("{way} {name} costs {value}, {ratio:x} less than {other_way} {other}")
 OTHER_ONLY: Final = Template("{way} {name} costs {value} (`--pay {way}`)")
 BEYOND: Final = Template("{name}, which cannot be bought, would cost {ratio:x} less")
@@ -108,7 +108,7 @@ def _describe_ways(facts: Facts) -> list[str]:
         else:
             is_less = one.ratio >= 1.0
             ratio = one.ratio if is_less else 1.0 / one.ratio
-            lines.append((CHEAPER if is_less else DEARER)(ratio=ratio, other_way=one.before, other=names[1], **given))
+            lines.append((CHEAPER if is_less else COSTLIER)(ratio=ratio, other_way=one.before, other=names[1], **given))
     return lines
 
 

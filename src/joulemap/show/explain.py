@@ -14,6 +14,11 @@ from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import name_run
 
+HIDDEN_ATTENTION: Final = Template(
+    "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
+)
+CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
+
 SMALL: Final = 0.1
 """Share of all differences below which only the largest category has a line."""
 

@@ -13,6 +13,16 @@ from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS, describe_choices
 from joulemap.show.name import name_run
 
+TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
+TREE_ACTION: Final = Template("{action} {share:%}")
+ROOF_CAPTION: Final = Template(
+    "{below} of {drawn:n subgraph} have their roof set by memory bandwidth; {nearest.name} comes nearest to its roof, "
+    "at {nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its "
+    "roof ({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
+    "[; {missing:n subgraph} without MACs not drawn]."
+)
+NO_ROOF: Final = "No subgraph multiplies."
+
 RUN: Final = Template(
     "{name} uses {energy}[ ({share:%} {largest})] and takes {latency}[ per {per}][ ({time:%} limited by {bound})]"
 )

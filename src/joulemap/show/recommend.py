@@ -111,7 +111,7 @@ def _find_lack(facts: Facts) -> Template | None:
 
 
 def _describe_miss(facts: Facts) -> str:
-    """Return the clause on the nearest miss, or on values that nobody knows."""
+    """Return the clause on the nearest miss, or on unknown values."""
     missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
     if not missed:
         return UNKNOWN(noun=name_metric(facts.asked[0]), limits=name_limits(facts))

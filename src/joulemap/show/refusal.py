@@ -46,7 +46,7 @@ UNPLUGGED: Final = Template("left out, because their energy at the wall is not k
 
 
 def describe_refusal(one: Refusal, forms: dict[str, Template] | None = None) -> str:
-    """Return the sentence on a reason, by `forms` if they have its code; hardware that nobody can have is marked."""
+    """Return the sentence on a reason, by `forms` if they have its code; unavailable hardware is marked."""
     form = (forms or {}).get(one.code)
     text = one.reason if form is None else form(**one.values)
     return text if one.is_available or one.code not in NAMES_HARDWARE else f"{PROJECTED}{text}"

@@ -81,7 +81,7 @@ def describe_answer(facts: Facts) -> str:
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: chips beyond the limit, turns, falls, and named hardware that nobody sells."""
+    """Return lines on why: chips beyond the limit, turns, falls, and named hardware that cannot be bought."""
     decided = list_decided(facts)
     beyond = [
         NOT_SOLD(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))

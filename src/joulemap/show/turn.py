@@ -43,6 +43,31 @@ MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends},
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
 
+SPREADS: Final = "ranges are from the constant's own entry, the fit of its class, or its basis"
+REVERSAL_NOTES: Final = (
+    "each constant is varied alone, between 1/100 and 100 times its value; static power only up to the power limit",
+    "chance: probability that the constant is wrong by this much in this direction. The total error is taken "
+    "from similar predictions and divided among constants by their share of the uncertainty",
+    f"share of uncertainty: {SPREADS}; constants are independent, and a constant of both chips counts once",
+)
+SAME_ORDER: Final = Template("the order is the same at batch {first} to {last}")
+
+SWING_NOTES: Final = (
+    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
+    "mean elasticity between half and twice its value",
+    f"{SPREADS}; the metric is computed at the value and both ends, not between them. Width: the largest minus the "
+    "smallest of these, relative to the run",
+)
+CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
+WITHOUT_EFFECT: Final = Template("{count} other constants have no effect here; --format json lists them")
+MEANING: Final = Template("{word}: {meaning}")
+MEANINGS: Final = {
+    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
+    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
+    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
+}
+"""Coefficient common to all classes -> meaning, used if the class file states none."""
+
 
 def describe_turn(facts: Facts) -> str:
     """Return the first line: the likeliest reversal of two runs, or the constant that moves one run most."""
@@ -113,6 +138,14 @@ def _describe_swing(facts: Facts) -> str:
     return (line if line.count(" ") < MOST_WORDS else short) + "."
 
 
+def describe_swings(facts: Facts) -> dict[str, str]:
+    """Return hardware -> a line on the constant that moves its metric most."""
+    noun = _name_asked(facts)
+    return {
+        facts.runs[one.runs[0]].hardware: _fill(MOVES_OTHER, one, facts.runs, noun=noun) for one in _list_firsts(facts)
+    }
+
+
 def _name_asked(facts: Facts) -> str:
     """Return the name of the metric that the answer is about."""
     return name_metric(facts.asked[0])
@@ -142,7 +175,7 @@ def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more:
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: other reversals, what to measure next, and the uncertainty of each chip."""
     runs = facts.runs
-    lines = [_fill(MOVES_OTHER, one, runs, noun=_name_asked(facts)) for one in _list_firsts(facts)[1:]]
+    lines = list(describe_swings(facts).values())[1:]
     batches = [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
     if batches:
         loser = next(one.runs[0] for one in facts.of(Turn) if one.axis == "batch")
@@ -174,3 +207,21 @@ def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[
         for value in one.values.values()
         if value.half_width
     ]
+
+
+def describe_batches(facts: Facts, batches: Sequence[int]) -> list[str]:
+    """Return a note if the order is the same at all of several batch sizes; empty if it is not."""
+    turns = [one for one in facts.of(Turn) if one.axis == "batch"]
+    return [SAME_ORDER(first=batches[0], last=batches[-1])] if len(batches) > 1 and not turns else []
+
+
+def list_swing_notes(capped: Iterable[str], still_count: int) -> list[str]:
+    """Return notes on effects of constants: what they mean, hardware at a lowered clock, and constants without any."""
+    still = [WITHOUT_EFFECT(count=still_count)] if still_count else []
+    return [*SWING_NOTES, *(CAPPED(hardware=name) for name in capped), *still]
+
+
+def describe_meanings(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return a note on each coefficient, given its constant, word and meaning in the class file, that has a meaning."""
+    found = ((word, meaning or MEANINGS.get(constant)) for constant, word, meaning in rows)
+    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in found if meaning))

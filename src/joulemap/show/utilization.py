@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Facts, Limit, Share, Turn
@@ -53,6 +53,17 @@ FLAG: Final[Mapping[str, Template]] = {
     "idle": Template("{name}: units idle {value:%} of the time, above {bound:set %}[; most in {worst}]"),
 }
 WORST: Final = Template("{subgraph} ({share:%})")
+
+MOST_TIME: Final = Template("Most of the time goes to {reasons:list}.")
+TIME_ON: Final = Template("{reason} on {names:and}")
+
+GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
+GRADE: Final = Template("{grade} from {least:set %}")
+UNTRACED: Final = Template("other batches were not tried: {untraced}")
+PAIRING: Final = Template(
+    "size classes by operations of one inference, * marks {model}; from the stored runs with these settings[ {among}]"
+)
+ON_THESE: Final = "on the chips above"
 
 
 def describe_use(facts: Facts) -> str:
@@ -128,3 +139,25 @@ def _describe_time(facts: Facts) -> Iterator[str]:
     for one in reversed(facts.of(Share)):
         if one.level == "bottleneck":
             yield SPENT(name=name_run(facts.runs[one.runs[0]]), share=one.share, bound=BOUND[one.name])
+
+
+def describe_time(facts: Facts) -> str:
+    """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
+    spent: dict[str, list[str]] = {}
+    for one in facts.of(Share):
+        if one.level == "bottleneck":
+            spent.setdefault(one.name, []).append(name_run(facts.runs[one.runs[0]]))
+    reasons = [TIME_ON(reason=BOUND[name], names=names) for name, names in spent.items()]
+    return MOST_TIME(reasons=reasons) if reasons else ""
+
+
+def list_notes(grades: Sequence[tuple[str, float]], untraced: str) -> list[str]:
+    """Return notes on the least share of each grade, and on why other batches were not tried."""
+    *bounds, (last, _) = grades
+    told = GRADES(bounds=[GRADE(grade=grade, least=least) for grade, least in bounds], last=last)
+    return [told, *([UNTRACED(untraced=untraced)] if untraced else [])]
+
+
+def describe_pairing(model: str, *, has_several: bool) -> str:
+    """Return a line on the best hardware of each model size; several chips are compared among themselves."""
+    return PAIRING(model=model, among=ON_THESE if has_several else "")

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar, get_args
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.compare import text
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.ask.asked import Asked
@@ -26,11 +25,20 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, show_under
 from joulemap.present.picture import Picture
+from joulemap.present.template import Template
 from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.show.title import Title
 from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
+
+PARTS_TITLE: Final = Template("{metric} of each {part}")
+PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
+WINNER: Final = ("best", "advantage")
+MORE_ON: Final = Template("more on {name}")
+ALIKE: Final = Template("{tied_count} tied")
+STEPS_OF_PARTS: Final = Template("explain {model} {other} {best} --metric {metric} {repeated}")
+STEPS_OF_SUBGRAPHS: Final = Template("analyze {model} {best} --level subgraph {repeated}")
 
 Row = TypeVar("Row", bound=Contender | ModelFigure)
 
@@ -98,7 +106,7 @@ class ContestAnswer(RunAnswer):
         """Return the subject line of all models, or of one."""
         title = self.scope.title
         values = {**title.values, "models": (model,)} if model else title.values
-        about = text.PARTS_TITLE(metric=METRIC[self.metric].label, part=self.by)
+        about = PARTS_TITLE(metric=METRIC[self.metric].label, part=self.by)
         return attrs.evolve(title, values=values, about=about)
 
     def figures(self) -> Figures:
@@ -123,8 +131,8 @@ class ContestAnswer(RunAnswer):
         named = named or list(dict.fromkeys(row.hardware for row in self.victories))[:2]
         hardware = [self.scope.spell(name) for name in named]
         steps = [
-            *([text.STEPS_OF_PARTS] if len(hardware) > 1 else []),
-            *([text.STEPS_OF_SUBGRAPHS] if hardware and self.by == "subgraph" else []),
+            *([STEPS_OF_PARTS] if len(hardware) > 1 else []),
+            *([STEPS_OF_SUBGRAPHS] if hardware and self.by == "subgraph" else []),
         ]
         return [
             one.words(
@@ -153,13 +161,13 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
         ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
         return ("" if ratio is None else f"{ratio:.3g}x",)
 
-    drawn = lay_across(contests, scope, text.PART_HEADINGS[by], head, text.WINNER, show_advantage, largest)
+    drawn = lay_across(contests, scope, PART_HEADINGS[by], head, WINNER, show_advantage, largest)
     drawn = drawn.out_of(len(contests), limit, f"{by}s")
     if len(sums) < 2:
-        return drop_winner(drawn, len(text.WINNER))
+        return drop_winner(drawn, len(WINNER))
     if len(pair) < 2:
         return drawn
-    kept = tuple(name for name in drawn.keep if name not in text.WINNER)  # marks show the best
+    kept = tuple(name for name in drawn.keep if name not in WINNER)  # marks show the best
     return attrs.evolve(drawn, keep=kept, pictures=(_draw(contests, largest, scope, pair),))
 
 
@@ -170,10 +178,10 @@ def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], scope: 
     first, second = pair
     return Picture(
         kind="difference",
-        after=text.WINNER[-1],
+        after=WINNER[-1],
         rows=tuple((one[second] - one[first],) if one.keys() >= {first, second} else () for one in values),
-        heading=text.MORE_ON(name=names[second]),
-        left=text.MORE_ON(name=names[first]),
+        heading=MORE_ON(name=names[second]),
+        left=MORE_ON(name=names[first]),
         yields=True,
     )
 
@@ -204,9 +212,9 @@ def lay_across(
         best = [row for row in contest if row.value is not None and row.value == first.value]
         cells_of = [(place, len(heads) + hardware.index(row.hardware)) for row in best]
         (marked if len(best) == 1 else tied).update(cells_of)
-        named = text.ALIKE(first) if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
+        named = ALIKE(first) if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
         values = (
-            show_quantity(rows[name].value, rows[name].unit) or text.REFUSED if name in rows else ""
+            show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
             for name in hardware
         )
         beside = (_name_available(contest, scope),) if has_beside else ()
@@ -216,7 +224,7 @@ def lay_across(
         Counter(scope.mark(row.hardware) for contest in contests for row in _list_best(contest, is_any=is_any))
         for is_any in (True, False)
     )
-    last = (*winner, *((text.BEST_AVAILABLE,) if has_beside else ()))
+    last = (*winner, *(("best available",) if has_beside else ()))
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
@@ -242,8 +250,8 @@ def _name_available(contest: Iterable[Row], scope: Scope) -> str:
     """Return the best available hardware among the rows of one contest; a text for a tie or if none is available."""
     best = [row for row in contest if row.value is not None and row.is_available]
     if len(best) > 1 and best[0].value == best[1].value:
-        return text.ALIKE(tied_count=sum(row.value == best[0].value for row in best))
-    return scope.mark(best[0].hardware) if best else text.NO_HARDWARE
+        return ALIKE(tied_count=sum(row.value == best[0].value for row in best))
+    return scope.mark(best[0].hardware) if best else "none"
 
 
 def compare_parts(

@@ -9,8 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
-from joulemap.answer.compare import text
-from joulemap.answer.compare.contest import drop_winner, lay_across
+from joulemap.answer.compare.contest import WINNER, drop_winner, lay_across
 from joulemap.answer.scope import find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Entry, Facts
@@ -24,10 +23,22 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.present.picture import Picture, make_intervals
+from joulemap.present.template import Template
 from joulemap.row.compare import ModelFigure
 from joulemap.show.win import describe_models, list_model_reasons
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+
+MODELS_TITLE: Final = Template("{metric} of each model")
+FIGURES: Final = (
+    "model | hardware | status | *energy energy_j | *latency latency_s | power average_power_w | "
+    "utilization compute_utilization_fraction | throughput throughput_per_s | energy x delay edp_js | "
+    "memory peak_memory_bytes | operations per joule ops_per_j"
+)
+STEPS_OF_MODELS: Final = (
+    Template("compare {model} --level subgraph --hardware {some} --metric {metric} {repeated}"),
+    Template("compare {models} --level detailed --hardware {best} {repeated}"),
+)
 
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the follow-up command compares by subgraph."""
@@ -54,10 +65,10 @@ class ModelsAnswer(RunAnswer):
             self.facts,
             (show_under("", self._cross(), *self._count_left_out()),),
             self.rows,
-            title=attrs.evolve(self.scope.title, about=text.MODELS_TITLE(metric=METRIC[self.metric].label)),
+            title=attrs.evolve(self.scope.title, about=MODELS_TITLE(metric=METRIC[self.metric].label)),
             answer=self.describe_best(),
             reasons=list_model_reasons(self.facts),
-            details=(Section(text.FIGURES_HEADING, self._lay(self.rows, text.FIGURES)),),
+            details=(Section("Figures (per batch)", self._lay(self.rows, FIGURES)),),
             steps=self._steps(repeated),
         )
 
@@ -72,7 +83,7 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), text.WINNER[:1])
+        drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), WINNER[:1])
         if len({row.hardware for row in self.rows}) < 2:
             drawn = drop_winner(drawn, 1)
         values = {one.runs[0]: one.values[self.metric] for one in self.facts.of(Entry)}
@@ -96,7 +107,7 @@ class ModelsAnswer(RunAnswer):
                 metric=self.metric,
                 repeated=repeated,
             )
-            for one in text.STEPS_OF_MODELS
+            for one in STEPS_OF_MODELS
         ]
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
-from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.scope import find_scope
@@ -25,6 +24,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_ends, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Picture, make_intervals
+from joulemap.present.template import Template
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -37,6 +37,52 @@ from joulemap.row.compare import (
 from joulemap.show.ranking import describe_answer, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
+
+ALLOCATION: Final = Template("Subgraphs on {rank}. {hardware}")
+SUBGRAPHS: Final = Template("{metric} of each subgraph")
+OPERATORS_TITLE: Final = "Operators of the model"
+NUMBERS_TITLE: Final = "Numbers of each chip"
+STRENGTHS_TITLE: Final = "Strengths and weaknesses"
+SPREADS_TITLE: Final = "Utilization of each chip"
+RANKING: Final = (
+    "*inferences/J inferences_per_j", "*latency latency_s", "*power average_power_w", "inferences/s throughput_per_s",
+    "class architecture", "energy/inference energy_per_inference_j", "TDP tdp_w",
+    "utilization compute_utilization_fraction", "busy units units_used_count", "microarchitecture", "rank",
+)  # fmt: skip
+"""Columns of a ranking beside the hardware, most important first."""
+
+RANGE: Final = "range"
+RANKED: Final = {
+    "latency": "latency",
+    "throughput": "inferences/s",
+    "power": "power",
+    "efficiency": "inferences/J",
+    "energy": "energy/inference",
+}
+"""Metric -> heading of its column."""
+
+PLACED: Final = (
+    "subgraph | *latency latency_s | *bottleneck | *busy units units_used_count | "
+    "*utilization compute_utilization_fraction | *energy energy_j | share of latency latency_fraction | "
+    "tiles tile_count | waves wave_count | pattern fusion_pattern"
+)
+MIX: Final = (
+    "operators kind | *subgraphs subgraph_count | *count operator_count | share of operators operator_fraction | "
+    "MACs mac_count | *share of MACs mac_fraction"
+)
+STRENGTHS: Final = (
+    "*hardware | *aspect | *verdict | *value | ratio to the median median_ratio? | grade? | unit unit_name?"
+)
+SPREADS: Final = (
+    "hardware | *mean utilization mean_utilization_fraction | *lowest min_utilization_fraction | "
+    "lowest subgraph min_name | *highest max_utilization_fraction | highest subgraph max_name | "
+    "time without MACs idle_time_fraction | compute-bound time compute_time_fraction | "
+    "memory-bound time memory_time_fraction | launch-bound time launch_time_fraction"
+)
+STEPS_OF_RANKING: Final = (
+    Template("compare {model} --level detailed --hardware {best} {repeated}"),
+    Template("explain {model} {other} {best} {repeated}"),
+)
 
 FEWEST_FOR_MEDIAN: Final = 3
 """Minimum chips for a comparison with their median; with two chips, the median adds nothing to the table."""
@@ -73,13 +119,13 @@ class RankingAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware, and every subgraph if requested; csv contains all hardware."""
         parts = [
-            Section(self._fill(text.ALLOCATION, row), self._allocate(row, self.placements))
+            Section(self._fill(ALLOCATION, row), self._allocate(row, self.placements))
             for row in self.rows
             if self.placements is not None and row.status == "ok"
         ]
         if self.subgraphs:
             drawn = lay_out(self.subgraphs, self.scope, "subgraph", len(self.subgraphs))
-            parts.append(Section(text.SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
+            parts.append(Section(SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
         return self._compose_facts(
             self.facts,
             (show_under("", self._rank(limit), *self._count_left_out()), *parts),
@@ -94,18 +140,18 @@ class RankingAnswer(RunAnswer):
         """Return a grid of the first `limit` chips by rank, with the interval of the metric that ranks them."""
         answered = [row for row in self.rows if row.status == "ok"]
         values = {one.runs[0]: one.values[self.facts.asked[0]] for one in self.facts.of(Entry)}
-        heading = text.RANKED[self.sort]
-        (ranked,) = (column for column in text.RANKING if column.strip("*").rpartition(" ")[0] == heading)
-        columns = [column for column in text.RANKING if column != ranked]
+        heading = RANKED[self.sort]
+        (ranked,) = (column for column in RANKING if column.strip("*").rpartition(" ")[0] == heading)
+        columns = [column for column in RANKING if column != ranked]
 
         def stays(row: RankedHardware) -> bool:
             return row is self.best_available
 
         drawn = self._lay(
             self.rows.with_rows(answered),
-            " | ".join(("hardware", ranked, f"{text.RANGE} spread", *columns)),
+            " | ".join(("hardware", ranked, f"{RANGE} spread", *columns)),
             ranked=heading,
-            keep=text.RANGE,
+            keep=RANGE,
             limit=limit,
             noun="chips",
             stays=stays,
@@ -116,9 +162,7 @@ class RankingAnswer(RunAnswer):
         )
         shown = choose_rows(answered, limit, stays)
         ends = [(one.value, one.half_width) for one in (values[row.run_id] for row in shown)]
-        picture = Picture(
-            kind="interval", after=text.RANGE, of=heading, rows=make_intervals(ends), unit=self._metric.unit
-        )
+        picture = Picture(kind="interval", after=RANGE, of=heading, rows=make_intervals(ends), unit=self._metric.unit)
         (choice, *_), column = self.facts.of(Choice), drawn.headings.index(heading)
         tied = frozenset((place, column) for place, row in enumerate(shown) if row.run_id in choice.tied)
         best = frozenset((place, column) for place, row in enumerate(shown) if row.run_id == choice.runs[0])
@@ -149,7 +193,7 @@ class RankingAnswer(RunAnswer):
         """Return a grid with the placement of every subgraph on the compute units of one chip."""
         return self._lay(
             placements.with_rows(one for one in placements if one.run_id == row.run_id),
-            text.PLACED,
+            PLACED,
             units_used_count=lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name),
         )
 
@@ -158,13 +202,20 @@ class RankingAnswer(RunAnswer):
         is_large = len(self.facts.of(Entry)) >= FEWEST_FOR_MEDIAN
         told = [row for row in self.strengths if row.verdict != EVEN and (is_large or row.median_ratio is None)]
         found = [
-            Section(text.MODEL, self._lay(self.mix, text.MIX)),
-            Section(text.STRENGTHS_TITLE, self._lay(self.strengths.with_rows(told), text.STRENGTHS)),
+            Section(OPERATORS_TITLE, self._lay(self.mix, MIX)),
+            Section(STRENGTHS_TITLE, self._lay(self.strengths.with_rows(told), STRENGTHS)),
         ]
         if self.numbers is not None:
-            found.append(Section(text.NUMBERS_TITLE, self._lay(self.numbers, text.NUMBERS, quantity=_name_quantity)))
+            found.append(
+                Section(
+                    NUMBERS_TITLE,
+                    self._lay(
+                        self.numbers, "*hardware | section | *quantity | *value | basis", quantity=_name_quantity
+                    ),
+                )
+            )
         if self.spread is not None:
-            found.append(Section(text.SPREADS_TITLE, self._lay(self.spread, text.SPREADS)))
+            found.append(Section(SPREADS_TITLE, self._lay(self.spread, SPREADS)))
         return found
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -173,7 +224,7 @@ class RankingAnswer(RunAnswer):
         hardware = [self.scope.spell(self.facts.runs[run_id].hardware) for run_id in choice.runs[:2]]
         return [
             one.words(model=self.scope.model, best=hardware[0], other=hardware[-1], repeated=repeated)
-            for one in text.STEPS_OF_RANKING[: len(hardware)]
+            for one in STEPS_OF_RANKING[: len(hardware)]
         ]
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
-from joulemap.answer.compare import text
 from joulemap.answer.scope import find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.compare import find_facts
@@ -24,6 +23,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.present.template import Template
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.store.query import fetch, fetch_none, start, start_none
@@ -32,6 +32,32 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
+
+SUMMARY_COLUMNS: Final = Template(
+    "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
+    "energy range -{energy}:energy_half_width | [*{ratio_heading} {ratio} | ]placement placement? | "
+    "latency latency_s | latency range -latency_s:latency_half_width | *energy x delay edp_js | "
+    "throughput throughput_per_s= | *power average_power_w= | utilization compute_utilization_fraction= | "
+    "overhead overhead_fraction= | memory peak_memory_bytes= | busy units units_used_count="
+)
+RATIO_TO: Final = Template("ratio to {baseline}")
+BEST_TITLE: Final = "Best of all hardware"
+BEST_OF_GOAL: Final = (
+    "goal | *best hardware | confidence of being best probability_best | *value | *advantage advantage_ratio | "
+    "next best runner_up | "
+    "best available available_hardware | value of best available available_value"
+)
+DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")
+STEPS_OF_ONE: Final = (Template("analyze {model} {hardware} {repeated}"), DISTRIBUTION)
+STEPS_OF_VARIANT: Final = (
+    Template("analyze {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
+    Template("edp {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
+)
+STEPS_OF_PAIR: Final = (
+    Template("{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]"),
+    DISTRIBUTION,
+    Template("query run {query} -p run_ids={run_ids} -p metric={metric} {place}"),
+)
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
@@ -80,7 +106,7 @@ class CompareAnswer(RunAnswer):
 
     @property
     def _each(self) -> str:
-        return text.EACH if "batch" in self.varying else ""
+        return " per inference" if "batch" in self.varying else ""
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows; csv contains all rows."""
@@ -94,8 +120,8 @@ class CompareAnswer(RunAnswer):
             reasons=list_reasons(self.facts),
             details=(
                 Section(
-                    text.BEST_TITLE,
-                    self._lay(self.recommendations, text.BEST_OF_GOAL, goal=lambda row: METRIC[row.goal].label),
+                    BEST_TITLE,
+                    self._lay(self.recommendations, BEST_OF_GOAL, goal=lambda row: METRIC[row.goal].label),
                 ),
             ),
             steps=self._steps(repeated),
@@ -108,8 +134,8 @@ class CompareAnswer(RunAnswer):
     def _describe_per(self) -> list[str]:
         """Return what the figures refer to, unless every batch has one sample."""
         if self._each:
-            return [text.OTHERS_PER_BATCH]
-        return [text.PER_BATCH] if any(row.batch > 1 for row in self.rows) else []
+            return ["all but energy per batch"]
+        return ["per batch"] if any(row.batch > 1 for row in self.rows) else []
 
     def figures(self) -> Figures:
         """Return a figure with the energy and latency of each chip and their intervals."""
@@ -154,8 +180,8 @@ class CompareAnswer(RunAnswer):
         is_shown = any(
             row.energy_ratio == row.latency_ratio == 1.0 for row in shown
         )  # the baseline is divided by itself
-        ratio = text.RATIO if is_shown else text.RATIO_TO(baseline=self.scope.mark(baseline))
-        columns = text.COLUMNS(
+        ratio = "ratio" if is_shown else RATIO_TO(baseline=self.scope.mark(baseline))
+        columns = SUMMARY_COLUMNS(
             label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "", ratio_heading=ratio
         )
         drawn = self._lay(
@@ -194,14 +220,14 @@ class CompareAnswer(RunAnswer):
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         best, *others = self.answered
         metric = self.metric
-        steps = text.STEPS_OF_VARIANT if self.varying else text.STEPS if others else text.STEPS_OF_ONE
+        steps = STEPS_OF_VARIANT if self.varying else STEPS_OF_PAIR if others else STEPS_OF_ONE
         goal = self.available[0] if others else None
         rival = (next(iter(goal.rivals), goal.runner_up or others[0].hardware)) if goal else ""
         winner = goal.hardware if goal else ""
         is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
         values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in self.answered}
         if not self.varying and rival in values and values[rival] == values.get(winner):
-            steps = text.STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
+            steps = STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
         spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
             one.words(

@@ -9,9 +9,9 @@ import attrs
 
 from joulemap.answer.answer import Figures, fetch_tables
 from joulemap.answer.engine import describe_engine
-from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
-from joulemap.answer.explain.table import divide, lay_categories, prove_terms
+from joulemap.answer.explain.table import divide, lay_categories
+from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.ask.asked import Asked
 from joulemap.ask.explain import LEADING, find_facts
@@ -26,9 +26,9 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section, Text
-from joulemap.present.template import join_clauses
+from joulemap.present.template import Template, join_clauses
 from joulemap.row.explain import Traffic
-from joulemap.show.explain import describe_difference, describe_ranges, list_reasons, list_ways
+from joulemap.show.explain import CLASS_NOTE, describe_difference, describe_ranges, list_reasons, list_ways
 from joulemap.show.title import Title, bind
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
 
+
+ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
+OF_PART: Final = Template("subgraph {part}")
+BY_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --level subgraph")
+INTO_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
+INTO_ACTIONS: Final = Template("analyze {model} {one} --level subgraph --subgraph {part} --by action")
+STEP_SWEEP: Final = Template("sweep {model} --hardware {a},{b} --batch {batches} --level crossing")
+STEP_FLIP: Final = Template("flip {model} {a} {b}[ --metric {metric}]")
 
 LIKELY: Final = 0.95
 """Probability of the winner below which the first follow-up command is `flip`."""
@@ -55,9 +63,6 @@ NAMED: Final = 4
 
 LEAST_NAMED: Final = 0.02
 """Minimum share of all differences of a category with a row of its own on a screen."""
-
-RESIDUAL: Final = "busy_"
-"""Prefix of the names of roles that hold unattributed energy."""
 
 
 @frozen(kw_only=True)
@@ -144,16 +149,11 @@ class ExplainAnswer(PairAnswer):
             trust=describe_ranges(self.facts),
             details=[
                 *(section for name, section in divided.items() if name not in (*shown, *omitted)),
-                Section(text.CLASS_HEADING, Lines(tuple(text.CLASS_NOTE(one) for one in self.notes))),
+                Section("How these classes work", Lines(tuple(CLASS_NOTE(one) for one in self.notes))),
             ],
             notes=[
                 *self._describe_host(),
                 *list_ways(self.facts),
-                *([text.CAUSE_NOTE] if by == "category" else []),
-                *([text.SHARE_NOTE] if not self.is_tied else []),
-                *([text.GROUPED] if self.metric in ("energy", "edp") and by not in ("purpose", "subgraph") else []),
-                *([text.PURPOSE_NOTE] if by == "purpose" else []),
-                *([text.UNATTRIBUTED] if self._names_unattributed(by) else []),
                 *proofs,
                 *self._prove_rows(by),
             ],
@@ -170,11 +170,6 @@ class ExplainAnswer(PairAnswer):
         runs = [(name, time, cost / time) for name, time, cost in zip(self.names, times, costs, strict=True)]
         return describe_engine(total.model, total.batch, runs)
 
-    def _names_unattributed(self, by: DifferenceDivision) -> bool:
-        """Return whether the table or the reasons can name unattributed losses."""
-        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in self.roles)
-        return has_any and by in ("category", "role", "action") and self.metric in ("energy", "edp")
-
     def _prove_rows(self, by: DifferenceDivision) -> list[str]:
         """Return the check that the rows of the category or purpose table sum to the difference; empty for other
         tables.
@@ -186,8 +181,7 @@ class ExplainAnswer(PairAnswer):
         if by == "purpose":
             name = "latency_difference_fs" if self.metric == "latency" else "energy_difference_fj"
             terms = [getattr(row, name) for row in self.purposes]
-        rows = text.ROW_DIFFERENCES if by == "purpose" else text.ROWS
-        return [prove_terms(terms, exact, unit, self.whole, rows).text]
+        return [prove("rows of the table", self.difference, (sum(terms), exact, unit)).text]
 
     def title(self) -> Title:
         """Return the title: scope, metric, A and B."""
@@ -195,8 +189,8 @@ class ExplainAnswer(PairAnswer):
         quantity = METRIC[self.metric].label
         return attrs.evolve(
             self.scope.title,
-            beside=(text.PART(part=self.subgraph),) if self.subgraph else (),
-            about=text.ABOUT(quantity=quantity, a=name_a, b=name_b),
+            beside=(OF_PART(part=self.subgraph),) if self.subgraph else (),
+            about=ABOUT(quantity=quantity, a=name_a, b=name_b),
         )
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -209,23 +203,23 @@ class ExplainAnswer(PairAnswer):
             inside = [
                 step
                 for one in dict.fromkeys(pair)
-                for step in self._fill_steps((text.INTO_ACTIONS,), total, repeated, one=one, **given)
+                for step in self._fill_steps((INTO_ACTIONS,), total, repeated, one=one, **given)
             ]
-            return [*self._fill_steps((text.BY_SUBGRAPH,), total, repeated, **given), *inside]
+            return [*self._fill_steps((BY_SUBGRAPH,), total, repeated, **given), *inside]
         if not self.difference_exact:
-            return self._fill_steps([text.SWEEP] if pair[0] != pair[1] else [], total, repeated, **given)
-        steps = [text.BY_SUBGRAPH]
+            return self._fill_steps([STEP_SWEEP] if pair[0] != pair[1] else [], total, repeated, **given)
+        steps = [BY_SUBGRAPH]
         if self.metric != "memory" and self.subgraphs.rows:
             given["part"] = self.subgraphs[0].name
             leads = len(self.subgraphs) > 1 and (self.subgraphs[0].share_fraction or 0.0) >= LEADING
-            steps.insert(0 if leads else 1, text.INTO_SUBGRAPH)
+            steps.insert(0 if leads else 1, INTO_SUBGRAPH)
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             first = next(iter(self.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
-            steps.insert(0 if waits else len(steps), text.SWEEP)
+            steps.insert(0 if waits else len(steps), STEP_SWEEP)
         is_close = self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]
         if is_close and self.scope.can_flip(total.hardware_a, total.hardware_b):
-            steps.insert(0, text.FLIP)
+            steps.insert(0, STEP_FLIP)
         return self._fill_steps(steps, total, repeated, **given)
 
 

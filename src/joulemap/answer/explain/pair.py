@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.explain import text
 from joulemap.ask.explain import LEAST_CAUSE, PLACES
 from joulemap.ask.fact import Facts
 from joulemap.domain.metric import PartMetricName
@@ -29,6 +29,34 @@ from joulemap.row.explain import (
 )
 from joulemap.show.explain import BOUND
 from joulemap.system.record import frozen
+
+COUNT, PRICE, PRESENCE = "count", "price", "presence"
+MORE_PARTS: Final = ("more subgraphs", "")
+CAUSES: Final[Mapping[str, tuple[str, str]]] = {
+    COUNT: ("more actions", "but fewer actions"),
+    PRICE: ("more energy each", "but less energy each"),
+    PRESENCE: ("extra actions", ""),
+}
+"""Cause -> two texts: if it widens the difference, and if it narrows the difference."""
+
+CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
+    ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
+    ("energy", "host"): {PRICE: ("more work", "but less work")},
+    ("time", "compute"): {COUNT: ("more work", "but less work"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("time", "memory"): {
+        COUNT: ("more bytes", "but fewer bytes"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS,
+    },
+    ("time", "launch"): {
+        COUNT: ("more kernels", "but fewer kernels"), PRICE: ("longer launches", "but shorter launches"),
+        PRESENCE: MORE_PARTS,
+    },
+}  # fmt: skip
+"""(Quantity, category) -> texts that replace those of CAUSES for this category."""
+
+FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
+SLOWER_UNITS: Final = ("slower units", "but faster units")
+"""Two texts on the time of one subgraph: if its units are slower, and if they are faster."""
+
 
 MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
 """Term of a difference in a metric other than energy."""
@@ -78,9 +106,9 @@ class PairAnswer(RunAnswer):
         return self.totals[0]
 
     @property
-    def whole(self) -> str:
-        """Noun for what the terms sum to: `subgraph` or `runs`."""
-        return "subgraph" if self.subgraph else "runs"
+    def difference(self) -> str:
+        """Noun for what the terms sum to."""
+        return f"the difference of the {'subgraph' if self.subgraph else 'runs'}"
 
     @property
     def are_runs(self) -> bool:
@@ -141,14 +169,14 @@ def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
     if not difference:
         return ""
     if not (row.spent_a_exact and row.spent_b_exact):
-        return text.ONE_SIDED
-    words = {**text.CAUSES, **text.CAUSES_OF.get((row.quantity, row.category), {})}
+        return "absent on the other"
+    words = {**CAUSES, **CAUSES_OF.get((row.quantity, row.category), {})}
     if (row.quantity, row.category) == ("time", "compute") and total and total.units_used_a and total.units_used_b:
         times, units = row.spent_b / row.spent_a, total.units_used_a / total.units_used_b
         is_by_units = math.log(units) / math.log(times) >= MOSTLY if times != 1.0 else False
-        words[text.PRICE] = text.FEWER_UNITS if is_by_units else text.SLOWER_UNITS
+        words[PRICE] = FEWER_UNITS if is_by_units else SLOWER_UNITS
     sign = 1 if row.difference_exact > 0 else -1
-    moved = {text.COUNT: row.by_count_exact, text.PRICE: row.by_price_exact, text.PRESENCE: row.by_presence_exact}
+    moved = {COUNT: row.by_count_exact, PRICE: row.by_price_exact, PRESENCE: row.by_presence_exact}
     large = sorted(
         ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= LEAST_CAUSE * difference),
         key=lambda one: -one[1],

@@ -2,22 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_cause, name_spent
 from joulemap.answer.layout import lay
+from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
+from joulemap.present.template import Template
 from joulemap.row.explain import CategoryDifference, RoleDifference
-from joulemap.show.explain import SI_WORDS
+from joulemap.show.explain import HIDDEN_ATTENTION, SI_WORDS
 from joulemap.system.units import FJ_PER_J
+
+CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"
+MORE_ON: Final = Template("more on {name}")
+OTHERS: Final = Template("{count} others")
+CATEGORY_TABLE: Final = Template("{quantity} by category")
+ALL: Final = "total"
+PURPOSE_COLUMNS: Final = (
+    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
+    "share share_fraction"
+)
+ENERGY_B, TIME_B = "energy B", "time B"
+PURPOSES: Final[Mapping[str, str]] = {
+    "weights": "GEMMs with weights",
+    "experts": "experts",
+    "cache": "attention: keys, values",
+    "attention": "attention: computation",
+    "logits": "logits",
+    "communication": "communication",
+    "host": "kernel launches",
+    "static": "static power",
+    "energy: static": "static power",
+    "rest": "norms and the rest",
+}
+"""Purpose of work in a language model -> displayed name."""
+
+ROLE_COLUMNS: Final = (
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | "
+    "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
+    "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
+    "actions B actions_b"
+)
+TERM_COLUMNS: Final = (
+    "term | category category_a | *action | *difference +difference_j | *share share_fraction | "
+    "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
+    "*energy each of B energy_per_action_b_j | per | basis basis_a"
+)
+METRIC_TERM_COLUMNS: Final = (
+    "term | *place | *+difference | *share share_fraction | subgraphs part_count | "
+    "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
+)
+SMALLER: Final = Template("{count} smaller terms")
+SUM: Final = "sum of all terms"
+TERM_NAMES: Final[Mapping[str, str]] = {
+    "static": "static power",
+    "energy: static": "static power",
+    "price": "energy each",
+    "energy: price": "energy each",
+    "latency: price": "time each",
+}
+"""Name of a term in query results -> displayed name, if different."""
+
+PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
+"""Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
+
+EFFECT_NAMES: Final[Mapping[str, str]] = {
+    "price": "energy each",
+    "time": "static power: longer or shorter time",
+    "static power": "static power: higher or lower power",
+}
+EFFECT_COLUMNS: Final = (
+    "cause effect | difference +difference_j | share share_fraction | actions action_count | "
+    "largest action largest_action | its difference +largest_difference_j"
+)
+SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
+SUBGRAPH_COLUMNS: Final = (
+    "subgraph name | pattern fusion_pattern | +difference | share share_fraction | "
+    "mostly largest_action | of it largest_difference_j | energy A energy_a_fj | "
+    "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
+    "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
+)
+TRAFFIC_COLUMNS: Final = (
+    "memory component | A bytes_a | B bytes_b | difference +difference_bytes | energy A energy_a_j | "
+    "energy B energy_b_j"
+)
+SHARE: Final = "share share_fraction"
+"""Column of the shares of a difference, in the syntax of `lay`."""
+
+SHARE_OF_ENERGY: Final = "share of energy differences share_fraction"
+"""Column of the shares of the energy difference, in tables with another metric or in answers on one."""
+
+SHARE_OF_TIME: Final = "share of time differences share_fraction"
+"""Column of the shares of the time difference, in tables with energies and times."""
+
 
 LONGEST: Final = 20
 """Maximum total length of two chip names, in characters, as column headings; longer names become A and B."""
@@ -25,16 +109,16 @@ LONGEST: Final = 20
 
 def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
     """Return one section with a table for each division of a difference."""
-    quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
+    quantity = "bytes moved off chip" if answer.metric == "memory" else METRIC[answer.metric].label
     spent = METRIC["energy" if answer.metric == "memory" else answer.metric].label
     return {
-        "category": Section(text.CATEGORY_TABLE(quantity=spent.capitalize()), lay_categories(answer)),
-        "purpose": show_under(text.PURPOSE_TABLE, _lay_purposes(answer), *_describe_hidden(answer)),
-        "role": Section(text.ROLE_TABLE, _lay_roles(answer, limit)),
+        "category": Section(CATEGORY_TABLE(quantity=spent.capitalize()), lay_categories(answer)),
+        "purpose": show_under("Energy and time by purpose", _lay_purposes(answer), *_describe_hidden(answer)),
+        "role": Section("Energy by role of the actions", _lay_roles(answer, limit)),
         "action": _lay_actions(answer, limit),
-        "effect": Section(text.EFFECT_TABLE, _lay_effects(answer)),
-        "subgraph": Section(text.SUBGRAPH_TABLE(quantity=quantity.capitalize()), _lay_subgraphs(answer, limit)),
-        "traffic": Section(text.TRAFFIC_TABLE, _lay_traffic(answer, limit)),
+        "effect": Section("Energy by kind of cause", _lay_effects(answer)),
+        "subgraph": Section(SUBGRAPH_TABLE(quantity=quantity.capitalize()), _lay_subgraphs(answer, limit)),
+        "traffic": Section("Bytes moved by each memory", _lay_traffic(answer, limit)),
     }
 
 
@@ -50,9 +134,10 @@ def lay_categories(answer: PairAnswer, *, most: int | None = None, least: float 
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),
-        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)) + ("" if most else text.CAUSE_COLUMN),
+        _select(answer, CATEGORY_COLUMNS.format(a=name_a, b=name_b))
+        + ("" if most else " | why the larger is larger by_count_exact"),
         ranked="difference",
-        keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
+        keep=f"{name_a} | {name_b}",
         pictures="difference",
         category=name_spent,
         spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
@@ -66,7 +151,7 @@ def lay_categories(answer: PairAnswer, *, most: int | None = None, least: float 
     if rest:
         drawn = _add_rows(drawn, _sum_rest(rest))
     ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(difference, unit)]
-    return _add_rows(drawn, [text.ALL, *ends], is_first=True)
+    return _add_rows(drawn, [ALL, *ends], is_first=True)
 
 
 def _sum_rest(rows: Sequence[CategoryDifference]) -> list[str]:
@@ -74,12 +159,12 @@ def _sum_rest(rows: Sequence[CategoryDifference]) -> list[str]:
     units = {row.spent_unit for row in rows}
     sums = [sum(getattr(row, name) for row in rows) for name in ("spent_a", "spent_b")] if len(units) == 1 else []
     cells = [show_quantity(one, rows[0].spent_unit) for one in sums] or ["", ""]
-    return [text.OTHERS(count=len(rows)), *cells, show_signed(sum(row.difference for row in rows), rows[0].unit)]
+    return [OTHERS(count=len(rows)), *cells, show_signed(sum(row.difference for row in rows), rows[0].unit)]
 
 
 def _label_sides(drawn: Grid, answer: PairAnswer) -> Grid:
     """Return the grid with pictures of differences that name the run that needs more on either side."""
-    headings = [text.MORE_ON(name=name) for name in answer.names]
+    headings = [MORE_ON(name=name) for name in answer.names]
     pictures = (
         attrs.evolve(one, heading=headings[1], left=headings[0]) if one.kind == "difference" else one
         for one in drawn.pictures
@@ -88,17 +173,17 @@ def _label_sides(drawn: Grid, answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
-    share = text.SHARE_OF_TIME if answer.metric == "latency" else text.SHARE_OF_ENERGY
-    columns = _select(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, share)
-    drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
+    share = SHARE_OF_TIME if answer.metric == "latency" else SHARE_OF_ENERGY
+    columns = _select(answer, PURPOSE_COLUMNS).replace(SHARE, share)
+    drawn = lay(answer.purposes, columns, purpose=lambda row: PURPOSES[row.purpose])
     is_time = answer.metric == "latency"
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
-    after = text.TIME_B if is_time else text.ENERGY_B
+    after = TIME_B if is_time else ENERGY_B
     picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
     drawn = _label_sides(attrs.evolve(drawn, pictures=(picture,)), answer)
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
-    return _add_rows(drawn, [text.ALL, *ends], is_first=True)
+    return _add_rows(drawn, [ALL, *ends], is_first=True)
 
 
 def _describe_hidden(answer: PairAnswer) -> list[Text]:
@@ -108,13 +193,13 @@ def _describe_hidden(answer: PairAnswer) -> list[Text]:
         return []
     ends = zip(answer.names, (row.energy_a_j, row.energy_b_j), (row.latency_a_s, row.latency_b_s), strict=True)
     hidden = [name for name, joules, seconds in ends if joules and not seconds]
-    return [Text(text.HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
+    return [Text(HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
 
 
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     drawn = lay(
         answer.roles,
-        _select_energy(answer, text.ROLE_COLUMNS),
+        _select_energy(answer, ROLE_COLUMNS),
         limit=limit,
         noun="roles",
         pictures="difference",
@@ -124,26 +209,26 @@ def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
         **{name: _show_effect_of(name) for name in ("by_count_fj", "by_price_fj")},
     )
     terms, exact = (row.difference_fj for row in answer.roles), answer.total.difference_fj
-    return _label_sides(drawn, answer), prove_terms(terms, exact, "fJ", answer.whole)
+    return _label_sides(drawn, answer), prove("rows", answer.difference, (sum(terms), exact, "fJ"))
 
 
 def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
-        proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
-        laid = lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS))
+        proof = prove("rows", answer.difference, (sum(terms), answer.difference_exact, unit))
+        laid = lay_terms(answer.metric_terms, limit, _select(answer, METRIC_TERM_COLUMNS))
         return Section(
-            text.METRIC_TERM_TABLE,
+            "Terms of the difference",
             (*laid, proof) if answer.metric_terms.rows else laid,
         )
     drawn = lay(
         answer.terms,
-        _select(answer, text.TERM_COLUMNS),
+        _select(answer, TERM_COLUMNS),
         limit=limit,
-        keep=text.TERM_KEEP,
+        keep="share | count A | count B",
         ranked="difference",
         pictures="difference",
-        term=lambda row: text.TERM_NAMES.get(row.term, row.term),
+        term=lambda row: TERM_NAMES.get(row.term, row.term),
         category_a=lambda row: _join(row.category_a, row.category_b),
         per=lambda row: name_unit(row.per),
         action=lambda row: f"{row.component}.{row.action}",
@@ -155,14 +240,14 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     terms, exact = (row.difference_fj for row in answer.terms), answer.total.difference_fj
     drawn = attrs.evolve(drawn, distinguishing=("term", "action"))
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
-    proof = prove_terms(terms, exact, "fJ", answer.whole)
-    return Section(text.TERM_TABLE, (_add_sums(_label_sides(drawn, answer), differences, limit, "J"), proof))
+    proof = prove("rows", answer.difference, (sum(terms), exact, "fJ"))
+    return Section("Difference by action", (_add_sums(_label_sides(drawn, answer), differences, limit, "J"), proof))
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
+def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
-        return (Text(text.NO_TERM),)
+        return (Text("Every term is equal on both."),)
     drawn = lay(
         terms,
         columns,
@@ -182,16 +267,16 @@ def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
     drawn = lay(
         answer.effects,
-        _select_energy(answer, text.EFFECT_COLUMNS),
+        _select_energy(answer, EFFECT_COLUMNS),
         pictures="difference",
-        effect=lambda row: text.EFFECT_NAMES.get(row.effect, row.effect),
+        effect=lambda row: EFFECT_NAMES.get(row.effect, row.effect),
     )
-    return _label_sides(drawn, answer), prove_terms(terms, exact, "fJ", answer.whole)
+    return _label_sides(drawn, answer), prove("rows", answer.difference, (sum(terms), exact, "fJ"))
 
 
 def _name_term(row: MetricTerm) -> str:
-    names = text.PRICE_NAMES if row.term == "price" and row.unit in text.PRICE_NAMES else text.TERM_NAMES
-    return names.get(row.unit if names is text.PRICE_NAMES else row.term, row.term)
+    names = PRICE_NAMES if row.term == "price" and row.unit in PRICE_NAMES else TERM_NAMES
+    return names.get(row.unit if names is PRICE_NAMES else row.term, row.term)
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -202,12 +287,12 @@ def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
     }
     drawn = lay(
         answer.subgraphs,
-        _select(answer, text.SUBGRAPH_COLUMNS),
+        _select(answer, SUBGRAPH_COLUMNS),
         limit=limit,
         noun="subgraphs",
         ranked="difference",
         pictures="difference",
-        keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
+        keep="share | mostly | energy A | energy B" if answer.metric == "energy" else "share | energy A | energy B",
         largest_action=lambda row: nouns.get(row.largest_action or "", ""),
         largest_difference_j=lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else "",
         **{name: _show_exact_of(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
@@ -220,28 +305,21 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     if answer.traffic is None:
         return ()
     cells: dict[str, Any] = {"component": lambda row: f"{row.component}.{row.action}"}
-    drawn = lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", pictures="difference", **cells)
+    drawn = lay(answer.traffic, TRAFFIC_COLUMNS, limit=limit, noun="memories", pictures="difference", **cells)
     return (_label_sides(drawn, answer),)
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
     """Return the columns of a table, without shares if the runs are tied or equal."""
     is_small = answer.is_tied or not any(row.share_fraction for row in answer.categories)
-    kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == text.SHARE)]
+    kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == SHARE)]
     return "|".join(kept)
 
 
 def _select_energy(answer: PairAnswer, columns: str) -> str:
     """Return the columns of a table of energies; if another metric is explained, the heading of shares names energy."""
     chosen = _select(answer, columns)
-    return chosen.replace(text.SHARE, text.SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
-
-
-def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs", rows: str = text.ROWS) -> Text:
-    """Return a sentence that states whether `terms` sum to the exact difference, and what is missing if not."""
-    rest = exact - sum(terms)
-    template = text.INEXACT_SUM if rest else text.EXACT_SUM
-    return Text(template(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
+    return chosen.replace(SHARE, SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:
@@ -260,9 +338,9 @@ def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid
 
 def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
     """Append the sum of the hidden rows and the sum of all rows to a grid; return the new grid."""
-    sums = [(text.SUM, differences)]
+    sums = [(SUM, differences)]
     if rest := differences[limit:]:
-        sums.insert(0, (text.SMALLER(count=len(rest)), rest))
+        sums.insert(0, (SMALLER(count=len(rest)), rest))
     place = drawn.headings.index("difference")
     return _add_rows(drawn, *((name, *[""] * (place - 1), show_signed(sum(values), unit)) for name, values in sums))
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
 from joulemap.answer.answer import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
-from joulemap.answer.part import text
-from joulemap.answer.part.part import PartsAnswer, holding_parts
-from joulemap.answer.part.text import NO_ROOF, ROOF_CAPTION, TREE_ACTION, TREE_CAPTION
+from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, holding_parts
 from joulemap.answer.run import overlaps, title_run
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
@@ -34,6 +32,7 @@ from joulemap.present.cell import (
 )
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
+from joulemap.present.template import Template
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -45,7 +44,15 @@ from joulemap.row.analyze import (
     SubgraphShare,
 )
 from joulemap.row.report import EnergyLeaf
-from joulemap.show.part import describe_ranges, describe_run, list_reasons
+from joulemap.show.part import (
+    NO_ROOF,
+    ROOF_CAPTION,
+    TREE_ACTION,
+    TREE_CAPTION,
+    describe_ranges,
+    describe_run,
+    list_reasons,
+)
 from joulemap.show.title import bind
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -57,6 +64,73 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import DrawingName
 
+
+PARTS: Final = ("compute", "memory", "control", "static")
+"""Parts that an energy is divided into, in column order."""
+
+BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
+"""Columns with the energy of each part, in the syntax of `lay`."""
+
+RUN_TABLE: Final = Template("Energy by {by}")
+EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
+ALL_ROWS: Final = Template("{title}, all rows")
+"""Largest category or part -> displayed name in a headline, if different."""
+
+RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
+    "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "
+    "*energy share share_fraction | largest action largest_action | share of category largest_action_fraction",
+    "subgraph": f"# subgraph_index | *subgraph name | pattern fusion_pattern | *energy energy_j | {BY_PART} | "
+    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | *bottleneck | units | "
+    "tiles tile_count | waves wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
+    "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
+    "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
+    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
+    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
+    "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
+    "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
+}
+ACTION_TREE: Final = "action | energy | energy share | count | per | energy each | basis"
+OTHER_CATEGORY: Final = ("other category", "other categories")
+ACTION_ALONE: Final = (
+    "  {category}: {component}.{action} | {energy_j:J} | {share_fraction:%} | {count} | {unit} | {price} | {basis}"
+)
+ACTION_LINE: Final = (
+    "    {component}.{action} | {energy_j:J} | {share_fraction:%} | {count} | {unit} | {price} | {basis}"
+)
+EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
+EVENT_LINE: Final = (
+    "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
+)
+FACTS_TABLE: Final = "Performance"
+RUN_FACTS: Final = (
+    "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, memory {memory_energy_j:J}, "
+    "control {control_energy_j:J}, static {static_energy_j:J}",
+    "overhead | {overhead_energy_j:J} | {overhead_fraction:%} of the energy: {overhead}",
+    "latency | {latency_s:s} | {subgraph_count} subgraphs, {operator_count} operators, {kernel_count} kernels",
+    "throughput | {throughput_per_s:1/s} | {pace}",
+    "energy x delay | {edp_js:Js}",
+    "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
+    "clock | {clock_hz:Hz} | {clock_fraction:%} of the full clock; energy per action {voltage_factor:%} of that at the "
+    "highest voltage",
+    "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of {peak_ops_per_s:ops/s}",
+    "bandwidth utilization | {bandwidth_utilization_fraction:%} | "
+    "{dram_bytes:B} moved; the memory has {memory_bandwidth_bytes_per_s:B/s}",
+    "units | {units_used_count}/{units_total_count} {unit_name}s | {tiles} tiles in {waves} waves"
+    "[, {wave_fill_fraction:%} filled][; padding {padding_fraction:%} of the MAC slots]",
+    "memory | {peak_memory_bytes:B} | weights {weight_bytes:B}, activations {activation_bytes:B}; "
+    "{memory_fraction:%} of {memory_capacity_bytes:B}",
+)
+OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
+BOTTLENECK_TABLE: Final = "Bottlenecks"
+BOTTLENECKS: Final = (
+    "bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | energy energy_j | "
+    "energy share energy_fraction | such time in all subgraphs (overlapping) busy_s"
+)
+RUN_STEPS: Final = (
+    Template("analyze {model} {hardware} --level {deeper}"),
+    Template("compare {model}"),
+    Template("query run edp.distribution -p run_id={run_id}"),
+)
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -143,7 +217,7 @@ class AnalyzeAnswer(PartsAnswer):
 
     def rows(self, by: RunDivision) -> Table[Any]:
         """Return the table of one division, such as categories or subgraphs."""
-        return self.own_tables[text.PLURALS[by]]
+        return self.own_tables[PLURALS[by]]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, including the name of the selected subgraph."""
@@ -153,7 +227,7 @@ class AnalyzeAnswer(PartsAnswer):
         """Return the document with the `limit` largest rows of the division; csv contains the division's rows."""
         total, divisions = self.total, get_args(RunDivision)
         first, *others = self._divided(by, limit)
-        bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
+        bottlenecks = self._lay(self.bottlenecks, BOTTLENECKS)
         return self._compose_facts(
             self.facts,
             (first,),
@@ -162,9 +236,9 @@ class AnalyzeAnswer(PartsAnswer):
             answer=describe_run(self.facts, "batch" if total.batch > 1 else ""),
             reasons=list_reasons(self.facts),
             trust=describe_ranges(self.facts),
-            details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
+            details=(Section(FACTS_TABLE, self._facts()), Section(BOTTLENECK_TABLE, bottlenecks), *others),
             steps=self._fill_steps(
-                text.RUN_STEPS,
+                RUN_STEPS,
                 total,
                 repeated,
                 hardware=self.scope.spell(total.hardware),
@@ -195,28 +269,31 @@ class AnalyzeAnswer(PartsAnswer):
         """
         rows = self.rows(by)
         if by == "event":
-            title, below = text.EVENT_TABLE(subgraph=self.subgraph), Text(text.SHARED_ENERGY)
-            whole = self._lay_events(text.EVENT_TREE, text.EVENT_LINE)
+            title, below = EVENT_TABLE(subgraph=self.subgraph), list[Text]()
+            whole = self._lay_events(EVENT_TREE, EVENT_LINE)
             shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
             shown = shown.out_of(len(whole.rows), 2 * limit, "rows", "--details")
         else:
-            title, below = text.RUN_TABLE(by=by), self._prove(text.PLURALS[by], rows, self.total)
+            title, below = RUN_TABLE(by=by), [self._prove(PLURALS[by], rows, self.total)]
             whole, shown = self._parts(by, len(rows)), self._parts(by, limit)
-            shown = shown.out_of(len(rows), limit, text.PLURALS[by])
+            shown = shown.out_of(len(rows), limit, PLURALS[by])
         yield attrs.evolve(show_under(title, shown), is_brief=bool(shown.cut))
-        yield Section(text.ALL_ROWS(title=title), (whole, below) if shown.cut else below)
+        yield Section(ALL_ROWS(title=title), (whole, *below) if shown.cut else below)
         if by == "event":
-            yield Section(text.FORMULA_TABLE, self._lay_events(text.FORMULA_TREE, text.FORMULA_LINE))
+            yield Section(
+                "Formulas of the events",
+                self._lay_events("event | formula | meaning", "{indent}{event} | {formula} | {meaning}"),
+            )
 
     def _facts(self) -> Grid:
         total = self.total
         return lay_facts(
-            text.FACTS,
-            text.RUN_FACTS,
+            FACTS,
+            RUN_FACTS,
             total,
             each=total.energy_per_inference_j if total.batch > 1 else None,
             overhead=OVERHEAD,
-            pace=text.OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else text.IN_TURN,
+            pace=OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else "one batch after the other",
             tiles=show(total.tile_count, "tile_count"),
             waves=show(total.wave_count, "wave_count"),
         )
@@ -227,7 +304,7 @@ class AnalyzeAnswer(PartsAnswer):
             return self._tree(limit)
         return self._lay_largest(
             self.rows(by),
-            text.RUN_COLUMNS[by],
+            RUN_COLUMNS[by],
             self.total,
             limit,
             kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(self.actions)),
@@ -245,28 +322,28 @@ class AnalyzeAnswer(PartsAnswer):
         for row in self.actions:
             groups.setdefault(row.common_category, []).append(row)
         sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
-        lines, amounts = [fill_cells(text.ACTION_RUN, self.total, whole=1.0)], [whole]
+        lines, amounts = [fill_cells("run | {energy_j:J} | {whole:%}", self.total, whole=1.0)], [whole]
         for name in sorted(named, key=lambda name: (-sums[name], name)):
             given = {"category": name_category(name)}
             is_alone = len(groups[name]) == 1
             if not is_alone:
                 energy = {"energy_j": sums[name] / FJ_PER_J, "share": sums[name] / whole}
-                lines.append(fill_cells(text.ACTION_CATEGORY, None, **given, **energy))
+                lines.append(fill_cells("  {category} | {energy_j:J} | {share:%}", None, **given, **energy))
                 amounts.append(sums[name])
             for row in (row for row in large if row.common_category == name):
                 count, price = show_amount(row.action_count, row.per), show_price(row.energy_per_action_j, row.per)
                 unit = "" if count.endswith(row.per) else name_unit(row.per)
-                line = text.ACTION_ALONE if is_alone else text.ACTION_LINE
+                line = ACTION_ALONE if is_alone else ACTION_LINE
                 lines.append(fill_cells(line, row, count=count, unit=unit, price=price, **given))
                 amounts.append(row.energy_fj)
         if others := groups.keys() - named:
             rest = sum(sums[name] for name in others)
             energy = {"energy_j": rest / FJ_PER_J, "share": rest / whole}
-            counted = show_count(len(others), *text.OTHER_CATEGORY)
-            lines.append(fill_cells(text.ACTION_OTHERS, None, named=counted, **energy))
+            counted = show_count(len(others), *OTHER_CATEGORY)
+            lines.append(fill_cells("  {named} | {energy_j:J} | {share:%}", None, named=counted, **energy))
             amounts.append(rest)
         drawn = Picture(kind="share", after="energy share", rows=tuple((one / whole,) for one in amounts))
-        return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True, pictures=(drawn,))
+        return lay_lines(ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True, pictures=(drawn,))
 
     def _lay_events(self, headings: str, line: str) -> Grid:
         """Return a tree of components and their events; an event that is part of another is indented below it."""

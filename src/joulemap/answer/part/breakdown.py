@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.answer import Drawings
-from joulemap.answer.part import text
-from joulemap.answer.part.part import PartsAnswer, check_subgraph, holding_parts, lay_across
+from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, holding_parts, lay_across
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.ask.asked import Asked
@@ -24,6 +23,7 @@ from joulemap.plan.source import Source
 from joulemap.present.category import name_category
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.present.template import Template
 from joulemap.row.breakdown import PartAction, PartCategory
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.store.query import fetch
@@ -33,6 +33,27 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
+
+ON_HARDWARE: Final = Template("on {hardware:list}")
+OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
+EVERY: Final = Template("the {level}s")
+INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
+PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
+WHOLE: Final = "all"
+LARGEST_PARTS: Final = ("run share", "largest share")
+LARGEST_PART: Final = Template("{largest}, {share:%}")
+KINDS: Final[Mapping[ModelDivision, str]] = {"subgraph": "pattern", "operator": "kind"}
+EACH_TABLE: Final = Template("Energy of each {level} by {by}")
+EACH_COLUMNS: Final[Mapping[EnergyDivision, str]] = {
+    "category": "*part name | *category | *energy energy_j | *share share_fraction | @hardware | "
+    "*run share run_fraction | largest action largest_action | share of category largest_action_fraction | "
+    "common categories common_categories | pattern fusion_pattern",
+    "action": "*part name | *component | *action | *energy energy_j | *share share_fraction | @hardware | "
+    "*run share run_fraction | count action_count | per | energy each energy_per_action_j | basis | category",
+}
+INTO_LARGEST: Final = Template("analyze {model} {largest} --subgraph {largest_part} --by action")
+INTO_OPERATORS: Final = Template("analyze {model} {hardware} --level operator --subgraph {part} --by category")
+INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph[ --subgraph {part}]")
 
 SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
@@ -89,11 +110,11 @@ class PartAnswer(PartsAnswer):
         shown = []
         for model in dict.fromkeys(row.model for row in rows):
             mine = [found for found in runs.values() if found[0].model == model]
-            title = text.INSIDE_TABLE if self.subgraph else text.PARTS_TABLE
+            title = INSIDE_TABLE if self.subgraph else PARTS_TABLE
             named = title(**subject, model=model if len(self.scope.models) > 1 else "")
             drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)
             shown.append(Section(named, (drawn, *self._count_left_out()), is_tight=True))
-        divided = self.subgraph or text.EVERY(level=self.level)
+        divided = self.subgraph or EVERY(level=self.level)
         return self._compose_facts(
             self.facts,
             shown,
@@ -101,13 +122,13 @@ class PartAnswer(PartsAnswer):
             title=attrs.evolve(
                 self.scope.title,
                 beside=(
-                    text.ON_HARDWARE(hardware=list(dict.fromkeys(map(self._name, runs.values())))),
-                    *([text.OF_SUBGRAPH(subgraph=self.subgraph)] if self.subgraph else []),
+                    ON_HARDWARE(hardware=list(dict.fromkeys(map(self._name, runs.values())))),
+                    *([OF_SUBGRAPH(subgraph=self.subgraph)] if self.subgraph else []),
                 ),
             ),
             answer=describe_parts(self.facts, self.by, divided),
             trust=describe_ranges(self.facts),
-            details=(Section(text.EACH_TABLE(**subject), (self._lay_each(), *self._prove_runs(runs))),),
+            details=(Section(EACH_TABLE(**subject), (self._lay_each(), *self._prove_runs(runs))),),
             steps=self._list_steps(rows, repeated),
         )
 
@@ -116,15 +137,15 @@ class PartAnswer(PartsAnswer):
 
     def _lay_each(self) -> Grid:
         """Return a grid of all rows, up to `SHOWN_ROWS`."""
-        drawn = self._lay(self.rows, text.EACH_COLUMNS[self.by], limit=SHOWN_ROWS)
+        drawn = self._lay(self.rows, EACH_COLUMNS[self.by], limit=SHOWN_ROWS)
         return attrs.evolve(drawn, way="--format json")
 
     def _lay_inside(self, runs: Sequence[Rows], limit: int) -> Grid:
         """Return a grid of one part, with a row per category or action and a column per run."""
-        sums: dict[str, list[int]] = {text.WHOLE: [0] * len(runs)}
+        sums: dict[str, list[int]] = {WHOLE: [0] * len(runs)}
         for index, rows in enumerate(runs):
             for row in rows:
-                for name in (text.WHOLE, name_part(row)):
+                for name in (WHOLE, name_part(row)):
                     sums.setdefault(name, [0] * len(runs))[index] += row.energy_fj
         whole, *ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
         lines = [
@@ -136,11 +157,11 @@ class PartAnswer(PartsAnswer):
             for name, values in (whole, *ordered[:limit])
         ]
         names = [*map(self._name, runs)]
-        headings = (self.by, *names, text.SHARE)
+        headings = (self.by, *names, "share")
         if len(runs) > 1:
             headings, lines = headings[:-1], [cells[:-1] for cells in lines]
         return Grid(headings=headings, rows=tuple(lines), keep=tuple(names)).out_of(
-            len(ordered), limit, text.PLURALS[self.by]
+            len(ordered), limit, PLURALS[self.by]
         )
 
     def _lay_parts(self, runs: Sequence[Rows], limit: int) -> Grid:
@@ -159,11 +180,11 @@ class PartAnswer(PartsAnswer):
             cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
             if is_single:
                 largest = max(mine[0], key=lambda row: row.energy_fj)
-                share = text.LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
+                share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
                 cells += [show_share(sum(row.run_fraction or 0.0 for row in mine[0])), share]
             lines.append((first.name, *cells, first.fusion_pattern if self.level == "subgraph" else first.kind))
-        names = ["energy", *text.LARGEST_PARTS] if is_single else [*map(self._name, runs)]
-        headings = (self.level, *names, text.KINDS[self.level])
+        names = ["energy", *LARGEST_PARTS] if is_single else [*map(self._name, runs)]
+        headings = (self.level, *names, KINDS[self.level])
         return lay_across(headings, lines, len(parts), f"{self.level}s", names)
 
     def _prove_runs(self, runs: Mapping[int, Rows]) -> Iterator[Text]:
@@ -171,14 +192,14 @@ class PartAnswer(PartsAnswer):
         whole = "the subgraph" if self.subgraph else "the run"
         for rows in runs.values():
             sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
-            yield prove(text.PLURALS[self.by], f"{whole} on {self._name(rows)}" if len(runs) > 1 else whole, sums)
+            yield prove(PLURALS[self.by], f"{whole} on {self._name(rows)}" if len(runs) > 1 else whole, sums)
 
     def _list_steps(self, rows: Rows, repeated: Sequence[str]) -> list[list[str]]:
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in rows))
         largest = max(rows, key=lambda row: row.energy_fj)
-        inside = (text.INTO_OPERATORS if self.subgraph else text.INTO_LARGEST,) if self.level == "subgraph" else ()
+        inside = (INTO_OPERATORS if self.subgraph else INTO_LARGEST,) if self.level == "subgraph" else ()
         return self._fill_steps(
-            (*inside, *((text.INTO_PAIR,) if len(hardware) > 1 else ())),
+            (*inside, *((INTO_PAIR,) if len(hardware) > 1 else ())),
             None,
             repeated,
             model=self.scope.model,

@@ -9,8 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import lay_facts
-from joulemap.answer.part import text
-from joulemap.answer.part.part import PartsAnswer, holding_parts, lay_across
+from joulemap.answer.part.part import FACTS, PartsAnswer, holding_parts, lay_across
 from joulemap.answer.run import title_run
 from joulemap.ask.asked import Asked
 from joulemap.ask.edp import find_facts
@@ -20,8 +19,9 @@ from joulemap.domain.settings import ModelDivision, RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chosen_share
-from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.present.document import Document, Grid, Section
 from joulemap.present.picture import Picture
+from joulemap.present.template import Template
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.show.edp import describe_product, list_reasons
 from joulemap.show.part import describe_ranges
@@ -30,6 +30,54 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
+
+BESIDE_TABLE: Final = "Each subgraph on each chip"
+BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
+LOWEST: Final = "lowest"
+SHARES_TABLE: Final = Template("By {by}, in order of additive EDP")
+EDP_COLUMNS: Final = (
+    "# rank | {by} name |{kind} pattern fusion_pattern |{fused} energy energy_j | latency latency_s | own EDP edp_js | "
+    "additive EDP edp_share_js | run share share_fraction | cumulative share cumulative_fraction | "
+    "compute compute_share_fraction | memory memory_share_fraction | control control_share_fraction | "
+    "static static_share_fraction | saved by halving halving_fraction | bottleneck"
+)
+EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck"
+EDP_REST: Final = Template("{share:%} of energy x delay")
+EDP_FACTS_TABLE: Final = "Energy x delay"
+EDP_FACTS: Final = (
+    "energy x delay | {edp_js:Js} | {energy_j:J} x {latency_s:s}",
+    "by part | | compute {compute_share_fraction:%}, memory {memory_share_fraction:%}, "
+    "control {control_share_fraction:%}, static {static_share_fraction:%}",
+    "own EDP | {own_edp_js:Js} | sum of energy x latency of each subgraph: {own_edp_fraction:%} of the run's",
+    "subgraphs | {subgraph_count} | {operator_count} operators",
+)
+CUT_TABLE: Final = Template("Concentration by {by}")
+CUT_COLUMNS: Final = "additive EDP cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last"
+CUT_COUNT: Final = Template("top {top_count} of {total_count}")
+PATTERN_TABLE: Final = "By fusion pattern"
+PATTERN_COLUMNS: Final = (
+    "fusion pattern fusion_pattern | run share share_fraction | energy energy_j | latency latency_s | "
+    "subgraphs subgraph_count | operators operator_count | cumulative share cumulative_fraction | "
+    "MAC share mac_fraction | bottleneck | bottleneck share bottleneck_fraction"
+)
+BOUND_TABLE: Final = "Upper bounds on savings"
+BOUND_COLUMNS: Final = (
+    "without remedy | EDP saved saving_fraction | EDP left edp_js | latency saved latency_saving_fraction | "
+    "energy saved energy_saving_fraction | subgraphs affected subgraph_count"
+)
+REMEDIES: Final = {
+    "roofline": "any gap to the roofline",
+    "no_memory_wait": "waiting for memory",
+    "full_units": "padding and partly filled waves",
+    "no_launch": "fixed cost of kernels",
+    "no_static": "static power",
+    "no_control": "control energy",
+}
+EDP_STEPS: Final = (
+    Template("edp {model} {hardware} --level {other}"),
+    Template("analyze {model} {hardware} --level {other}"),
+    Template("query run edp.bound -p run_id={run_id}"),
+)
 
 SHOWN: Final = 6
 """Default number of rows per table."""
@@ -84,9 +132,9 @@ class EdpAnswer(PartsAnswer):
         one.
         """
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
-        noun = text.WITH_BIASES if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
-        shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit))
-        tables = (Section(text.BESIDE_TABLE, self._lay_beside(limit), is_tight=True), shares)
+        noun = "operators and their biases" if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
+        shares = Section(SHARES_TABLE(by=by), self._lay_shares(by, rows, noun, limit))
+        tables = (Section(BESIDE_TABLE, self._lay_beside(limit), is_tight=True), shares)
         first, *others = tables if self.comparison.rows else tables[1:]
         cuts = self.cuts.with_rows(row for row in self.cuts if row.level == by)
         given = {
@@ -104,31 +152,30 @@ class EdpAnswer(PartsAnswer):
             details=(
                 *others,
                 Section(
-                    text.EDP_FACTS_TABLE,
-                    (lay_facts(text.FACTS, text.EDP_FACTS, self.total), self._prove(noun, rows, self.total)),
+                    EDP_FACTS_TABLE,
+                    (lay_facts(FACTS, EDP_FACTS, self.total), self._prove(noun, rows, self.total)),
                 ),
                 Section(
-                    text.CUT_TABLE(by=by),
+                    CUT_TABLE(by=by),
                     self._lay(
                         cuts,
-                        text.CUT_COLUMNS.format(by=by),
+                        CUT_COLUMNS.format(by=by),
                         cut_fraction=lambda row: show_chosen_share(row.cut_fraction),
-                        top_count=text.CUT_COUNT,
+                        top_count=CUT_COUNT,
                     ),
                 ),
-                Section(text.PATTERN_TABLE, self._lay(self.patterns, text.PATTERN_COLUMNS)),
+                Section(PATTERN_TABLE, self._lay(self.patterns, PATTERN_COLUMNS)),
                 Section(
-                    text.BOUND_TABLE,
+                    BOUND_TABLE,
                     self._lay(
                         self.bounds,
-                        text.BOUND_COLUMNS,
-                        remedy=lambda row: text.REMEDIES[row.remedy],
+                        BOUND_COLUMNS,
+                        remedy=lambda row: REMEDIES[row.remedy],
                         subgraph_count=lambda row: f"{row.subgraph_count}/{row.total_count}",
                     ),
                 ),
             ),
-            notes=[text.EDP_NOTE],
-            steps=self._fill_steps(text.EDP_STEPS, self.total, repeated, **given),
+            steps=self._fill_steps(EDP_STEPS, self.total, repeated, **given),
         )
 
     def headline(self) -> str:
@@ -139,19 +186,19 @@ class EdpAnswer(PartsAnswer):
         kind, fused = ("", "") if by == "subgraph" else (" kind |", " fused is_fused |")
         drawn = self._lay(
             rows,
-            text.EDP_COLUMNS.format(by=by, kind=kind, fused=fused),
+            EDP_COLUMNS.format(by=by, kind=kind, fused=fused),
             limit=limit,
-            keep=text.EDP_KEEP.format(by=by),
+            keep=EDP_KEEP.format(by=by),
             ranked="additive EDP | cumulative share",
             noun=noun,
         )
         rest = sum(row.share_fraction for row in rows.rows[limit:])
         marks = ((row.cumulative_fraction - row.share_fraction, row.cumulative_fraction) for row in rows.rows[:limit])
         picture = Picture(kind="cumulative", after="cumulative share", rows=tuple(marks))
-        return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest), pictures=(picture,))
+        return attrs.evolve(drawn, in_all=EDP_REST(share=rest), pictures=(picture,))
 
-    def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
-        """Return a grid with a row per subgraph and a column per chip, and a note on its meaning.
+    def _lay_beside(self, limit: int) -> Grid:
+        """Return a grid with a row per subgraph and a column per chip.
 
         A cell holds the subgraph's EDP share, in J s and as a fraction of the run's EDP.
         """
@@ -164,11 +211,10 @@ class EdpAnswer(PartsAnswer):
         for by_run in list(subgraphs.values())[:limit]:
             first = next(iter(by_run.values()))
             best = next(row for row in by_run.values() if row.is_best)
-            cells = [text.BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
+            cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
             lines.append((first.name, *cells, names[best.run_id], first.fusion_pattern))
-        headings = ("subgraph", *names.values(), text.LOWEST, "pattern")
-        drawn = lay_across(headings, lines, len(subgraphs), "subgraphs", (*names.values(), text.LOWEST))
-        return drawn, Text(text.BESIDE_MEANING)
+        headings = ("subgraph", *names.values(), LOWEST, "pattern")
+        return lay_across(headings, lines, len(subgraphs), "subgraphs", (*names.values(), LOWEST))
 
 
 def edp(

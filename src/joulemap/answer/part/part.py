@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, find_scope
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
@@ -25,6 +25,15 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
+
+PLURALS: Final[Mapping[RunDivision, str]] = {
+    "category": "categories",
+    "action": "actions",
+    "event": "events",
+    "subgraph": "subgraphs",
+    "operator": "operators",
+}
+FACTS: Final = "quantity | value | detail"
 
 RUN_ROW = {"category": "run", "name": "run"} | dict.fromkeys(
     ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0

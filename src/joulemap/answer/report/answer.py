@@ -6,16 +6,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
-from joulemap.answer.report import text
 from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
-from joulemap.answer.report.part import list_parts
+from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.name import is_module_name
 from joulemap.domain.settings import Settings, check_name
@@ -23,6 +22,7 @@ from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
 from joulemap.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
+from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
 from joulemap.system.record import frozen
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from joulemap.figure.spec import ShownName
 
 
+PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
+MADE: Final = Template("joulemap {version}, {time}")
+OF_MODEL: Final = Template("{model}: {line}")
+MODELS: Final = "Models side by side"
+FOLD: Final = Template("{title}: {fold}")
+
+
 def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
     """Return the page of an answer from its document, with a chapter for each kind of figure.
 
@@ -68,7 +75,7 @@ def report_answer(answer: Answer, document: Document, *, command: str = "") -> R
 
 
 def _describe_making() -> str:
-    return text.MADE(version=package_version("joulemap"), time=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}")
+    return MADE(version=package_version("joulemap"), time=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}")
 
 
 def _list_reasons(document: Document, before: Sequence[Labelled] = ()) -> tuple[Labelled, ...]:
@@ -83,8 +90,8 @@ def form_chapter(name: str, title: str, answer: Answer, document: Document) -> C
     Tables of details and queries are folded. Notes are those that the answer has beyond its line on trust.
     """
     tables = tuple(block for section in document.sections for block in read_blocks(section))
-    folds = tuple(Fold(title=one.title or text.TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
-    notes = Fold(title=text.NOTES, blocks=(Lines(document.notes, is_numbered=True),))
+    folds = tuple(Fold(title=one.title or TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
+    notes = Fold(title="Notes and assumptions", blocks=(Lines(document.notes, is_numbered=True),))
     exhibits = (attrs.evolve(one, name=f"{name}-{one.name}", has_finding=False) for one in _list_exhibits(answer))
     blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, _list_queries(document))
     return Chapter(name=name, title=title, blocks=blocks)
@@ -101,20 +108,20 @@ def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
 
 
 def _list_queries(document: Document) -> Fold:
-    return Fold(title=text.QUERIES, blocks=tuple(Behind(table=table) for table in document.tables if table.rows))
+    return Fold(title="Queries", blocks=tuple(Behind(table=table) for table in document.tables if table.rows))
 
 
 def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[Chapter]:
     """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
-        yield Chapter(name="answer", title=text.ANSWER, blocks=blocks)
+        yield Chapter(name="answer", title="Side by side", blocks=blocks)
     for exhibit in exhibits:
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
-        yield Chapter(name=f"table-{index}", title=section.title or text.TABLE, blocks=read_blocks(section))
+        yield Chapter(name=f"table-{index}", title=section.title or TABLE, blocks=read_blocks(section))
     rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
-    yield Chapter(name="sources", title=text.REST, blocks=rest)
+    yield Chapter(name="sources", title="Assumptions and next questions", blocks=rest)
 
 
 @frozen(kw_only=True, repr=False)
@@ -173,7 +180,7 @@ def _read_sections(title: str, blocks: Iterable[Part]) -> Iterator[Section]:
     yield Section(title, tuple(block for block in listed if isinstance(block, Grid | Lines | Steps | Text)))
     for block in listed:
         if isinstance(block, Fold):
-            yield from _read_sections(text.FOLD(title=title, fold=block.title), block.blocks)
+            yield from _read_sections(FOLD(title=title, fold=block.title), block.blocks)
 
 
 def _collect(found: ModelFinding) -> dict[str, Any]:
@@ -227,17 +234,17 @@ def _compose(
     chapters = [_compare_models(beside, document)] if beside is not None else []
     for found, prefix in zip(findings, prefixes, strict=True):
         listed = list_chapters(found, prefix)
-        titled = (attrs.evolve(one, title=text.OF_MODEL(found, line=one.title)) for one in listed)
+        titled = (attrs.evolve(one, title=OF_MODEL(found, line=one.title)) for one in listed)
         chapters += titled if several else listed
     added = [
-        (text.OF_MODEL(found, line=one.label) if several else one.label, (found.added[one.name].document().answer,))
+        (OF_MODEL(found, line=one.label) if several else one.label, (found.added[one.name].document().answer,))
         for found in findings
         for one in list_parts()
         if one.label and one.name in found.added
     ]
     is_held = any(map(is_module_name, names))
     made = Report(
-        title=text.TITLE(models=names),
+        title=PAGE_TITLE(models=names),
         decision=document.answer,
         subject=document.title,
         lead=join_exhibits(
@@ -254,4 +261,4 @@ def _compose(
 def _compare_models(beside: ModelsAnswer, document: Document) -> Chapter:
     """Return the chapter that compares the models, whose decision and reasons are those of the page."""
     blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
-    return Chapter(name="models", title=text.MODELS, blocks=(*blocks, Behind(table=beside.rows)))
+    return Chapter(name="models", title=MODELS, blocks=(*blocks, Behind(table=beside.rows)))

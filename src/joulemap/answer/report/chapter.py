@@ -12,14 +12,14 @@ from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.layout import lay
 from joulemap.answer.part.analyze import draw_roof
-from joulemap.answer.report import text
 from joulemap.answer.report.finding import ModelFinding
-from joulemap.answer.report.part import list_parts
+from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.category import name_category
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
+from joulemap.present.template import Template
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import list_reasons
@@ -28,6 +28,32 @@ from joulemap.show.title import bind
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
+
+BADGE: Final = Template("{quantity} on {name}")
+STANDING: Final = Template("{half_width:±}, {standing}")
+SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
+SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
+UNSCORED: Final = "no measurements of its class, so the interval comes from other classes and is wider"
+COMPARE_TITLE: Final = "All chips side by side"
+ENERGY_TITLE: Final = "Where the energy goes"
+OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
+SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
+EDP_OF: Final = Template("Findings on {name}")
+EXPLAIN_TITLE: Final = "Why the chips differ"
+PAIR: Final = Template("{a} to {b}")
+FROM: Final = Template("From {a} to {b}")
+MORE_NAMES: Final = Template("{count} more")
+ACCURACY: Final = "Accuracy on these chips"
+ACCURACY_MEANING: Final = (
+    "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
+)
+SCORES: Final = "Scores as a table"
+SCORE_COLUMNS: Final = (
+    "hardware | quantity | 80 % interval ±half_width | scored on standing | measurements measurement_count | "
+    "groups group_count | basis | calibration"
+)
+SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
+SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
 """Measured hardware that supports a prediction -> grade of its badge."""
@@ -73,11 +99,9 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
 
 
 def _grade(row: PredictionStanding, name: str) -> Badge:
-    is_scored = row.standing in text.SUBJECTS and row.measurement_count is not None
-    standing = text.SCORED(row, subject=text.SUBJECTS[row.standing]) if is_scored else text.UNSCORED
-    return Badge(
-        label=text.BADGE(row, name=name), text=text.STANDING(row, standing=standing), grade=GRADES[row.standing]
-    )
+    is_scored = row.standing in SUBJECTS and row.measurement_count is not None
+    standing = SCORED(row, subject=SUBJECTS[row.standing]) if is_scored else UNSCORED
+    return Badge(label=BADGE(row, name=name), text=STANDING(row, standing=standing), grade=GRADES[row.standing])
 
 
 @frozen
@@ -92,7 +116,7 @@ class Drawn:
         document = self.found.compare.document(limit=len(self.found.compare.rows))
         tables = (block for section in document.sections for block in read_blocks(section))
         blocks = (*tables, *_fold(document.details, Source(table=self.found.compare.rows)))
-        return self._chapter("compare", text.COMPARE, blocks)
+        return self._chapter("compare", COMPARE_TITLE, blocks)
 
     def energy(self) -> Chapter:
         """Return the chapter on energy, with trees to expand level by level."""
@@ -106,8 +130,10 @@ class Drawn:
         energies = {row.hardware: row.energy_j or 0.0 for row in self.found.answered}
         most = max(energies.values(), default=0.0)
         trees = tuple(attrs.evolve(tree, fraction=energies[tree.key] / most if most else 0.0) for tree in made)
-        drill = Trees(name=name, caption=text.TREES, trees=trees, table=self.found.tree)
-        return self._chapter("energy", text.ENERGY, (*exhibits, drill))
+        drill = Trees(
+            name=name, caption="Energy by hardware, category, action and subgraph", trees=trees, table=self.found.tree
+        )
+        return self._chapter("energy", ENERGY_TITLE, (*exhibits, drill))
 
     def pareto(self) -> Chapter | None:
         """Return the chapter on the trade-off between latency and energy; None without an answer."""
@@ -116,7 +142,7 @@ class Drawn:
             return None
         document = answer.document()
         tables = [(document.sections[:1], answer.rows)]
-        return self.build_chapter("pareto", text.PARETO, "pareto", answer, document, tables)
+        return self.build_chapter("pareto", "Pareto front of latency and energy", "pareto", answer, document, tables)
 
     def roofline(self) -> Chapter:
         """Return the chapter on utilization and the rooflines of each chip."""
@@ -131,7 +157,7 @@ class Drawn:
         together = self._exhibit("rooflines", [("", use)]) if chooses else ()
         document = use.document(limit=len(self.found.compare.rows))
         blocks = self._answer("utilization", use, document, [(document.details[:1], use.rows)])
-        return self._chapter("roofline", text.ROOFLINE, (*blocks, *together, each))
+        return self._chapter("roofline", "Utilization and rooflines", (*blocks, *together, each))
 
     def parts(self) -> Chapter | None:
         """Return the chapter on the best hardware for each subgraph."""
@@ -139,16 +165,18 @@ class Drawn:
         if answer is None:
             return None
         folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
-        return self._chapter("parts", text.PARTS, (*self._exhibit("heatmap", [("", answer)]), *folds))
+        return self._chapter(
+            "parts", "Best chip for each subgraph", (*self._exhibit("heatmap", [("", answer)]), *folds)
+        )
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per chip."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
         folds = tuple(
-            Fold(title=text.EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
+            Fold(title=EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
             for name, one in asked
         )
-        return self._chapter("edp", text.EDP, (*self._exhibit("edp", asked), *folds))
+        return self._chapter("edp", "Energy-delay product by subgraph", (*self._exhibit("edp", asked), *folds))
 
     def sweep(self) -> Chapter | None:
         """Return the chapter on the effect of the batch size."""
@@ -160,16 +188,16 @@ class Drawn:
             (document.sections, answer.series),
             (document.details[-1:], answer.crossings),
         ]
-        return self.build_chapter("sweep", text.SWEEP, "sweep", answer, document, tables)
+        return self.build_chapter("sweep", "Effect of the batch size", "sweep", answer, document, tables)
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best chip and each other chip."""
         pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
-        asked = [(text.PAIR(**names), one) for names, one in pairs]
+        asked = [(PAIR(**names), one) for names, one in pairs]
         blocks = [(Lines(list_causes(one.facts)), lay_categories(one)) for _, one in pairs]
-        folds = (Fold(title=text.FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
-        drawn = join_exhibits(f"{self.prefix}waterfall", asked, text.BETWEEN, has_finding=False)
-        return self._chapter("explain", text.EXPLAIN, (*drawn, *(blocks[0] if len(blocks) == 1 else folds)))
+        folds = (Fold(title=FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
+        drawn = join_exhibits(f"{self.prefix}waterfall", asked, "pair of chips", has_finding=False)
+        return self._chapter("explain", EXPLAIN_TITLE, (*drawn, *(blocks[0] if len(blocks) == 1 else folds)))
 
     def flip(self) -> Chapter | None:
         """Return the chapter on constants that would reverse the order."""
@@ -177,7 +205,9 @@ class Drawn:
         if answer is None:
             return None
         document = answer.document()
-        return self.build_chapter("flip", text.FLIPPED, "flip", answer, document, [(document.details, answer.rows)])
+        return self.build_chapter(
+            "flip", "What could reverse the order", "flip", answer, document, [(document.details, answer.rows)]
+        )
 
     def cost(self) -> Chapter | None:
         """Return the chapter on the cost of a million inferences, and its assumptions."""
@@ -189,7 +219,7 @@ class Drawn:
         tables: list[tuple[Sequence[Section], Table[Any]]] = [
             ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
         ]  # fmt: skip
-        return self.build_chapter("cost", text.COST, "cost", answer, document, tables)
+        return self.build_chapter("cost", "Cost of a million inferences", "cost", answer, document, tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
         """Yield the chapters of optional extensions: those placed first if `is_first`, otherwise the others."""
@@ -200,14 +230,14 @@ class Drawn:
     def accuracy(self) -> Chapter:
         """Return the chapter on the accuracy of predictions for each chip."""
         rows = self.found.accuracy
-        drawn = lay(rows, text.SCORE_COLUMNS, projected=self.found.compare.scope.projected)
+        drawn = lay(rows, SCORE_COLUMNS, projected=self.found.compare.scope.projected)
         blocks = (
-            Text(text.ACCURACY_MEANING),
+            Text(ACCURACY_MEANING),
             Badges(badges=tuple(_grade(row, self._mark(row.hardware)) for row in rows)),
-            Fold(title=text.SCORES, blocks=(drawn,)),
+            Fold(title=SCORES, blocks=(drawn,)),
             Source(table=rows),
         )
-        return self._chapter("accuracy", text.ACCURACY, blocks)
+        return self._chapter("accuracy", ACCURACY, blocks)
 
     def sources(self) -> Chapter:
         """Return the chapter with every note and source; the line on trust in the head has the heaviest caveats."""
@@ -220,14 +250,14 @@ class Drawn:
             (source, basis, _shorten(rows[0].numbers, rows[0].number_count), self._list_users(rows))
             for (basis, source), rows in ordered[:SHOWN_SOURCES]
         ]
-        title = text.SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
+        title = SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
         notes = list_notes(compared.facts, is_beyond_trust=True)
         blocks = (
             Lines(add_marks(notes, compared.document().sections)),
-            Fold(title=title, blocks=(Grid(headings=text.SOURCE_COLUMNS, rows=tuple(lines)),)),
+            Fold(title=title, blocks=(Grid(headings=SOURCE_COLUMNS, rows=tuple(lines)),)),
             Source(table=self.found.sources),
         )
-        return self._chapter("sources", text.SOURCES, blocks)
+        return self._chapter("sources", "Assumptions and sources", blocks)
 
     def _list_users(self, rows: Sequence[NumberSource]) -> str:
         """Return the chips that use numbers from a source, each with its share of energy, largest share first."""
@@ -291,9 +321,7 @@ def join_exhibits(
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
     """Return each table of an answer as a collapsed section, with the query behind it."""
-    return tuple(
-        Fold(title=one.title or text.TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts
-    )
+    return tuple(Fold(title=one.title or TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 
 def read_blocks(section: Section) -> tuple[Block, ...]:
@@ -304,7 +332,7 @@ def read_blocks(section: Section) -> tuple[Block, ...]:
 def _list(lines: Sequence[str]) -> tuple[Block, ...]:
     """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
     rest = lines[SHOWN_LINES:]
-    folded = (Fold(title=text.MORE(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
+    folded = (Fold(title=MORE_NAMES(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
     return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
 
 
@@ -332,12 +360,12 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
                 small += acting
                 continue
             parts = (
-                make_leaf(leaf.subgraph or text.OTHER_SUBGRAPHS(count=leaf.subgraph_count), leaf.energy_fj)
+                make_leaf(leaf.subgraph or OTHER_SUBGRAPHS(count=leaf.subgraph_count), leaf.energy_fj)
                 for leaf in acting
             )
             actions.append(divide(action, acting[0].action_fj, parts))
         if small:
-            label = text.SMALLER_ACTIONS(count=len({leaf.action for leaf in small}))
+            label = SMALLER_ACTIONS(count=len({leaf.action for leaf in small}))
             actions.append(make_leaf(label, sum(leaf.energy_fj for leaf in small)))
         categories.append(divide(name_category(category), total, actions, category))
     return attrs.evolve(divide(name, whole, categories, hardware), share="", fraction=1.0)

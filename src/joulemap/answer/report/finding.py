@@ -12,9 +12,9 @@ from joulemap.answer.answer import Answer, RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
 from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
+from joulemap.answer.constant.flip import FlipAnswer, flip
 from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.explain.answer import ExplainAnswer, explain
-from joulemap.answer.flip.answer import FlipAnswer, flip
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.part.edp import EdpAnswer, edp
 from joulemap.answer.report.part import list_parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from joulemap.system.wing import find_parts
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.present.document import Document, Section
     from joulemap.webpage.report import Chapter
+
+
+TABLE: Final = "As a table"
 
 
 class Drawing(Protocol):

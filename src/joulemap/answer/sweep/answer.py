@@ -11,7 +11,6 @@ from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
 from joulemap.answer.scope import find_scope
-from joulemap.answer.sweep import text
 from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.sweep import find_facts, find_series
 from joulemap.domain.default import SETTINGS
@@ -35,6 +34,69 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
+
+TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
+MANY_MODELS: Final = Template("{count} models")
+SPAN: Final = Template("batch {first}[ to {last}]")
+SERIES: Final = Template("{model} on {name}")
+ENERGY_HEADING: Final = "energy per inference"
+THROUGHPUT_HEADING: Final = "throughput"
+RATIO_HEADING: Final = "ratio"
+HEADINGS: Final[Mapping[SweepDivision, str]] = {
+    "hardware": "Best batch of each chip",
+    "batch": "Every batch",
+    "winner": "Best hardware at each batch",
+    "crossing": "Pairs whose order reverses",
+}
+COLUMNS: Final[Mapping[SweepDivision, Template]] = {
+    "hardware": Template(
+        f"{{varying}}*hardware | *{ENERGY_HEADING} energy_per_inference_j | *{THROUGHPUT_HEADING} throughput_per_s | "
+        f"*{RATIO_HEADING} ratio | "
+        "[*throughput within {budget} budget_throughput_per_s | ]energy range energy_range | "
+        "lowest latency least_latency_s | latency at highest throughput throughput_latency_s | "
+        "throughput limit throughput_limit? | "
+        "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
+        "largest batch run largest_batch | share of linear scaling largest_batch_scaling_ratio"
+    ),
+    "batch": Template(
+        "{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "
+        "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | "
+        "share of linear scaling batch_scaling_ratio | *energy per inference energy_per_inference_j | "
+        "*power average_power_w | inferences per joule ~inferences_per_j | efficient is_in_zone | "
+        "utilization compute_utilization_fraction | "
+        "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes"
+    ),
+    "winner": Template(
+        "{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
+        "*confidence probability_ahead | candidates candidate_count | *new best is_change"
+    ),
+    "crossing": Template(
+        "{varying}*metric | *from batch batch | *overtaker | *overtaken | values overtaker_value | "
+        "values before previous_overtaker_value"
+    ),
+}
+LATENCY: Final = Template("[{least_latency_s:s} at {least_latency_batch}]")
+THROUGHPUT: Final = Template("[{throughput_per_s:1/s} at {throughput_batch}]")
+ENERGY: Final = Template("[{energy_per_inference_j:J} at {energy_batch}]")
+IN_BUDGET: Final = Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")
+PAIR: Final = Template("{one} against {other}")
+PAIR_BEFORE: Final = Template("{one} against {other} at batch {batch}")
+ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
+TIED: Final = Template("tied with {runner_up}")
+BOUNDS: Final[Mapping[str, str]] = {
+    "compute": "compute",
+    "operands": "operand supply",
+    "memory": "memory",
+    "launch": "kernel launches",
+    "communication": "communication",
+}
+"""Bottleneck of the latency -> displayed name as a throughput limit of batches that run one after another."""
+
+STEP_DEEPER: Final = Template("sweep {models} --level {level} {again} {repeated}")
+STEPS: Final = (
+    Template("utilization {model} {hardware} --batch {batch} {precision} [--runtime {runtime}] {repeated}"),
+    Template("edp {model} {hardware} --batch {batch} {precision} [--runtime {runtime}] {repeated}"),
+)
 
 SHOWN: Final = 4
 """Default number of rows per table."""
@@ -100,7 +162,7 @@ class SweepAnswer(RunAnswer):
     def _label(self, row: SweepPoint) -> str:
         """Return the name of a point's series in figures: the model if it varies, and the name of the series."""
         name = self._name(row)
-        return text.SERIES(model=row.model, name=name) if "model" in self._varying else name
+        return SERIES(model=row.model, name=name) if "model" in self._varying else name
 
     def document(
         self,
@@ -121,7 +183,7 @@ class SweepAnswer(RunAnswer):
             "winner": self.winners,
             "crossing": self.crossings,
         }
-        title = "" if by == "hardware" else text.HEADINGS[by]
+        title = "" if by == "hardware" else HEADINGS[by]
         left_out = self._describe_left_out() if self.scope.settings.hardware else ()
         return self._compose_facts(
             self.facts,
@@ -131,11 +193,11 @@ class SweepAnswer(RunAnswer):
             answer=self.describe_best(),
             reasons=list_reasons(self.facts),
             details=[
-                Section(text.HEADINGS[name], self._draw(name, self._list_informative(name, one)))
+                Section(HEADINGS[name], self._draw(name, self._list_informative(name, one)))
                 for name, one in tables.items()
                 if name != by
             ],
-            notes=self._notes(),
+            notes=list_other_turns(self.facts),
             steps=self._steps(by, again, repeated),
         )
 
@@ -161,15 +223,14 @@ class SweepAnswer(RunAnswer):
     def _title(self) -> Title:
         scope = self.scope
         models, batches = scope.models, scope.batches
-        span = text.BATCHES if len(batches) > 1 else text.BATCH
         values = {
-            "models": models if len(models) <= SHOWN_MODELS else [text.MANY_MODELS(count=len(models))],
-            "batches": span(first=batches[0], last=batches[-1]),
+            "models": models if len(models) <= SHOWN_MODELS else [MANY_MODELS(count=len(models))],
+            "batches": SPAN(first=batches[0], last=batches[-1] if len(batches) > 1 else ""),
             "hardware": len({row.hardware for row in self.series}),
             "precisions": scope.labels,
             "runtimes": scope.settings.runtime,
         }
-        return Title(form=text.TITLE, values=values)
+        return Title(form=TITLE, values=values)
 
     @property
     def _varying(self) -> tuple[str, ...]:
@@ -181,7 +242,7 @@ class SweepAnswer(RunAnswer):
     def _draw(self, by: SweepDivision, rows: Table[Any], limit: int | None = None) -> Grid:
         """Return the grid of one division: by hardware, batch, winner or crossing."""
         budget = show_quantity(self.max_latency_s, "s") if self.max_latency_s else ""
-        columns = text.COLUMNS[by](varying="".join(f"*{name} | " for name in self._varying), budget=budget)
+        columns = COLUMNS[by](varying="".join(f"*{name} | " for name in self._varying), budget=budget)
         if by == "hardware":
             return self._draw_best(rows, columns, limit)
         return self._lay(rows, columns, limit=limit, noun="rows", **self._cells[by])
@@ -207,7 +268,7 @@ class SweepAnswer(RunAnswer):
         drawn = self._lay(
             rows.with_rows(ranked),
             columns,
-            ranked=f"{text.ENERGY_HEADING} | {text.THROUGHPUT_HEADING}",
+            ranked=f"{ENERGY_HEADING} | {THROUGHPUT_HEADING}",
             limit=limit,
             noun="rows",
             stays=stays,
@@ -215,7 +276,7 @@ class SweepAnswer(RunAnswer):
             energy_range=show_range,
             **self._cells["hardware"],
         )
-        places = [drawn.headings.index(name) for name in (text.ENERGY_HEADING, text.THROUGHPUT_HEADING)]
+        places = [drawn.headings.index(name) for name in (ENERGY_HEADING, THROUGHPUT_HEADING)]
         cells = {
             (at, column): (metric, runs[find_series(row)][metric])
             for at, row in enumerate(choose_rows(ranked, limit, stays))
@@ -226,9 +287,9 @@ class SweepAnswer(RunAnswer):
         tied = frozenset(place for place, one in cells.items() if one in rivals)
         trend = Picture(
             kind="trend",
-            after=text.RATIO_HEADING,
-            of=text.ENERGY_HEADING,
-            heading=text.TREND_HEADING,
+            after=RATIO_HEADING,
+            of=ENERGY_HEADING,
+            heading="by batch",
             rows=tuple(map(self._follow, choose_rows(ranked, limit, stays))),
         )
         return attrs.evolve(drawn, best=best, tied=tied, pictures=(trend,))
@@ -258,11 +319,11 @@ class SweepAnswer(RunAnswer):
 
         return {
             "hardware": {
-                "least_latency_s": text.LATENCY,
-                "budget_throughput_per_s": lambda row: text.IN_BUDGET(row) or text.NOT_REACHED,
-                "throughput_per_s": text.THROUGHPUT,
+                "least_latency_s": LATENCY,
+                "budget_throughput_per_s": lambda row: IN_BUDGET(row) or "none",
+                "throughput_per_s": THROUGHPUT,
                 "throughput_limit": lambda row: show_limit(row) or _name_bound(self._find_point(row)),
-                "energy_per_inference_j": FieldCell("energy_per_inference_j", text.ENERGY, find_run),
+                "energy_per_inference_j": FieldCell("energy_per_inference_j", ENERGY, find_run),
                 "zone_low_batch": lambda row: _show_range(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: _show_range(row.zone_low_power_w, row.zone_high_power_w, "W"),
                 "largest_batch_scaling_ratio": lambda row: show_share(row.largest_batch_scaling_ratio),
@@ -276,15 +337,15 @@ class SweepAnswer(RunAnswer):
             "winner": {
                 "metric": name_metric,
                 "value": lambda row: show_quantity(row.value, row.unit),
-                "advantage_ratio": text.ADVANTAGE,
+                "advantage_ratio": ADVANTAGE,
                 "probability_ahead": lambda row: (
-                    self._fill(text.TIED, row) if _is_tied(row) else show_chance(row.probability_ahead)
+                    self._fill(TIED, row) if _is_tied(row) else show_chance(row.probability_ahead)
                 ),
             },
             "crossing": {
                 "metric": name_metric,
                 "overtaker_value": lambda row: _show_pair(row.unit, row.overtaker_value, row.overtaken_value),
-                "previous_overtaker_value": lambda row: text.PAIR_BEFORE(
+                "previous_overtaker_value": lambda row: PAIR_BEFORE(
                     one=show_quantity(row.previous_overtaker_value, row.unit),
                     other=show_quantity(row.previous_overtaken_value, row.unit),
                     batch=row.previous_batch,
@@ -303,26 +364,10 @@ class SweepAnswer(RunAnswer):
             None,
         )
 
-    def _notes(self) -> list[str]:
-        """Return notes on evaluated runs and the terms of the tables."""
-        tally = self.tally
-        lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
-        return [
-            *list_other_turns(self.facts),
-            text.EVALUATED(
-                new=tally.evaluated_count + tally.refused_count,
-                stored=tally.stored_count,
-                count=len(self.scope.batches),
-            ),
-            text.EFFICIENT,
-            text.SCALING,
-            *([text.NO_SCALING] if lacks_scaling else []),
-        ]
-
     def _steps(self, by: SweepDivision, again: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
-        every = list(text.HEADINGS)
+        every = list(HEADINGS)
         deeper = every[(every.index(by) + 1) % len(every)]
-        steps = [text.STEP_DEEPER.words(models=self.scope.models, level=deeper, again=again, repeated=repeated)]
+        steps = [STEP_DEEPER.words(models=self.scope.models, level=deeper, again=again, repeated=repeated)]
         best = next((row for row in self.series if row.throughput_batch is not None), None)
         if best is None:
             return steps
@@ -334,7 +379,7 @@ class SweepAnswer(RunAnswer):
             "runtime": best.runtime if best.runtime != "fused" else "",
             "repeated": repeated,
         }
-        return [*steps, *(one.words(**values) for one in text.STEPS)]
+        return [*steps, *(one.words(**values) for one in STEPS)]
 
 
 def _is_tied(row: SweepWinner) -> bool:
@@ -347,11 +392,11 @@ def _show_range(low: float | None, high: float | None, unit: str = "") -> str:
 
 def _name_bound(row: SweepPoint | None) -> str:
     """Return what limits the latency of one batch, as a limit of throughput; empty if unknown."""
-    return "" if row is None else text.BOUNDS.get(row.bound or "", "")
+    return "" if row is None else BOUNDS.get(row.bound or "", "")
 
 
 def _show_pair(unit: str, one: float, other: float) -> str:
-    return text.PAIR(one=show_quantity(one, unit), other=show_quantity(other, unit))
+    return PAIR(one=show_quantity(one, unit), other=show_quantity(other, unit))
 
 
 def sweep(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.layout import Cell
 from joulemap.answer.scope import SHOWN_FRACTION, find_scope
-from joulemap.answer.utilization import text
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
@@ -22,11 +21,13 @@ from joulemap.domain.weight import label_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_count, show_plain, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Text, show_under
+from joulemap.present.cell import mark_projected, show_plain, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.present.template import Template
 from joulemap.row.compare import ModelMix
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
-from joulemap.show.utilization import describe_use, list_reasons
+from joulemap.show.part import BOUND as REASONS
+from joulemap.show.utilization import describe_pairing, describe_time, describe_use, list_notes, list_reasons
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -34,6 +35,68 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
+
+ALL_IN_TF32: Final = ("engine",)
+"""Runtimes that run all GEMMs of an fp32 run in TF32."""
+
+LOWER: Final = "lower precision"
+"""Remedy that may change the accuracy of the model."""
+
+KEEPING: Final = ("larger batch", "other runtime", "lower power mode")
+"""Remedies that keep the hardware and the accuracy."""
+
+USE_COLUMNS: Final = (
+    "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck, share of time bound | "
+    "idle units idle_units_fraction |{remedies} bandwidth bandwidth_utilization_fraction | power average_power_w"
+)
+USE_KEEP: Final = "utilization | bottleneck, share of time | remedy | EDP reduction | grade"
+BOUND: Final = Template("{bound} {share:%}")
+ROOF_COLUMNS: Final = (
+    "hardware | *utilization compute_utilization_fraction | *grade compute_grade | *roofline share roofline_fraction | "
+    "*roofline grade roofline_grade | *idle units idle_units_fraction | attained attained_ops_per_s | "
+    "peak peak_ops_per_s | bandwidth bandwidth_utilization_fraction | "
+    "share of sustained bandwidth sustained_bandwidth_fraction | ops per off-chip byte dram_intensity_ops_per_byte | "
+    "ridge ops per byte ridge_ops_per_byte | roof | units used units_used_count | units units_total_count | "
+    "power average_power_w | efficiency ops_per_j | flags"
+)
+FLAG_COLUMNS: Final = (
+    "hardware | *flag | *value value_fraction | *limit limit_fraction | *worst subgraph subgraph | "
+    "*share subgraph_fraction | bottleneck | subgraphs subgraph_count | their share bottleneck_fraction | "
+    "busy units units_used_count"
+)
+REMEDY_TABLE: Final = "Remedies"
+TRIED_COLUMNS: Final = (
+    "hardware | *setting choice | *speedup throughput_ratio | *energy energy_ratio | *EDP reduction gain_ratio | "
+    "latency per batch latency_ratio | remedy | helps is_better"
+)
+ZONE_COLUMNS: Final = (
+    "hardware | *efficient batches zone_batches | *best batch best_batch | *utilization best_utilization_fraction | "
+    "*lowest energy per inference least_energy_per_inference_j | *latency latency_s | *peak memory peak_memory_bytes | "
+    "*refused batch refused_batch"
+)
+PRECISION_COLUMNS: Final = (
+    "hardware | *precision | *speedup speedup_ratio | *energy ratio energy_ratio | *peak ratio peak_ratio | "
+    "*memory ratio memory_ratio | *utilization compute_utilization_fraction | *baseline baseline_precision"
+)
+PAIRING_TABLE: Final = "Best hardware per model size"
+PAIRING_COLUMNS: Final = (
+    "FLOPs least_flop_count | goal | hardware | wins won_count | median median_value | "
+    "advantage median_advantage_ratio | utilization median_utilization_fraction | models model_count | "
+    "hardware tried hardware_count | runner-up runner_up"
+)
+GOALS: Final[Mapping[str, str]] = {
+    "energy": "least energy",
+    "latency": "least latency",
+    "utilization": "highest utilization",
+}
+SIZE: Final = Template("{low:~} to {high:~}[ {mark}]")
+NO_MACS: Final = Template("no MACs[ {mark}]")
+WINS: Final = Template("{won_count} of {contest_count}")
+ADVANTAGE: Final = Template("{ratio:x} better")
+RUNNER_UP: Final = Template("{name} ({runner_up_won_count})")
+INTO_SUBGRAPHS: Final = Template("analyze {model} {worst} --level subgraph")
+PAIRING: Final = Template("utilization {model} --hardware {rivals} --pairing")
+SWEEP: Final = Template("sweep {model} --hardware {worst}")
 
 BOUND_COLUMNS: Final = (Column(name="main_bottleneck", type="VARCHAR", meaning="what takes most of the time"),)
 """Columns that the rows of a figure have in addition to the query's columns."""
@@ -43,18 +106,6 @@ SHOWN: Final = 10
 
 SHOWN_RIVALS: Final = 3
 """Maximum chips in the follow-up command on models of other sizes, besides the least utilized chip."""
-
-SHOWN_REMEDIES: Final = 3
-"""Maximum remedies shown per chip; machine formats list all remedies."""
-
-NAMED: Final = ("larger batch", "lower precision")
-"""Remedies whose setting is a value that needs no further words."""
-
-IDLE_FRACTION: Final = 0.2
-"""Minimum share of idle units that a sentence states."""
-
-ALIKE: Final = 0.005
-"""Minimum deviation of a ratio from 1 that a sentence states."""
 
 MOSTLY: Final = 0.5
 """Minimum share of a model's MACs in GEMMs other than convolutions for `has_plain_gemms`."""
@@ -86,13 +137,9 @@ class UtilizationAnswer(RunAnswer):
     """Reason why the model could not be traced at other batch sizes; empty if it was, or without advice."""
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the sentences that people see.
-
-        A table that was not requested is an empty list.
-        """
+        """Return the data for machine formats; a table that was not requested is an empty list."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
-        sentences = {"reasons": self.reasons(), "advice": self.advice()}
-        return {**empty, **super().data(), "untraced": self.untraced, **sentences}
+        return {**empty, **super().data(), "untraced": self.untraced}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware; csv contains the rows."""
@@ -103,13 +150,14 @@ class UtilizationAnswer(RunAnswer):
             answer=describe_use(self.facts),
             reasons=list_reasons(self.facts),
             details=(
-                Section(text.ROOF_TABLE, self._lay(self.rows, text.ROOF_COLUMNS)),
-                Section(text.REMEDY_TABLE, Lines(self.advice())),
-                Section(text.ZONE_TABLE, self._lay_zones()),
-                Section(text.PRECISION_TABLE, self._lay_precisions()),
-                Section(text.PAIRING_TABLE, self._lay_pairings()),
+                Section("Roofline", self._lay(self.rows, ROOF_COLUMNS)),
+                Section("Flags", self._lay_details(self.flags, FLAG_COLUMNS)),
+                Section(REMEDY_TABLE, self._lay_details(self._tried, TRIED_COLUMNS, choice=self._mark_choice)),
+                Section("Efficient batch sizes", self._lay_details(self._varied_zones, ZONE_COLUMNS)),
+                Section("Gain of each precision", self._lay_details(self.precisions, PRECISION_COLUMNS)),
+                Section(PAIRING_TABLE, self._lay_pairings()),
             ),
-            notes=self._list_notes(),
+            notes=list_notes([(row.grade, row.least_fraction) for row in self.grades], self.untraced),
             steps=self._list_steps(repeated),
         )
 
@@ -130,16 +178,15 @@ class UtilizationAnswer(RunAnswer):
     def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each chip."""
         found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
-        choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
         return self._lay(
             self.rows.with_rows(self.used),
-            text.USE_COLUMNS.format(remedies="" if self.remedies is None else text.REMEDY_COLUMNS),
+            USE_COLUMNS.format(remedies="" if self.remedies is None else " *remedy choice | *EDP reduction gain |"),
             limit=limit,
             noun="chips",
-            keep=text.USE_KEEP,
+            keep=USE_KEEP,
             ranked="utilization",
             bound=describe_bound,
-            choice=lambda row: choices.get(row.run_id, ""),
+            choice=lambda row: self._mark_choice(found[row.run_id]) if row.run_id in found else "",
             gain=lambda row: f"{show_plain(found[row.run_id].gain_ratio)}x" if row.run_id in found else "",
         )
 
@@ -149,65 +196,31 @@ class UtilizationAnswer(RunAnswer):
             return ()
         return (
             self._draw_figure("utilization", self.rows, facts=describe_use(self.facts)),
-            self._draw_figure("rooflines", self._bound(), facts=self._describe_time()),
+            self._draw_figure("rooflines", self._bound(), facts=describe_time(self.facts)),
         )
 
     def _bound(self) -> Table[tuple[Any, ...]]:
         """Return the rows with an additional column: what takes most of the time."""
-        found = (next((text.REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
+        found = (next((REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
         return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in found))
 
-    def _describe_time(self) -> str:
-        """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
-        spent: dict[str, list[str]] = {}
-        for row in self.used:
-            if bounds := _list_bounds(row):
-                spent.setdefault(bounds[0][0], []).append(self.scope.mark(row.hardware))
-        reasons = [text.SPENT_ON(reason=text.REASONS[name], names=names) for name, names in spent.items()]
-        return text.SPENT(reasons=reasons) if reasons else ""
+    @property
+    def _tried(self) -> Table[Remedy] | None:
+        """Remedies that were tried, those of the table among them."""
+        rows = self.remedies
+        return None if rows is None else rows.with_rows(row for row in rows if row.place is not None)
 
-    def reasons(self) -> list[str]:
-        """Return a sentence for each flag."""
-        return [text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=describe_flag(row)) for row in self.flags]
+    @property
+    def _varied_zones(self) -> Table[BatchZone] | None:
+        """Efficient batch sizes, if some hardware ran at several."""
+        return self.zones if any(len(row.batches) > 1 for row in self.zones or ()) else None
 
-    def advice(self) -> list[str]:
-        """Return a sentence per chip on how its time is distributed and which remedies help; empty unless requested."""
-        if self.remedies is None:
-            return []
-        remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
-        return [self._advise(row, remedies.get(row.run_id, [])) for row in self.used]
+    def _mark_choice(self, row: Remedy) -> str:
+        return mark_projected(row.choice, self.scope.projected)
 
-    def _advise(self, row: Utilization, remedies: Sequence[Remedy]) -> str:
-        """Return the bottlenecks of a run, the remedies that help, and the tried settings that do not."""
-        named = [
-            (one.is_better, text.REMEDY(remedy=self._name(one), gain=_describe_gain(one)))
-            for one in remedies
-            if one.place is not None
-        ]
-        better = [remedy for is_better, remedy in named if is_better][:SHOWN_REMEDIES]
-        idle = row.idle_units_fraction or 0.0
-        bounds = [text.BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)]
-        return text.ADVICE(
-            name=self.scope.mark(row.hardware),
-            distribution=text.DISTRIBUTION(row, bounds=bounds, idle=idle if idle >= IDLE_FRACTION else None),
-            better=text.REMEDIES(remedies="; ".join(better)) if better else text.NO_REMEDY,
-            vain="; ".join(remedy for is_better, remedy in named if not is_better),
-        )
-
-    def _name(self, row: Remedy) -> str:
-        if row.remedy in NAMED:
-            return row.choice
-        return text.OTHER_REMEDY(remedy=row.remedy, choice=mark_projected(row.choice, self.scope.projected))
-
-    def _lay_zones(self) -> tuple[Grid | Text, ...]:
-        if not self.zones or all(len(row.batches) == 1 for row in self.zones):
-            return ()
-        return self._lay(self.zones, text.ZONE_COLUMNS), Text(text.ZONE_MEANING)
-
-    def _lay_precisions(self) -> tuple[Grid | Text, ...]:
-        if not self.precisions:
-            return ()
-        return self._lay(self.precisions, text.PRECISION_COLUMNS), Text(text.PRECISION_MEANING)
+    def _lay_details(self, rows: Table[Any] | None, columns: str, **cells: Cell) -> tuple[Grid, ...]:
+        """Return a grid of a table; nothing if it was not requested or is empty."""
+        return (self._lay(rows, columns, **cells),) if rows else ()
 
     def _lay_pairings(self) -> tuple[Grid | Text, ...]:
         if not self.pairings:
@@ -215,51 +228,34 @@ class UtilizationAnswer(RunAnswer):
         own, scope = self.used[0].least_flop_count, self.scope
 
         def describe_size(row: Pairing) -> str:
-            low, mark = row.least_flop_count, text.OWN_SIZE if row.least_flop_count == own else ""
-            return text.SIZE(low=low, high=10 * low, mark=mark) if low else text.NO_MACS(mark=mark)
+            low, mark = row.least_flop_count, "*" if row.least_flop_count == own else ""
+            return SIZE(low=low, high=10 * low, mark=mark) if low else NO_MACS(mark=mark)
 
         return (
             self._lay(
                 self.pairings,
-                text.PAIRING_COLUMNS,
-                keep=text.PAIRING_KEEP,
+                PAIRING_COLUMNS,
+                keep="goal | hardware | wins | median | utilization",
                 least_flop_count=describe_size,
-                goal=lambda row: text.GOALS[row.goal],
-                won_count=text.WINS,
+                goal=lambda row: GOALS[row.goal],
+                won_count=WINS,
                 median_value=lambda row: (
                     show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
                 ),
                 median_advantage_ratio=lambda row: (
-                    "" if row.median_advantage_ratio is None else text.ADVANTAGE(ratio=row.median_advantage_ratio)
+                    "" if row.median_advantage_ratio is None else ADVANTAGE(ratio=row.median_advantage_ratio)
                 ),
-                runner_up=lambda row: text.RUNNER_UP(row, name=scope.mark(row.runner_up)) if row.runner_up else "",
+                runner_up=lambda row: RUNNER_UP(row, name=scope.mark(row.runner_up)) if row.runner_up else "",
             ),
-            Text(
-                text.PAIRING_MEANING(
-                    model=scope.model,
-                    batch=scope.batches[0],
-                    precision=label_precision(*scope.precisions[0]),
-                    runtime=scope.settings.runtime[0],
-                    among=text.ON_THESE if len(self.rows) > 1 else "",
-                )
-            ),
+            Text(describe_pairing(scope.model, has_several=len(self.rows) > 1)),
         )
-
-    def _list_notes(self) -> list[str]:
-        """Return notes on grades, remedies and batches that were not tried."""
-        *bounds, last = self.grades
-        return [
-            text.GRADES(bounds=[text.GRADE(row) for row in bounds], last=last.grade),
-            *((text.REMEDY_MEANING,) if self.remedies is not None else ()),
-            *((text.UNTRACED(self),) if self.untraced else ()),
-        ]
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         *others, worst = [self.scope.spell(row.hardware) for row in self.used]
         steps = [
-            text.INTO_SUBGRAPHS,
-            *((text.PAIRING,) if not self.pairings else ()),
-            *((text.SWEEP,) if "--batch" not in repeated else ()),
+            INTO_SUBGRAPHS,
+            *((PAIRING,) if not self.pairings else ()),
+            *((SWEEP,) if "--batch" not in repeated else ()),
         ]
         rivals = ",".join((*others[:SHOWN_RIVALS], worst))
         return self._fill_steps(steps, None, repeated, model=self.scope.model, worst=worst, rivals=rivals)
@@ -270,39 +266,23 @@ def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
     the first remedy that may change the accuracy or the hardware; then a lower precision that reduces it more.
     """
     named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.place is not None]
-    settings = [one for one in named if one.remedy in text.SETTINGS]
+    settings = [one for one in named if one.remedy in KEEPING]
     first = max(settings, key=lambda one: one.gain_ratio) if settings else next(iter(named), None)
     if first is None:
         return []
-    lower = [one for one in named if one.remedy == text.LOWER and one.gain_ratio > first.gain_ratio]
+    lower = [one for one in named if one.remedy == LOWER and one.gain_ratio > first.gain_ratio]
     return [first, *([max(lower, key=lambda one: one.gain_ratio)] if lower else [])]
 
 
 def describe_bound(row: Utilization) -> str:
     """Return the main bottleneck of a run and its share of the time."""
-    return next((text.BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)), "")
+    return next((BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)), "")
 
 
 def _list_bounds(row: Utilization) -> list[tuple[str, float]]:
     """Return the bottlenecks of a run as (name, share of the time), largest first."""
     shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
     return sorted((one for one in shares if one[1] and one[1] >= SHOWN_FRACTION), key=lambda one: -one[1])
-
-
-def _describe_gain(row: Remedy) -> str:
-    """Return the effect of a remedy on throughput, on energy and, for a larger batch, on latency."""
-    ratios = {"throughput": row.throughput_ratio, "energy per inference": row.energy_ratio}
-    shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
-    shown |= {"latency per batch": row.latency_ratio} if row.remedy == "larger batch" else {}
-    gains = [text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()]
-    return text.GAIN(gains=gains) if gains else text.NO_CHANGE
-
-
-def describe_flag(row: UtilizationFlag) -> str:
-    """Return a flagged value with its limit, and the subgraphs that contribute most to it."""
-    tiles = show_count(int(row.tile_count), "tile") if row.tile_count else ""
-    worked = text.WORKED(row, tiles=tiles) if row.units_used_count else text.NONE_WORKED(row)
-    return text.FLAG(row, level=text.LEVELS[row.flag](row), worked=worked)
 
 
 def utilization(
@@ -362,7 +342,7 @@ def utilization(
         has_plain_gemms = (
             _has_plain_gemms(connection, ids)
             and settings.matmul_precision == DEFAULT
-            and settings.runtime[0] not in text.ALL_IN_TF32
+            and settings.runtime[0] not in ALL_IN_TF32
         )
         used = rows()
         answered = [row for row in used if row.status == "ok"]

@@ -12,6 +12,60 @@ from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WORDS
 from joulemap.show.word import Words
 
+MISSED_TARGET: Final = Template("no value gives {label} {target} exactly; the nearest is {value}")
+BEYOND: Final = Template("beyond existing hardware: {constants}")
+BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
+BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
+ANY_CHIP: Final = "chip"
+STILL: Final = Template("at {place}, {objective} hardly depends on {parameters:or}")
+EFFECT: Final = Template(
+    "at {place}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
+    "full clock]"
+)
+BEST_DESIGN: Final = Template("the design with the best {objective}")
+THIS_DESIGN: Final = "this design"
+CHANGE: Final = Template("{change} % for 1 % more {parameter}")
+NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
+VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
+RULE: Final = Template("{text} ({basis})")
+SAVED: Final = Template("Best {objective}: {design}.")
+SAVED_MODE: Final = Template("Name it as {path}@{mode}.")
+NONE_RUNS: Final = Template("{none} runs: {reasons}")
+NONE_OF: Final = Template("none of {count:#} designs")
+NO_DESIGN: Final = "no design"
+REFUSAL: Final = Template("[{count:n design}: ]{reason}")
+NONE_MEETS: Final = Template("{none} meets the limits; the nearest is {base} with {values}, whose {missed:and}")
+MISSED_LIMIT: Final = Template("{label} of {value} is {excess:x} {option} {limit}")
+LEAST_REGRET: Final = Template(
+    "{hardware} has the least regret in {objective}: {regret_ratio:x} relative to each model's best chip on average, "
+    "and {worst_ratio:x} at worst ({worst_model})"
+)
+BEST_OF_ALL: Final = Template("{hardware} {leads}{scope}[ ({chance:chance} confidence against {runner_up}{tie})]")
+EVERY_MODEL: Final = " for every model"
+TIE: Final = Template("[, statistically tied with {count:n chip}]")
+LEADS: Final[Mapping[str, str]] = {
+    "energy": "uses the least energy",
+    "latency": "has the lowest latency",
+    "throughput": "has the highest throughput",
+}
+"""Objective -> verb phrase for the chip that is best by it."""
+
+LEADS_IN: Final = Template("is best in {objective}")
+NO_CHIP: Final = "no chip runs all models"
+SURE_WINNERS: Final = Template(
+    "the best chip beats every rival with at least 80 % probability for {sure} of {known:n model}"
+)
+REGRET_NOTES: Final = (
+    Template(
+        "regret: geometric mean over models, by their shares, of the chip's value relative to the model's best chip; "
+        "each at its best mode, precision, batch and runtime within the limits"
+    ),
+    Template(
+        "probability: that the best chip beats the next; tied: chips among the next {rivals} that are better with more "
+        "than 20 % probability"
+    ),
+)
+
 WORDS: Final = Words(
     caveats={
         "oversize": Template("{count:n design} of the front beyond the reticle limit of one die"),

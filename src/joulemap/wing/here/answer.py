@@ -16,24 +16,60 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.present.cell import join_names, show_ends, show_quantity
 from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust
 from joulemap.show.plain import list_facts
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.here import text
 from joulemap.wing.here.ask import find_facts
 from joulemap.wing.here.check import list_run_checks, list_served_checks
 from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
 from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
-from joulemap.wing.here.serve import SHOWN, SMALL, Asked, choose_row, serve_model, serve_popular
-from joulemap.wing.here.show import describe_answer, describe_refused
+from joulemap.wing.here.serve import SHOWN, SMALL, SPLIT_LABEL, Asked, choose_row, serve_model, serve_popular
+from joulemap.wing.here.show import METAL, RESERVE, SHARED, TARIFF, WORKS, describe_answer, describe_refused
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.here.machine import Machine
+
+HERE_TITLE: Final = Template("This machine: {parts:and}[, {memory}][; {asked:list}]")
+TITLE_OF_MODEL: Final = Template("{model} on this machine: {parts:and}[, {memory}][; {asked:list}]")
+LENGTHS: Final = Template("prompt {prompt:#}")
+OUTPUT_LENGTH: Final = Template("output {output:#}")
+MEMORY_LINE: Final = Template("{capacity:B} of memory[ at {rate:B/s}][ ({kind})]")
+DEVICE_COLUMNS: Final = (
+    "*chip printed | *known as label | class kind | *count count | memory memory_bytes | *usable usable_bytes | "
+    "bandwidth memory_bytes_per_s | power limit power_w | *source origin"
+)
+SERVED_COLUMNS: Final = Template(
+    "weights weights= | on label{same} | fits! | tokens/s tokens_per_s | "
+    "range between_half_width | J/token output_token_j | TTFT first_token_s | power power_w= | "
+    "largest context #context_tokens= | electricity, USD/M tokens #usd_per_million | "
+    "memory, with reserve memory_fraction"
+)
+POPULAR_COLUMNS: Final = Template(
+    "model | weights weights= | on label{same} | fits! | tokens/s tokens_per_s | J/token output_token_j | "
+    "TTFT first_token_s | power power_w= | electricity, USD/M tokens #usd_per_million | "
+    "memory, with reserve memory_fraction"
+)
+RATE: Final = "tokens/s"
+WITH_CPU: Final = Template("{device}+CPU")
+SAME: Final = "="
+"""Sign of the column of chips; if the machine has one chip, the subject names it and the column is dropped (`!`)."""
+
+EVERY_COLUMNS: Final = (
+    "*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
+    "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+    "J/token output_token_j:output_token_half_width | memory, with reserve memory_fraction | refused reason?"
+)
+RUN: Final = Template("{models}, batch {batch}, {precision}")
+RUN_COLUMNS: Final = (
+    "model model! | on label | precision precision! | latency latency_s | range -latency_s:latency_half_width | "
+    "energy energy_j:energy_half_width | throughput per_s | power power_w | memory memory_bytes | refused reason?"
+)
 
 Labelled = TypeVar("Labelled", Device, DeviceRow)
 
@@ -76,19 +112,19 @@ class HereAnswer(Answer):
         shown = self._lay_served(limit) if self.served else self._lay_runs(self.runs) if self.runs else None
         refused = describe_refused(self.facts)
         sections = [show_under("", shown, *([Text(refused)] if refused else []))] if shown is not None else []
-        details = [Section(text.DEVICES, self._lay(self.devices, text.DEVICE_COLUMNS, noun="chips"))]
+        details = [Section("Chips", self._lay(self.devices, DEVICE_COLUMNS, noun="chips"))]
         if self.served and not self.model:
-            every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
-            details.append(Section(text.EVERY, every))
+            every = self._lay(self.served, EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
+            details.append(Section("Language models on every chip", every))
             details += [self._describe_others()] if self.runs else []
         headline = describe_answer(self.facts, self.model, self.runs[0].batch or 1 if self.runs else 1)
         sure, facts = describe_trust(self.facts), list_facts(self.facts)
-        titled = text.TITLE_OF_MODEL if self.model else text.TITLE
-        asked = [text.LENGTHS(self), text.OUTPUT(self), ENGINE_NAME] if self.served else []
+        titled = TITLE_OF_MODEL if self.model else HERE_TITLE
+        asked = [LENGTHS(self), OUTPUT_LENGTH(self), ENGINE_NAME] if self.served else []
         return Document(
             title=titled(
                 self,
-                parts=list(self.parts) or [text.NO_PART],
+                parts=list(self.parts) or ["no chip that joulemap knows"],
                 memory=self.memory or None,
                 asked=[*asked, *(shown.common if shown is not None else ())],
             ),
@@ -119,19 +155,19 @@ class HereAnswer(Answer):
         rows = running if self.model else _keep_fastest(running)
         best = next((self.served[one.runs[0] - 1] for one in self.facts.of(Choice)), None)
         window = _choose_window(rows, best, limit)
-        columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
+        columns = SERVED_COLUMNS if self.model else POPULAR_COLUMNS
         laid = self._lay(
             make_table("here", ServedHere, window),
-            columns(same=text.SAME if len(self.parts) > 1 else "!"),
-            keep=text.KEPT,
-            ranked=text.RANKED,
-            pictures=text.RATE,
+            columns(same=SAME if len(self.parts) > 1 else "!"),
+            keep="on | weights | range | TTFT",
+            ranked="tokens/s | J/token",
+            pictures=RATE,
             tokens_per_s=_show_rate,
             between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
             label=self._shorten,
         )
         places = [place for place, row in enumerate(window) if row is best]
-        marked = frozenset((place, laid.headings.index(text.RATE)) for place in places if len(window) > 1)
+        marked = frozenset((place, laid.headings.index(RATE)) for place in places if len(window) > 1)
         noun = "rows" if self.model else "models"
         return attrs.evolve(laid.out_of(len(rows), len(window), noun), best=marked)
 
@@ -139,15 +175,22 @@ class HereAnswer(Answer):
         """Return the chips of a row; the only processor of the machine takes no name beside a GPU."""
         processors = [one for one in self.devices if one.kind == CPU]
         device = find_device(row, self.devices, processors) if len(processors) == 1 else None
-        return row.label if device is None or device.label == row.label else text.WITH_CPU(device=device.label)
+        return row.label if device is None or device.label == row.label else WITH_CPU(device=device.label)
 
     def _lay_runs(self, runs: Table[RunHere]) -> Grid:
-        return self._lay(runs, text.RUN_COLUMNS, keep=text.RUN_KEPT, ranked="latency", pictures="range", noun="rows")
+        return self._lay(
+            runs,
+            RUN_COLUMNS,
+            keep="model | latency | energy | range | refused",
+            ranked="latency",
+            pictures="range",
+            noun="rows",
+        )
 
     def _describe_others(self) -> Section:
         """Return the table of models other than language models, beside these."""
         precisions = join_names(list(dict.fromkeys(row.precision for row in self.runs)))
-        title = text.RUN(models=text.OTHER_MODELS, batch=self.runs[0].batch or 1, precision=precisions)
+        title = RUN(models="Other models", batch=self.runs[0].batch or 1, precision=precisions)
         return Section(title, self._lay_runs(self.runs))
 
     @property
@@ -191,13 +234,12 @@ def here(
     usable = found.list_kind(GPU, CPU, NPU)
     cut, whole = _read_file_notes(model) if served else ((), ())
     notes += whole
-    notes += [text.TARIFF(usd=asked.usd_per_kwh)] if served else []
-    notes += [text.INTERVALS] if served and not model else []
+    notes += [TARIFF(usd=asked.usd_per_kwh)] if served else []
     notes += _describe_reserve(usable)
-    notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
-    notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
+    notes += [SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
+    notes += [METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
     if served and (left := [one.label for one in found.list_kind(NPU)]):
-        notes.append(text.WORKS(names=left))
+        notes.append(WORKS(names=left))
     gaps = (*cut, *machine.gaps, *found.notes)
     return HereAnswer(
         model=model,
@@ -221,7 +263,7 @@ def _describe_reserve(devices: Sequence[Device]) -> Iterator[str]:
     sharing = [one for one in devices if one.reserve_bytes and one.memory_bytes]
     most = max(sharing, key=lambda one: one.usable_bytes or 0.0, default=None)
     if most is not None:
-        yield text.RESERVE(most, reserve=most.reserve_bytes, memory=most.memory_bytes, usable=most.usable_bytes)
+        yield RESERVE(most, reserve=most.reserve_bytes, memory=most.memory_bytes, usable=most.usable_bytes)
 
 
 def _read(recorded: str | Path) -> Recording:
@@ -261,7 +303,7 @@ def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[La
     """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
     found: dict[str, Labelled] = {}
     for one in devices:
-        found |= {one.label: one, **{text.SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
+        found |= {one.label: one, **{SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
     return found.get(row.label)
 
 
@@ -302,7 +344,7 @@ def _describe_memory(machine: Machine) -> str:
     memory = machine.memory
     if memory.capacity_bytes is None:
         return ""
-    return text.MEMORY(capacity=memory.capacity_bytes, rate=memory.bytes_per_s, kind=memory.kind or None)
+    return MEMORY_LINE(capacity=memory.capacity_bytes, rate=memory.bytes_per_s, kind=memory.kind or None)
 
 
 def _list_checks(

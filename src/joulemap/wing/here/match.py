@@ -16,10 +16,15 @@ from joulemap.domain.machine import Cpu, Gpu
 from joulemap.domain.name import find_nearest
 from joulemap.domain.printed import read_words, shorten
 from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.wing.here import text
 from joulemap.wing.here.machine import Graphics, Machine, Memory
+from joulemap.wing.here.show import AMBIGUOUS, CORES, FASTER_MEMORY, NEAREST, SOCKETS
+
+CATALOGUE: Final = Template("catalogue[; {read:and} from this machine][; {assumed} assumed]")
+DERIVED: Final = "derived from what the machine reports"
+UNKNOWN: Final = "unknown"
 
 LONGEST_NAME: Final = 200
 """Characters of a printed name that are compared with names of chips."""
@@ -185,7 +190,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
             usable_bytes=one.memory_bytes,
             memory_bytes_per_s=described.memory_bandwidth.value if described else None,
             power_w=one.power_w,
-            origin=text.DERIVED if described else text.UNKNOWN,
+            origin=DERIVED if described else UNKNOWN,
         )
 
 
@@ -273,13 +278,13 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         device = _adapt_entry(entry, cpu.name, 1, machine.memory, None, cpu)
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
-            notes.append(text.FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
+            notes.append(FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
         sockets, rest = divmod(cpu.core_count, entry.core_count) if entry.core_count else (1, 0)
         # a machine of Apple has one processor; where its fast cores are half of all, only these are counted
         if sockets > 1 and not rest and entry.vendor != APPLE:
-            notes.append(text.SOCKETS(label=entry.id, count=sockets))
+            notes.append(SOCKETS(label=entry.id, count=sockets))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
-            notes.append(text.CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
+            notes.append(CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device
     if found:
         notes.append(_explain(cpu.name, found, entries))
@@ -304,11 +309,11 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         reserve_bytes=_find_reserve_bytes(hardware, hardware.memory_capacity.value),
         memory_bytes_per_s=hardware.memory_bandwidth.value,
         power_w=hardware.tdp.value,
-        origin=text.PROBED
+        origin="derived, with measured bandwidth"
         if memory.source == "--probe"
-        else text.DERIVED_IN_PART
+        else "derived from what the machine reports; bandwidth assumed"
         if memory.is_unknown
-        else text.DERIVED,
+        else DERIVED,
         shares_memory=True,
     )
 
@@ -343,7 +348,7 @@ def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: l
             yield _adapt_entry(found[0], name, 1, machine.memory, None)
         else:
             notes.append(_explain(name, found, entries))
-            yield Device(printed=name, kind=NPU, origin=text.UNKNOWN)
+            yield Device(printed=name, kind=NPU, origin=UNKNOWN)
 
 
 def _adapt_entry(
@@ -402,9 +407,9 @@ def _adapt_entry(
         reserve_bytes=_find_reserve_bytes(hardware, own_capacity) if shares else 0.0,
         memory_bytes_per_s=rate or own_rate,
         power_w=power,
-        origin=text.CATALOGUE(
+        origin=CATALOGUE(
             read=[name for name, value in read.items() if value],
-            assumed=text.BANDWIDTH if shares and memory.is_unknown else None,
+            assumed="bandwidth" if shares and memory.is_unknown else None,
         ),
         shares_memory=shares,
     )
@@ -450,7 +455,7 @@ def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, 
 def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, HardwareEntry]) -> str:
     """Return a note that a chip's name is ambiguous or unknown, with the nearest names."""
     if len(found) > 1:
-        return text.AMBIGUOUS(name=name, names=[one.id for one in found])
+        return AMBIGUOUS(name=name, names=[one.id for one in found])
     own = {word for word, _ in read_words(name) if len(word) > 1}
     kinds = {one.architecture for one in entries.values()}
     every: list[HardwareEntry | Member] = list(entries.values())
@@ -458,4 +463,4 @@ def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, Ha
     alike = [one.names for one in every if own & {word for word, _ in read_words(one.name)}]
     near = find_nearest(shorten(name), alike)
     described = describe_like(entries, near[0]) if near and kinds == {GPU} else None
-    return text.NEAREST(name=name, near=near, described=described)
+    return NEAREST(name=name, near=near, described=described)

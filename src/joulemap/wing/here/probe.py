@@ -15,8 +15,8 @@ import attrs
 from joulemap.device.energy import Rapl
 from joulemap.device.processor import available_cpus, run_tool
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import text
 from joulemap.wing.here.machine import Machine
+from joulemap.wing.here.show import NO_DMIDECODE, PROBE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +40,8 @@ def apply_probe(machine: Machine) -> tuple[Machine, str]:
     stream = measure_stream()
     product = measure_product()
     memory = attrs.evolve(machine.memory, known_bytes_per_s=stream / STREAM_SHARE, is_unknown=False, source="--probe")
-    kept = tuple(gap for gap in machine.gaps if gap not in (text.NO_DMIDECODE,))
-    return attrs.evolve(machine, memory=memory, gaps=kept), text.PROBE(stream=stream, product=product, idle=idle)
+    kept = tuple(gap for gap in machine.gaps if gap not in (NO_DMIDECODE,))
+    return attrs.evolve(machine, memory=memory, gaps=kept), PROBE(stream=stream, product=product, idle=idle)
 
 
 def measure_stream() -> float:

@@ -15,9 +15,9 @@ from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.machine import Cpu
 from joulemap.domain.printed import find_vendors
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import text
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.recording import SYSTEM, Recording
+from joulemap.wing.here.show import NO_COUNT, NO_DMIDECODE, NO_DRIVER, NO_GRAPHICS, NO_MEMORY_SPEED, NO_PROCESSOR
 
 MIB: Final = 2.0**20
 GIB: Final = 2.0**30
@@ -73,14 +73,14 @@ def read_machine(recording: Recording, memory: str = "") -> Machine:
     others = [one for one in found.graphics if not find_vendors(one.name) & seen or _is_apple(one)]
     named = _name_inside([*graphics, *others], found.cpu)
     gaps = [*found.gaps]
-    gaps += [text.NO_DRIVER(name=one.name) for one in others if "nvidia" in find_vendors(one.name)]
+    gaps += [NO_DRIVER(name=one.name) for one in others if "nvidia" in find_vendors(one.name)]
     if memory:
         found = attrs.evolve(found, memory=parse_memory(memory, found.memory))
     if not named and not recording.keys() & {"lspci", "system_profiler", "cim"}:
-        gaps.append(text.NO_GRAPHICS)
+        gaps.append(NO_GRAPHICS)
     if found.memory.bytes_per_s is None and not found.board and not any(map(_is_apple, named)) and (named or found.cpu):
         found = attrs.evolve(found, memory=attrs.evolve(found.memory, is_unknown=True))
-        gaps.append(text.NO_MEMORY_SPEED(system=system) if system != "Linux" else text.NO_DMIDECODE)
+        gaps.append(NO_MEMORY_SPEED(system=system) if system != "Linux" else NO_DMIDECODE)
     return attrs.evolve(found, graphics=tuple(named), gaps=tuple(gaps))
 
 
@@ -273,7 +273,7 @@ def _read_linux(recording: Recording, system: str) -> Machine:
             vector_bytes=recording.get("vector-length", "").strip(),
         )
     except UsageError as error:
-        gaps.append(text.NO_PROCESSOR(reason=str(error)))
+        gaps.append(NO_PROCESSOR(reason=str(error)))
     limit = recording.get("cgroup-memory", "").strip()
     capacity = float(cpu.memory_bytes) if cpu and cpu.memory_bytes else memory.capacity_bytes
     most = _number(limit) if limit.isdecimal() else None
@@ -328,9 +328,7 @@ def _read_mac(recording: Recording, system: str) -> Machine:
         graphics=tuple(graphics),
         neural=(f"{name} Neural Engine",) if is_apple else (),
         memory=Memory(capacity_bytes=memory_bytes, kind=next(iter(kinds), ""), source="system_profiler"),
-        gaps=()
-        if cpu
-        else (text.NO_PROCESSOR(reason="processor unknown: neither sysctl nor system_profiler answers"),),
+        gaps=() if cpu else (NO_PROCESSOR(reason="processor unknown: neither sysctl nor system_profiler answers"),),
     )
 
 
@@ -378,7 +376,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         memory=memory,
         gaps=()
         if cpu
-        else (text.NO_PROCESSOR(reason="processor unknown: Get-CimInstance Win32_Processor does not answer"),),
+        else (NO_PROCESSOR(reason="processor unknown: Get-CimInstance Win32_Processor does not answer"),),
     )
 
 
@@ -408,7 +406,7 @@ def _count(tool: str, fields: Mapping[str, Any], name: str) -> int:
         return 0
     number = None if isinstance(value, bool | list | dict) else _number(value)
     if number is None or number > LARGEST_COUNT:
-        raise UsageError(text.NO_COUNT(tool=tool, field=name, value=str(value)[:40]))
+        raise UsageError(NO_COUNT(tool=tool, field=name, value=str(value)[:40]))
     return int(number)
 
 

@@ -14,9 +14,9 @@ import attrs
 from joulemap.answer.computed import find_unknown
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
+from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.here import text
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
 from joulemap.wing.here.record import ServedHere
 
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.serving.offload import Way
+
+FITS: Final = "yes"
+FITS_NOT: Final = "no"
+SPLIT: Final = Template("{layers} of {layer_count} layers")
+SPLIT_LABEL: Final = Template("{device} + {host}")
+SEVERAL_LABEL: Final = Template("{count} x {device}")
 
 WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
 """Weight formats to try for a model that is published in 16 bits, the most precise first."""
@@ -115,7 +121,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     for device in devices:
         if device.count > 1 and device.label in full:
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
-            label = text.SEVERAL_LABEL(count=device.count, device=device.label)
+            label = SEVERAL_LABEL(count=device.count, device=device.label)
             served += [
                 _convert_row(model, row, label, asked, device.count)
                 for row in _ask(source, model, _settings((device,), weights), serving)
@@ -183,14 +189,14 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
         except JoulemapError:
             continue
         served = list(_price(model, question, cases, devices, {}, {}, asked))
-        too_small = {row.label for row in served if row.fits == text.FITS_NOT}
+        too_small = {row.label for row in served if row.fits == FITS_NOT}
         for device in (one for one in devices if one.count > 1 and one.label in too_small):
             own = attrs.evolve(settings, hardware=list_chips([device]))
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
             joined = _list_cases(source, model, own, serving, targets)
             for row in _price(model, *joined, [device], {}, {}, asked):
-                if row.fits == text.FITS:
-                    label = text.SEVERAL_LABEL(count=device.count, device=device.label)
+                if row.fits == FITS:
+                    label = SEVERAL_LABEL(count=device.count, device=device.label)
                     served.append(attrs.evolve(row, label=label))
         rows += [*served, *_divide(question, cases, devices, served, {}, settings, asked)]
     largest = choose_largest(rows)
@@ -258,7 +264,7 @@ def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: in
         model=model,
         weights=row.precision.rpartition("/")[2],
         label=label,
-        fits=text.FITS,
+        fits=FITS,
         context_tokens=row.largest_context,
         first_token_s=row.first_token_s,
         first_token_half_width=row.first_token_half_width,
@@ -291,7 +297,7 @@ def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHer
             "model": model,
             "weights": case.precision.rpartition("/")[2],
             "label": label,
-            "fits": text.FITS_NOT,
+            "fits": FITS_NOT,
             "memory_fraction": _fill_memory(case, used),
             "reason": case.bare_reason,
         }
@@ -326,7 +332,7 @@ def _price(
             model=model,
             weights=case.precision.rpartition("/")[2],
             label=label,
-            fits=text.FITS,
+            fits=FITS,
             context_tokens=room.tokens(1),
             first_token_s=cost.first_token_s,
             first_token_half_width=first.get(label),
@@ -364,7 +370,7 @@ def _divide(
         small, *rest = sorted(these, key=lambda case: -case.target.memory_capacity.value)
         joined = [case for case in rest if case.target.vendor == small.target.vendor]  # one back end runs on both
         label, format_name = _label(devices, small.hardware), small.precision.rpartition("/")[2]
-        if any(one.label == label and one.weights == format_name and one.fits == text.FITS for one in served):
+        if any(one.label == label and one.weights == format_name and one.fits == FITS for one in served):
             continue
         host = next((one for one in hosts.values() if one.run.point["weight_precision"] == weights), None)
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
@@ -386,12 +392,12 @@ def _divide(
                 continue
             other = _label(devices, second.hardware)
             both = [widths.get(name, (None, None)) for name in (label, other)]
-            layers = text.SPLIT(layers=best.layers, layer_count=question.decoder.layer_count)
+            layers = SPLIT(layers=best.layers, layer_count=question.decoder.layer_count)
             yield ServedHere(
                 model=question.decoder.name,
                 weights=format_name,
-                label=text.SPLIT_LABEL(device=label, host=other),
-                fits=layers if second is host else text.FITS,
+                label=SPLIT_LABEL(device=label, host=other),
+                fits=layers if second is host else FITS,
                 context_tokens=None,
                 first_token_s=best.first_token_s,
                 first_token_half_width=None,

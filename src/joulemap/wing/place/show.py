@@ -13,6 +13,8 @@ from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import name_run
 from joulemap.show.word import Words
 
+SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
+
 WORDS: Final = Words(
     caveats={
         "budget": Template("the power budget sets the rate of {chips}; placements at lower power were not searched"),

@@ -13,6 +13,17 @@ from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.name import name_run
 from joulemap.show.word import Words
 
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
+NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B} usable")
+UNSUPPORTED: Final = Template(
+    "{hardware} does not run this model at {precision}[ on {devices:#} devices]"
+    "[ (it has {precisions:list}: --precision)]"
+)
+UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
+NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
+EACH: Final = Template("{runs:and}: each {why}[ (it fits with {fits_with})]")
+REFUSED_RUN: Final = Template("{label} at batch {batch:#}")
+
 WORDS: Final = Words(
     caveats={
         "lower_bound": Template("the time of {chips} is a lower bound: kernels that convert operands are not counted"),

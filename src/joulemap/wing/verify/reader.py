@@ -29,7 +29,7 @@ from joulemap.exchange.measured import (
     number,
 )
 from joulemap.system.errors import UsageError
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 
 Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
@@ -126,7 +126,7 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
-    notes = [] if cells.keys() & COUNTS or many > 1 else [text.ONE_DEVICE]
+    notes = [] if cells.keys() & COUNTS or many > 1 else [words.ONE_DEVICE]
     if notes:
         cells["assumed"].add("device_count")
     devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
@@ -161,14 +161,13 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests, "burst_fraction": 1.0}
-        notes.append(text.AT_ONCE(requests=requests))
+        notes.append(words.AT_ONCE(requests=requests))
     else:
-        notes.append(text.IN_FLIGHT(batch=cells["batch"]))
         if begins_at_once and requests:
             cells["burst_fraction"] = min(1.0, cells["batch"] / requests)
-            notes.append(text.BURST(share=cells["burst_fraction"]))
+            notes.append(words.BURST(share=cells["burst_fraction"]))
         if requests and requests < STEADY * cells["batch"]:
-            notes.append(text.FEW_REQUESTS(requests=requests))
+            notes.append(words.FEW_REQUESTS(requests=requests))
     return {**cells, "notes": notes}
 
 
@@ -217,10 +216,10 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     if rate <= 0.0:
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
     if any(str(find(row, name) or "none") not in ("0", "none") for name in ON_HOST):
-        raise ValueError(text.PARTLY_ON_HOST)
+        raise ValueError(words.PARTLY_ON_HOST)
     caches = {str(find(row, name) or WIDE_CACHES[1]).lower() for name in ("type_k", "type_v")}
     if not caches <= {*WIDE_CACHES} and not (len(caches) == 1 and caches <= NARROW_CACHES.keys()):
-        raise ValueError(text.CACHE_TYPES(types=sorted(caches)))
+        raise ValueError(words.CACHE_TYPES(types=sorted(caches)))
     cells |= {
         "cache_precision": NARROW_CACHES.get(min(caches), ""),
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
@@ -285,12 +284,12 @@ def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, 
             "precision": "tf32" if has_tf32 else width.lower(),
             "matmul_precision": DEFAULT if has_tf32 else HIGHEST,
         }
-    notes = [text.MEDIAN]
-    notes += [text.WITH_COPIES(whole=values["whole"])] if "whole" in values else []
+    notes = [words.MEDIAN]
+    notes += [words.WITH_COPIES(whole=values["whole"])] if "whole" in values else []
     if int(values.get("streams", 1)) > 1:
-        notes.append(text.STREAMS(streams=values["streams"]))
+        notes.append(words.STREAMS(streams=values["streams"]))
     if "spread_percent" in values:
-        notes.append(text.SPREAD(percent=round(float(values["spread_percent"]))))
+        notes.append(words.SPREAD(percent=round(float(values["spread_percent"]))))
     return {**cells, "notes": notes, "assumed": assumed}
 
 
@@ -300,9 +299,9 @@ def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Con
     precision = OPENVINO.get(str(values.get("precision")))
     if precision is not None:
         cells["precision"] = precision
-    notes = [text.OPENVINO_MEDIAN]
+    notes = [words.OPENVINO_MEDIAN]
     if int(values.get("streams", 1)) > 1:
-        notes.append(text.STREAMS(streams=values["streams"]))
+        notes.append(words.STREAMS(streams=values["streams"]))
     return {**cells, "notes": notes, "assumed": {"precision"} if precision is None else set()}
 
 
@@ -331,28 +330,28 @@ def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, sta
         raise ValueError("it has no event with a duration")
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
     if steps and stated["passes"] is None:
-        count, basis = len(steps), text.PROFILER_STEPS(count=len(steps))
+        count, basis = len(steps), words.PROFILER_STEPS(count=len(steps))
         seconds = fmean(taken for _, taken in steps) * 1e-6
     else:
         count = _need_passes(stated, content.path, "the trace, which has no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
-        seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
+        seconds, basis = whole * 1e-6 / count, words.PASSES(count=count)
     facts = []
     if "work" in spans:
         if "device" in values:
             cells["hardware"] = values["device"]
         busy = _measure_union(spans["work"]) * 1e-6 / count
         if busy < HOST_BOUND * seconds and not stated["runtime"]:
-            facts.append(text.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
+            facts.append(words.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
             cells["runtime"], seconds = "graph", busy
         if transposed_s:
-            facts.append(text.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
+            facts.append(words.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)], "facts": facts}
+    return {**cells, "latency_s": seconds, "notes": [words.PROFILED(basis=basis)], "facts": facts}
 
 
 def _measure_union(spans: Iterable[tuple[float, float]]) -> float:
@@ -368,7 +367,7 @@ def convert_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _s
     """Return the columns of a printed timer of `torch.utils.benchmark`; the time is the median."""
     need(cells, "latency_s")
     title = " ".join(values["title"].split())[:120]
-    return {**cells, "model": title, "notes": [text.TIMER(title=title, threads=values.get("threads"))]}
+    return {**cells, "model": title, "notes": [words.TIMER(title=title, threads=values.get("threads"))]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -384,11 +383,11 @@ def convert_window(cells: Cells, one: Mapping[str, Any], content: Content, state
     count, seconds = _need_passes(stated, content.path, "each window"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
     joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
-    window = text.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)
+    window = words.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)
     del cells["elapsed_s"]
     cells |= {"model": name, "latency_s": seconds / count, "notes": [window]}
     if "self_cuda_time_total" in one and not stated["runtime"]:
-        cells |= {"runtime": "graph", "facts": [text.KERNEL_TIME]}
+        cells |= {"runtime": "graph", "facts": [words.KERNEL_TIME]}
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 
@@ -403,7 +402,7 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
         what = "name one, as ZeusMonitor(gpu_indices=[0]) does" if meters else "expected one"
         raise ValueError(f"it has the energy of {len(meters)} GPUs: {what}")
     if "duration" not in one:
-        return need(one, meters[0]), text.METER(windows=one["#"]) if "#" in one else ""
+        return need(one, meters[0]), words.METER(windows=one["#"]) if "#" in one else ""
     devices, gpu = count_devices(one["gpu_model"] or "")
     if devices > 1:
         raise ValueError(f"it has the energy of {devices} GPUs, expected one")
@@ -411,7 +410,7 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     columns = ["gpu_energy"] if gpu else ["cpu_energy"]
     if gpu and gpu == one["cpu_model"]:
         columns.append("cpu_energy")
-    meter = (text.CODECARBON if gpu else text.CODECARBON_GUESS)(columns=columns)
+    meter = words.CODECARBON(columns=columns, guess=None if gpu else words.ESTIMATED)
     return sum(need(one, column) for column in columns) * JOULES_PER_KWH, meter
 
 
@@ -422,10 +421,10 @@ def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _s
         raise ValueError(f"its scenario is {scenario}: only Offline and SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
-    cells |= {"batch": 1, "notes": [text.MLPERF(scenario=scenario, result=values.get("result_is"))]}
+    cells |= {"batch": 1, "notes": [words.MLPERF(scenario=scenario, result=values.get("result_is"))]}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
-        cells["notes"].append(text.MLPERF_BATCH(batch=OFFLINE_BATCH))
+        cells["notes"].append(words.MLPERF_BATCH(batch=OFFLINE_BATCH))
     return {**cells, **_locate(content.path, scenario)}
 
 

@@ -28,7 +28,7 @@ from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
 from joulemap.wing.train.training.forward import LOSS
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.row.model import ModulePart
+
+BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
+ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
+KEPT_MODULES: Final = (
+    "measured | predicted | backward | backward predicted | energy | energy share | predicted / measured | MACs"
+)
 
 WATCHED: Final = Settings(precision=(), runtime="eager")
 """Default settings of a watch: eager execution, at the precision of the calls."""
@@ -114,30 +120,34 @@ class WatchAnswer(Answer):
         whole, found = self.rows[0], self.prediction
         has_step = bool(whole.measured_backward_s) and whole.predicted_backward_s is not None
         if found is None:
-            prediction = text.NOT_PREDICTED(self)
+            prediction = words.NO_PREDICTION(self)
         else:
-            prediction = text.PREDICTED(
+            prediction = words.PREDICTED(
                 found.total,
                 hardware=self.hardware,
                 back_s=whole.predicted_backward_s if has_step else None,
                 back_j=whole.predicted_backward_j if has_step else None,
             )
-        columns = [WORK, text.TIMES, *[text.RATIO] * self.is_here]
-        columns += [*[text.BACKWARD] * bool(whole.measured_backward_s), text.ENERGY]
+        columns = [
+            WORK,
+            "measured measured_latency_s | predicted predicted_latency_s",
+            *["predicted / measured ratio"] * self.is_here,
+        ]
+        columns += [*[BACKWARD] * bool(whole.measured_backward_s), ENERGY]
         drawn = draw_modules(
             self.rows,
             depth,
             self.model,
             " | ".join(columns),
-            text.KEPT_MODULES,
+            KEPT_MODULES,
             measured_latency_s=lambda row: show_quantity(row.measured_latency_s or None, "s"),
             ratio=self._show_ratio,
             measured_backward_s=lambda row: show_quantity(row.measured_backward_s or None, "s"),
         )
         return Document(
-            title=text.WATCHED(title=found.document().title if found else self.model),
-            answer=text.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
-            sections=(Section(text.BY_MODULE, drawn, is_tight=True),),
+            title=words.WATCHED(title=found.document().title if found else self.model),
+            answer=words.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
+            sections=(Section("By module, per call", drawn, is_tight=True),),
             sure=self._describe_disagreement() or self._describe_trust(),
             notes=(*self.calls, SPLIT, *(list_notes(found.facts) if found else ())),
             data=self.data(),
@@ -167,7 +177,7 @@ class WatchAnswer(Answer):
             return ""
         direction = "slower" if ratio > 1.0 else "faster"
         times, predicted = max(ratio, 1.0 / ratio), (whole.predicted_latency_s, width)
-        return text.DISAGREES(times=times, direction=direction, predicted=predicted)
+        return words.DISAGREES(times=times, direction=direction, predicted=predicted)
 
 
 @define
@@ -246,7 +256,7 @@ def _answer(
         if any(call.backward_s for call in mine):
             step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        notes += [text.NO_BACKWARD(error=error)] if found else []
+        notes += [words.NO_BACKWARD(error=error)] if found else []
         refusal = "" if found else str(error)
     rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), found, step))
     name = target if isinstance(target, str) else target.id
@@ -291,23 +301,23 @@ def _describe_calls(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Se
 
     kind, count = recorder.kinds[mine[0].kind], recorder.counts[mine[0].kind]
     ends = (mine[0].latency_s, mine[-1].latency_s) if len(mine) > 1 else (None, None)
-    yield text.CALLS(device=name_device(recorder.device), count=count, first_s=ends[0], last_s=ends[1])
+    yield words.CALLS(device=name_device(recorder.device), count=count, first_s=ends[0], last_s=ends[1])
     middle = _middle(mine)
     if middle[-1].latency_s - middle[0].latency_s > LARGEST_SPREAD * middle[0].latency_s:
-        yield text.UNSTEADY(share=LARGEST_SPREAD)
+        yield words.UNSTEADY(share=LARGEST_SPREAD)
     if count < FEW:
-        yield text.FEW_CALLS
+        yield words.FEW_CALLS
     if others := [call for call in calls if call.kind != mine[0].kind]:
-        yield text.OTHER_CALLS(count=len(others), seconds=sum(call.latency_s for call in others))
+        yield words.OTHER_CALLS(count=len(others), seconds=sum(call.latency_s for call in others))
     if not recorder.is_compiled and len(recorder.paths) > 1 and {path for one in mine for path in one.counts} == {""}:
-        yield text.NO_MODULE
+        yield words.NO_MODULE
     if recorder.is_compiled:
-        yield text.COMPILED
+        yield words.COMPILED
     gone = sum(call.latency_s + sum(call.backward_s.values()) for call in calls)
     if kind.is_training and recorder.window_s > gone:  # calls of several threads can take longer than the block
         is_learning = any(one.backward_s for one in mine)
-        work = text.BESIDE_TRAINING if is_learning else text.BESIDE_INFERENCE
-        yield text.BESIDE(seconds=recorder.window_s - gone, work=work)
+        work = words.BESIDE_TRAINING if is_learning else words.BESIDE_INFERENCE
+        yield words.BESIDE(seconds=recorder.window_s - gone, work=work)
 
 
 def join_modules(

@@ -15,18 +15,19 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
-from joulemap.ask.fact import Facts
+from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.product import FP32
 from joulemap.domain.settings import Limits, Settings, check_name
-from joulemap.domain.silicon import RETICLE, count_dies
+from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.plain import list_facts
 from joulemap.show.product import Fp32Run, describe_fp32
@@ -34,7 +35,6 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_package
-from joulemap.wing.explore.answer import text
 from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
 from joulemap.wing.explore.ask import find_facts
 from joulemap.wing.explore.design.best import (
@@ -59,13 +59,63 @@ from joulemap.wing.explore.design.question import (
     search_question,
     solve_question,
 )
-from joulemap.wing.explore.show import describe_answer, name_objective
+from joulemap.wing.explore.design.rule import RULES
+from joulemap.wing.explore.show import (
+    ANY_CHIP,
+    BEST_DESIGN,
+    BEYOND,
+    BEYOND_LEAST,
+    BEYOND_MOST,
+    CHANGE,
+    EFFECT,
+    MISSED_LIMIT,
+    MISSED_TARGET,
+    NO_DESIGN,
+    NONE_MEETS,
+    NONE_OF,
+    NONE_RUNS,
+    NOT_SURE,
+    REFUSAL,
+    RULE,
+    SAVED,
+    SAVED_MODE,
+    STILL,
+    THIS_DESIGN,
+    VARIED,
+    describe_answer,
+    name_objective,
+)
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.outcome import Bound, Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
+
+DESIGNS_TITLE: Final = Template("{models}, {settings:list}: designs based on {chips:list}")
+MODEL_SHARE: Final = Template("{name} {share:set %}")
+BATCH: Final = Template("batch {batch}")
+CHIP_COUNT: Final = Template("{count:n chip}")
+BEST: Final = (
+    "best by objective | *value | *design | gain over the unchanged chip own_ratio | "
+    "other designs statistically tied like_count"
+)
+OUTCOMES: Final[Mapping[str, str]] = {
+    "energy_per_inference_j": "energy",
+    "latency_s": "latency",
+    "throughput_per_s": "throughput",
+    "average_power_w": "power",
+    "area_mm2": "area, mm2",
+    "die_cost_usd": "die cost",
+    "clock_fraction": "share of full clock",
+}
+"""Column of a design's outcome -> heading in the table."""
+
+DIES: Final = Template("{area} ({dies} dies)")
+BAND_HEADING: Final = Template("Statistically tied with the front ({band_count:#})")
+MARGINS_HEADING: Final = "Elasticities at the best designs, including dependent constants"
+MARGINS: Final = "best by objective | parameter | value | effect on of | % per % elasticity"
+NEXT: Final = Template("joulemap sensitivity {model} {chip}")
 
 OBJECTIVES: Final = ("energy", "latency")
 """Default objectives of an exploration; the first one orders the tables."""
@@ -127,11 +177,8 @@ class ExploreAnswer(Answer):
     survey: Survey = attrs.field(repr=False, eq=False)
     facts: Facts
     """Best designs, sizes and caveats, from which the first line is made."""
-    sure: str = ""
     beyond: tuple[str, ...] = ()
     """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
-    oversize: tuple[str, ...] = ()
-    """Notes on designs of several dies."""
     is_usual: bool = False
     """True if the default constants are varied."""
 
@@ -167,8 +214,8 @@ class ExploreAnswer(Answer):
             raise UsageError(f"{place}: a hardware file ends with .toml")
         ref = HardwareRef.read(group.hardware)
         notes = (
-            text.SAVED(objective=wanted, design=describe_design(self.survey, row)),
-            *([text.SAVED_MODE(path=place, mode=ref.mode)] if ref.mode else ()),
+            SAVED(objective=wanted, design=describe_design(self.survey, row)),
+            *([SAVED_MODE(path=place, mode=ref.mode)] if ref.mode else ()),
         )
         values = self.survey.changes_at(row)
         written = write_design(name_design(place.stem), self.spelling.get(ref.label, ref.label), values, notes)
@@ -180,12 +227,12 @@ class ExploreAnswer(Answer):
         front, band = self._select("front"), self._select("band")
         best = self._lay(
             self.best,
-            text.BEST,
+            BEST,
             value=lambda row: show_objective_interval(row.value, row.unit, row.half_width),
         )
         margins = self._lay(
             self.margins,
-            text.MARGINS,
+            MARGINS,
             parameter=lambda row: name_parameter(self.survey, row.parameter),
             value=lambda row: show_constant(row.value, row.unit),
             elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
@@ -194,14 +241,14 @@ class ExploreAnswer(Answer):
         return Document(
             title=self.title,
             answer=answer,
-            sections=(Section("", best), Section(text.FRONT_HEADING, self._lay_designs(front, limit))),
+            sections=(Section("", best), Section("Front", self._lay_designs(front, limit))),
             is_decision=True,
             insights=tuple(self._list_effects()),
             sure=sure,
             details=(
-                Section(text.BAND_HEADING(self), self._lay_designs(band, limit)),
-                Section(text.MARGINS_HEADING, margins),
-                Section(text.REFUSED_HEADING, self._lay(self.refused, text.REFUSED, limit=limit)),
+                Section(BAND_HEADING(self), self._lay_designs(band, limit)),
+                Section(MARGINS_HEADING, margins),
+                Section("Cannot run", self._lay(self.refused, "reason | designs design_count", limit=limit)),
             ),
             notes=(*list_notes(self.facts), *self._list_notes()),
             steps=self._list_steps(repeated),
@@ -236,7 +283,7 @@ class ExploreAnswer(Answer):
             columns.append(f"*{named_parameters[name]} {column}")
             cells[column] = partial(_format_constant, place=places[column], unit=unit)
         judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
-        headings = {**{name: label for name, label in judged.items() if name in places}, **text.OUTCOMES}
+        headings = {**{name: label for name, label in judged.items() if name in places}, **OUTCOMES}
         units = {column.name: column.unit for column in rows.columns}
         for name, heading in headings.items():
             columns.append(f"{'*' if heading in ('energy', 'latency') else ''}{heading} {name}")
@@ -268,37 +315,29 @@ class ExploreAnswer(Answer):
                 if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
             ]
             moving.sort(key=lambda one: -one[0])
-            place = text.BEST_DESIGN(objective=name_objective(objective)) if self.point_count > 1 else text.THIS_DESIGN
+            place = BEST_DESIGN(objective=name_objective(objective)) if self.point_count > 1 else THIS_DESIGN
             changes = tuple(
-                text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
+                CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
             )
             if changes:
                 clock = min(fraction for *_, fraction in moving)
-                yield text.EFFECT(
+                yield EFFECT(
                     place=place,
                     objective=name_objective(objective),
                     changes=changes,
                     clock=clock if clock < 1.0 - SAME else None,
                 )
             elif still:
-                yield text.STILL(place=place, objective=name_objective(objective), parameters=still)
+                yield STILL(place=place, objective=name_objective(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
-        """Yield notes on the rules, the default parameters, designs of several dies, and the evaluation rate."""
+        """Yield notes on the rules, the default parameters, and intervals that are unknown."""
         for row in self.rules:
-            yield text.RULE(row)
+            yield RULE(row)
         if self.is_usual:
-            yield text.VARIED(names=[name_parameter(self.survey, name) for name in self.parameters])
-        yield from self.oversize
-        yield from [self.sure] if self.sure else []
-        if self.design_count > 1:
-            known = self.point_count - self.evaluated_count
-            yield (text.RATE if self.evaluated_count else text.ALL_KNOWN)(
-                count=self.evaluated_count or self.point_count,
-                total=self.design_count if self.design_count > self.point_count else None,
-                rate=round(self.points_per_s),
-                known=known or None,
-            )
+            yield VARIED(names=[name_parameter(self.survey, name) for name in self.parameters])
+        if all(one.value.half_width is None for one in self.facts.of(Choice)):
+            yield NOT_SURE
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return the next command to run, a sensitivity analysis of the best design's base chip; empty for several
@@ -306,7 +345,7 @@ class ExploreAnswer(Answer):
         """
         ref = HardwareRef.read(self.survey.groups[int(self.survey.group[self.best[0].design_index])].hardware)
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
-        step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
+        step = [*NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 
@@ -324,7 +363,7 @@ def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str) -> 
     if name != "area_mm2":
         return show_objective(value, unit)
     dies = count_dies(value)
-    return show_plain(value) if dies == 1 else text.DIES(area=show_plain(value), dies=dies)
+    return show_plain(value) if dies == 1 else DIES(area=show_plain(value), dies=dies)
 
 
 def explore(
@@ -432,9 +471,7 @@ def explore(
         parameters=tuple(parameters),
         spelling=question.spelling,
         survey=done,
-        sure=_describe_uncertainty(done, wanted),
         beyond=beyond,
-        oversize=tuple(_list_oversize(done)),
         is_usual=is_usual,
     )
 
@@ -456,14 +493,12 @@ def _list_designs(done: Survey, wanted: Sequence[Objective], parameters: list[st
 
 def _name_question(question: DesignQuestion) -> str:
     """Return the title: models, settings and base chips."""
-    models = (
-        name if share == 1.0 else text.MODEL_SHARE(name=name, share=share) for name, share in question.models.items()
-    )
+    models = (name if share == 1.0 else MODEL_SHARE(name=name, share=share) for name, share in question.models.items())
     chips = list(dict.fromkeys(one.hardware for one in question.groups))
     first = question.groups[0]
     settings = [
         value
-        for name, value in (("batch", text.BATCH(batch=first.batch)), *first.dimensions.items())
+        for name, value in (("batch", BATCH(batch=first.batch)), *first.dimensions.items())
         if len({find_dimension(one, name) for one in question.groups}) == 1
     ]
     bases = ((one.space.hardware, one.loads[0].configuration) for one in question.groups)
@@ -474,14 +509,14 @@ def _name_question(question: DesignQuestion) -> str:
     )
     if meaning := describe_fp32(wide).title:
         settings = [f"fp32 ({meaning})" if value == "fp32" else value for value in settings]
-    named = chips if len(chips) <= NAMED_CHIPS else [text.CHIP_COUNT(count=len(chips))]
-    return text.TITLE(models=" + ".join(models), settings=settings, chips=named)
+    named = chips if len(chips) <= NAMED_CHIPS else [CHIP_COUNT(count=len(chips))]
+    return DESIGNS_TITLE(models=" + ".join(models), settings=settings, chips=named)
 
 
 def _list_rules(question: DesignQuestion) -> list[RuleRow]:
     """Return the rules that apply to the varied constants."""
     used = {
-        name: text.RULES[name]
+        name: RULES[name]
         for group in question.groups
         if group.space.parameters
         for name in group.space.law.list_used(one.name for one in group.space.parameters)
@@ -496,7 +531,7 @@ def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Targ
         value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit
         if not math.isclose(value, one.value, rel_tol=SAME):
             target, nearest = show_objective(one.value, unit), show_objective(value, unit)
-            yield text.MISSED_TARGET(label=one.objective.label, target=target, value=nearest)
+            yield MISSED_TARGET(label=one.objective.label, target=target, value=nearest)
 
 
 def _list_beyond(done: Survey) -> list[str]:
@@ -505,57 +540,33 @@ def _list_beyond(done: Survey) -> list[str]:
 
     chips = tuple(load_catalogue().hardware.values())
     found = {
-        (text.BEYOND_MOST if one.value > one.most else text.BEYOND_LEAST)(
+        (BEYOND_MOST if one.value > one.most else BEYOND_LEAST)(
             one,
             name=name_parameter(done, one.name),
             value=show_constant(one.value, one.unit),
             most=show_constant(one.most, one.unit),
-            known=one.known or text.ANY_CHIP,
+            known=one.known or ANY_CHIP,
         ): None
         for one in find_beyond(done, _list_best(done), chips)
     }
-    return [text.BEYOND(constants="; ".join(found))] if found else []
-
-
-def _list_oversize(done: Survey) -> Iterator[str]:
-    """Yield notes on best designs that are larger than one die."""
-    best = _list_best(done)
-    if (found := find_oversize(done, best)) is not None:
-        yield text.OVERSIZE(
-            found,
-            count=found.design_count,
-            total=len(best),
-            exceed="exceeds" if found.design_count == 1 else "exceed",
-            reticle=RETICLE.value,
-            source=RETICLE.source,
-            basis=RETICLE.basis,
-            dies=count_dies(found.largest_mm2),
-        )
-        yield text.OVERSIZE_CHIP(found)
-
-
-def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
-    """Return a note that explains the intervals of the best designs' values."""
-    if all(done.outcomes_at([done.find_best(one)]).half_width(0, one) is None for one in wanted):
-        return text.NOT_SURE
-    return "; ".join((text.BRACKETS, *([text.SHARED] if len(done) > 1 else [])))
+    return [BEYOND(constants="; ".join(found))] if found else []
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     """Return a sentence on why no design is within the limits: the smallest excess, or why no design runs."""
     row = done.nearest_miss
-    none = text.NONE_OF(count=len(done)) if len(done) > 1 else text.NO_DESIGN
+    none = NONE_OF(count=len(done)) if len(done) > 1 else NO_DESIGN
     if row is None:
         counts = done.count_refusals()
         some = len(counts) > 1  # all designs share a single reason
-        reasons = (text.REFUSAL(count=count if some else None, reason=reason) for reason, count in counts[:2])
-        return text.NONE_RUNS(none=none, reasons="; ".join(reasons))
+        reasons = (REFUSAL(count=count if some else None, reason=reason) for reason, count in counts[:2])
+        return NONE_RUNS(none=none, reasons="; ".join(reasons))
     missed, outcomes = [], done.outcomes_at([row])
     for bound in bounds:
         excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
         if excess > 1.0:
             missed.append(
-                text.MISSED_LIMIT(
+                MISSED_LIMIT(
                     label=bound.objective.label,
                     value=show_objective(float(getattr(outcomes, bound.column)[0]), unit),
                     excess=excess,
@@ -564,4 +575,4 @@ def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
                 )
             )
     base, values = describe_parts(done, row)
-    return text.NONE_MEETS(none=none, base=base, values=values, missed=missed)
+    return NONE_MEETS(none=none, base=base, values=values, missed=missed)

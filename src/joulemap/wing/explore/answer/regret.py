@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table
@@ -13,11 +14,34 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
-from joulemap.wing.explore.answer import text
 from joulemap.wing.explore.design.best import show_objective
 from joulemap.wing.explore.design.question import NO_SHARES, read_shares
 from joulemap.wing.explore.design.regret import MOST_RIVALS, ChipRegret, ModelWinner, find_regrets
+from joulemap.wing.explore.show import (
+    BEST_OF_ALL,
+    EVERY_MODEL,
+    LEADS,
+    LEADS_IN,
+    LEAST_REGRET,
+    NO_CHIP,
+    REGRET_NOTES,
+    SURE_WINNERS,
+    TIE,
+)
+
+REGRET_TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
+REGRET_TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
+CHIPS: Final = (
+    "*chip hardware | *regret regret_ratio | *worst ratio worst_ratio | *worst model worst_model | "
+    "models model_count | missing?"
+)
+WINNERS: Final = Template(
+    "*model | *best hardware | precision | batch | runtime | *{objective} value | next chip runner_up | "
+    "ratio runner_up_ratio | *probability probability? | tied alike?"
+)
+TIED_MORE: Final = Template("{names:list}[, +{more}]")
 
 
 @frozen(kw_only=True)
@@ -39,7 +63,7 @@ class RegretAnswer(Answer):
         """Return the document with at most `limit` rows in each table."""
         winners = self._lay(
             self.winners,
-            text.WINNERS(self),
+            WINNERS(self),
             limit=limit,
             noun="models",
             ranked=self.objective,
@@ -47,15 +71,15 @@ class RegretAnswer(Answer):
             probability=lambda row: show_chance(row.probability),
             alike=lambda row: _format_alike(row.alike),
         )
-        chips = self._lay(self.rows, text.CHIPS, limit=limit, noun="chips", ranked="regret")
+        chips = self._lay(self.rows, CHIPS, limit=limit, noun="chips", ranked="regret")
         return Document(
-            title=(text.REGRET_TITLE if len(self.models) > 1 else text.REGRET_TITLE_OF_ONE)(
+            title=(REGRET_TITLE if len(self.models) > 1 else REGRET_TITLE_OF_ONE)(
                 self, count=len(self.models), model=self.models[0], chips=len(self.rows)
             ),
             answer=f"{self._describe_least()}.",
-            sections=(Section(text.CHIPS_HEADING, chips), Section(text.WINNERS_HEADING, winners)),
+            sections=(Section("One chip for all models", chips), Section("Best chip of each model", winners)),
             insights=self._list_insights(),
-            notes=tuple(note(self, rivals=MOST_RIVALS, rate=round(self.points_per_s)) for note in text.REGRET_NOTES),
+            notes=tuple(note(rivals=MOST_RIVALS) for note in REGRET_NOTES),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
@@ -65,28 +89,28 @@ class RegretAnswer(Answer):
         """Return a sentence on the chip with the least regret."""
         first = self.rows[0]
         if first.model_count < len(self.models):
-            return text.NO_CHIP
+            return NO_CHIP
         if (first.worst_ratio or 0.0) >= TIE_RATIO:
-            return text.LEAST_REGRET(first, objective=self.objective)
+            return LEAST_REGRET(first, objective=self.objective)
         alone = self.winners[0] if len(self.models) == 1 else None
-        return text.BEST_OF_ALL(
+        return BEST_OF_ALL(
             first,
-            leads=text.LEADS.get(self.objective) or text.LEADS_IN(self),
-            scope="" if alone else text.EVERY_MODEL,
+            leads=LEADS.get(self.objective) or LEADS_IN(self),
+            scope="" if alone else EVERY_MODEL,
             chance=alone.probability if alone else None,
             runner_up=alone.runner_up if alone else None,
-            tie=text.TIE(count=alone.alike_count or None) if alone else "",
+            tie=TIE(count=alone.alike_count or None) if alone else "",
         )
 
     def _list_insights(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]
         sure = sum(not one.alike_count for one in known)
-        return (text.SURE_WINNERS(sure=sure or "none", known=len(known)),) if known and len(self.models) > 1 else ()
+        return (SURE_WINNERS(sure=sure or "none", known=len(known)),) if known and len(self.models) > 1 else ()
 
 
 def _format_alike(alike: str) -> str:
     names = alike.split(", ") if alike else []
-    return text.TIED_MORE(names=names[:2], more=len(names) - 2 if len(names) > 2 else None)
+    return TIED_MORE(names=names[:2], more=len(names) - 2 if len(names) > 2 else None)
 
 
 def explore_all(

@@ -29,8 +29,61 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import Floats
 
+
 MEMORY_SHARE: Final = 0.2
 """Share of static power due to the DRAM interface. Basis: assumed."""
+
+
+@frozen(kw_only=True)
+class Rule:
+    """Sentence on a scaling rule of dependent constants, with its basis and source."""
+
+    text: str
+    basis: str
+    source: str
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "rate": Rule(
+        text="peaks and on-chip bandwidths scale with units and clock; vector cores of an NPU scale with units",
+        basis="derived",
+        source="as in a power mode: Hardware.in_mode",
+    ),
+    "voltage": Rule(
+        text="voltage follows the clock by the chip's own power law, extended above its highest clock",
+        basis="scaled",
+        source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); extended above",
+    ),
+    "array": Rule(
+        text="peaks scale with the elements of a unit's array",
+        basis="derived",
+        source="geometry",
+    ),
+    "wire": Rule(
+        text="wire energy scales with the square root of the area",
+        basis="assumed",
+        source="length of a die",
+    ),
+    "static": Rule(
+        text=(
+            f"{100.0 * (1.0 - MEMORY_SHARE):.0f} % of static power scales with the area, {100.0 * MEMORY_SHARE:.0f} % "
+            "with the DRAM bandwidth"
+        ),
+        basis="assumed",
+        source="active idle of similar circuits; share of the memory interface",
+    ),
+    "area": Rule(
+        text="area counts units and on-chip memories",
+        basis="recalled",
+        source="Horowitz 2014, TSMC's claims from node to node; GPUs by four dies, other shares assumed",
+    ),
+    "limit": Rule(
+        text="the power limit stays; a design that draws more runs at a lower clock",
+        basis="assumed",
+        source="the question; vary tdp to move it",
+    ),
+}
+"""Name of a scaling rule, as `Law.list_used` returns it -> its sentence, basis and source."""
 
 LENGTH_POWER: Final = 0.5
 """Exponent of area in the length of a wire across the die. Source: geometry."""

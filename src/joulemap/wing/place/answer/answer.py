@@ -23,13 +23,12 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
-from joulemap.present.template import join_clauses
+from joulemap.present.template import Template, join_clauses
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.plain import list_facts
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.place.answer import text
 from joulemap.wing.place.answer.row import (
     DeviceRow,
     EventRow,
@@ -43,13 +42,47 @@ from joulemap.wing.place.answer.row import (
 from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.row import DoubtedDevice, PlacedLine, PlacementDifference
-from joulemap.wing.place.show import describe_answer, list_reasons
+from joulemap.wing.place.show import SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.doubt import DeviceDoubt
     from joulemap.wing.place.box.member import Member
+
+PLACED_TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
+CHIP: Final = Template("{device}: {chip}")
+COLUMNS: Final = Template(
+    "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
+    "*energy per sample {energy} | {assumed}probability that the best is better worse_probability | "
+    "power average_power_w | copy time copy_s | limited by limit | *refused refusal?"
+)
+GOALS: Final = {
+    "latency": ("latency_s", "latency_half_width"),
+    "throughput": ("throughput_per_s", "throughput_half_width"),
+    "energy": ("energy_per_inference_j", "energy_half_width"),
+}
+"""Goal -> (column of a placement with the goal's quantity, column with its half-width)."""
+
+DEVICE_COLUMNS: Final = (
+    "device | hardware | precision | subgraphs subgraph_count | busy time busy_s | busy share busy_fraction | "
+    "memory share memory_fraction | energy energy_j"
+)
+_BY_LATENCY: Final = (
+    "subgraph subgraph_index | operations | device | latency latency_s | next best device other | latency there other_s"
+)
+SUBGRAPH_COLUMNS: Final = {
+    "latency": _BY_LATENCY,
+    "throughput": _BY_LATENCY,
+    "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
+    "energy there other_j",
+}
+"""Goal -> columns of the table of subgraphs, by which they are laid out."""
+
+DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
+DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
+DIFFERENCE: Final = Template("{difference_j:+J}")
+ANALYZE: Final = Template("joulemap analyze {model} {hardware}")
 
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
@@ -115,7 +148,7 @@ class PlaceAnswer(Answer):
 
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
-        return text.TITLE(self, chips=[text.CHIP(device=name, chip=chip) for name, chip in self.chips.items()])
+        return PLACED_TITLE(self, chips=[CHIP(device=name, chip=chip) for name, chip in self.chips.items()])
 
     def figures(self) -> Figures:
         """Return figures of the placements, their timelines and their energy difference."""
@@ -125,16 +158,16 @@ class PlaceAnswer(Answer):
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` rows in each table of details."""
-        fields = {goal: ":".join(names) if goal == self.goal else names[0] for goal, names in text.GOALS.items()}
+        fields = {goal: ":".join(names) if goal == self.goal else names[0] for goal, names in GOALS.items()}
         rows = self._lay(
             self.rows,
-            text.COLUMNS(assumed=head_assumed(row.assumed for row in self.rows), **fields),
+            COLUMNS(assumed=head_assumed(row.assumed for row in self.rows), **fields),
             assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             worse_probability=lambda row: show_chance(row.worse_probability),
         )
-        devices = self._lay(self.devices, text.DEVICE_COLUMNS)
-        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS[self.goal], limit=limit)
-        differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
+        devices = self._lay(self.devices, DEVICE_COLUMNS)
+        subgraphs = self._lay(self.subgraphs, SUBGRAPH_COLUMNS[self.goal], limit=limit)
+        differences = self._lay(self.differences, DIFFERENCE_COLUMNS, limit=limit, difference_j=DIFFERENCE)
         answer, sure = describe_answer(self.facts), describe_trust(self.facts)
         return Document(
             title=self.title(),
@@ -143,11 +176,11 @@ class PlaceAnswer(Answer):
             is_decision=True,
             insights=tuple(list_reasons(self.facts)),
             details=(
-                Section(text.DEVICES, devices),
-                Section(text.SUBGRAPHS, subgraphs),
-                Section(text.DIFFERENCES, differences),
+                Section("Devices of the best placement", devices),
+                Section("Subgraphs", subgraphs),
+                Section(DIFFERENCES, differences),
             ),
-            notes=(*list_notes(self.facts), *text.NOTES, *self._describe_solver()),
+            notes=(*list_notes(self.facts), *self._describe_solver()),
             sure=sure,
             steps=self._list_steps(repeated),
             data={**self.data(), "answer": answer, "how_sure": sure, **list_facts(self.facts)},
@@ -157,14 +190,14 @@ class PlaceAnswer(Answer):
 
     def _describe_solver(self) -> list[str]:
         """Return a note on the package that searches further, if the search was not complete."""
-        return [] if has_solver() or find_gap(self.rows.rows, self.goal) is None else [text.SOLVER]
+        return [] if has_solver() or find_gap(self.rows.rows, self.goal) is None else [SOLVER]
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return commands that analyze the whole model on each device that runs a part, busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
         steps = [
             [
-                *text.ANALYZE.words(model=self.model, hardware=self.files.get(row.device, row.hardware)),
+                *ANALYZE.words(model=self.model, hardware=self.files.get(row.device, row.hardware)),
                 *spell_precision(row.precision),
                 *repeated,
             ]

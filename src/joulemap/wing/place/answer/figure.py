@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.explain.waterfall import draw_steps, form_steps
 from joulemap.figure.figure import make_figure
+from joulemap.present.template import Template
 from joulemap.system.units import FJ_PER_J
-from joulemap.wing.place.answer import text
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Figures
     from joulemap.domain.table import Table
     from joulemap.wing.place.answer.row import EventRow, PlacementRow
     from joulemap.wing.place.row import PlacementDifference
+
+
+TIMELINE: Final = Template("{title}: {placement}, {form}")
+TIMES: Final = Template("{name} {seconds:s}")
+ENERGY: Final = Template("{title}: energy per batch")
+ALONE: Final = Template("A {placement} alone")
+MIXTURE: Final = Template("B {placement}, {form}")
+ACTION: Final = Template("{device}: {component} {action}")
 
 
 def draw(
@@ -28,16 +36,16 @@ def draw(
     drawn = [make_figure("placement", rows, title, why)]
     for placement, form in dict.fromkeys((row.placement, row.form) for row in timeline):
         events = tuple(row for row in timeline if (row.placement, row.form) == (placement, form))
-        subject = text.TIMELINE(title=title, placement=placement, form=form)
+        subject = TIMELINE(title=title, placement=placement, form=form)
         drawn.append(make_figure("timeline", timeline.with_rows(events), subject, _add_times(events)))
     if differences.rows:
         run = [row for row in rows if row.copy_s is not None]
         alone, mixed = (next(row for row in run if (row.form == "alone") is is_alone) for is_alone in (True, False))
         start = sum(row.first_fj for row in differences)
         end = start + sum(row.difference_fj for row in differences)
-        ends = [(text.ALONE(alone), start), (text.MIXTURE(mixed), end)]
-        steps = form_steps(ends, [(text.ACTION(row), row.difference_fj) for row in differences], "J", FJ_PER_J)
-        drawn.append(draw_steps(steps, "energy", text.ENERGY(title=title), ""))
+        ends = [(ALONE(alone), start), (MIXTURE(mixed), end)]
+        steps = form_steps(ends, [(ACTION(row), row.difference_fj) for row in differences], "J", FJ_PER_J)
+        drawn.append(draw_steps(steps, "energy", ENERGY(title=title), ""))
     return tuple(drawn)
 
 
@@ -47,4 +55,4 @@ def _add_times(events: Sequence[EventRow]) -> str:
     for row in events:
         name = row.device if row.kind == "subgraph" else "copies"
         taken[name] = taken.get(name, 0.0) + row.taken_s
-    return ", ".join(text.TIMES(name=name, seconds=seconds) for name, seconds in taken.items())
+    return ", ".join(TIMES(name=name, seconds=seconds) for name, seconds in taken.items())

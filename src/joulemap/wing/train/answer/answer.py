@@ -24,6 +24,7 @@ from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section, Text, show_under
+from joulemap.present.template import Template
 from joulemap.row.compare import PairChance
 from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
@@ -32,12 +33,56 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.source import open_boxes
-from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TrainingRow
 from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows
 from joulemap.wing.train.ask import SAMPLE, SPEED, find_facts, find_pairs, rank
-from joulemap.wing.train.show import describe_answer, describe_refused, list_reasons
+from joulemap.wing.train.show import EACH, NOTHING, PAID, REFUSED_RUN, describe_answer, describe_refused, list_reasons
+
+STEP_TITLE: Final = Template(
+    "training {name}[, {tokens:#} tokens per sequence], batch {batches:and}, {precisions:and}, {settings:list}"
+)
+NAMED_SETTINGS: Final[Mapping[str, Template]] = {
+    "optimizer": Template("{optimizer}"),
+    "zero": Template("ZeRO {zero}"),
+    "recompute": Template("recomputation"),
+    "lora": Template("LoRA rank {lora} on {layers}"),
+    "quantize": Template("{quantize} base"),
+    "tensor_devices": Template("{tensor_devices} tensor-parallel devices"),
+    "sequence_parallel": Template("sequence parallel"),
+    "pipeline_devices": Template("{pipeline_devices} stages"),
+    "accumulate": Template("{accumulate} micro-batches"),
+}
+"""Setting of training -> its text in a title; of settings with default values, only the optimizer is named."""
+
+COLUMNS: Final = Template(
+    "hardware @label | batch batch! | precision! | {unit} ~{rate} | energy per sample sample_j | "
+    "range -sample_j:energy_half_width | step time step_s | MFU utilization_fraction | {power} device_power_w | "
+    "memory share memory_fraction | exposed share of communication exchange_seen_fraction? | "
+    "USD per million samples #usd_per_million"
+)
+SAMPLE_HEADING: Final = "energy per sample"
+AT_LEAST: Final = Template("at least {value:s}")
+"""Step time that leaves out parts of the step."""
+
+MEMORY_TITLE: Final = "Memory per device"
+MEMORY_COLUMNS: Final = (
+    "hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | *optimizer state state_bytes | "
+    "*activations activation_bytes | *process reserved_bytes | *memory share memory_fraction | fits with fits_with?"
+)
+TIME_TITLE: Final = "Time per step"
+TIME_COLUMNS: Final = (
+    "hardware @label | *batch | *forward forward_s | *backward backward_s | *recomputation again_s | "
+    "*exposed communication exchange_s | *optimizer optimizer_s | pipeline bubble bubble_s? | "
+    "communication without overlap exchange_alone_s? | run run_id"
+)
+COST_TITLE: Final = "Cost and carbon"
+COST_COLUMNS: Final = (
+    "hardware @label | *batch | payment way | *cost per million samples usd_per_million:usd_half_width | "
+    "price price_told? | *CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
+    "total cost total_usd? | total CO2 total_gco2?"
+)
+ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
 TRAINING: Final = Training()
 """Default training: one device, AdamW."""
@@ -72,8 +117,8 @@ class TrainAnswer(RunAnswer):
     def title(self) -> Title:
         """Return the title: model, batches, precisions and training settings."""
         training = self.training
-        layers = ", ".join(training.lora_targets) or text.QUERY_AND_VALUE
-        words = {"layers": text.ALL_LAYERS if training.lora_targets == ("all",) else layers}
+        layers = ", ".join(training.lora_targets) or "query and value"
+        words = {"layers": "all linear layers" if training.lora_targets == ("all",) else layers}
         is_language = self.trained[0].tokens_per_s is not None
         values = {
             "name": self.model.partition("(")[0] if is_language else self.model,
@@ -82,11 +127,11 @@ class TrainAnswer(RunAnswer):
             "precisions": list(dict.fromkeys(row.precision for row in self.rows)),
             "settings": [
                 template(training, **words)
-                for name, template in text.SETTINGS.items()
+                for name, template in NAMED_SETTINGS.items()
                 if name == "optimizer" or getattr(training, name) != getattr(TRAINING, name)
             ],
         }
-        return Title(form=text.TITLE, values=values)
+        return Title(form=STEP_TITLE, values=values)
 
     def figures(self) -> Figures:
         """Return figures of the step time and the device memory by part."""
@@ -96,22 +141,22 @@ class TrainAnswer(RunAnswer):
         """Return the document with at most `limit` configurations in its tables; exported data has all of them."""
         rows, best = self._select(len(self.rows)), self.trained[0]
         unit, rate = ("samples/s", "samples_per_s") if best.tokens_per_s is None else ("tokens/s", "tokens_per_s")
-        power = text.DEVICE_POWER if any(row.device_count > 1 for row in self.rows) else text.POWER
+        power = "power per device" if any(row.device_count > 1 for row in self.rows) else "power"
         figures = self._lay(
             rows,
-            text.COLUMNS(unit=unit, rate=rate, power=power),
+            COLUMNS(unit=unit, rate=rate, power=power),
             limit=limit,
             noun="configurations",
-            ranked=f"{unit} | {text.SAMPLE}",
-            keep=text.KEPT,
-            pictures=text.RANGE,
+            ranked=f"{unit} | {SAMPLE_HEADING}",
+            keep="batch | precision | step time | range | MFU",
+            pictures="range",
             step_s=lambda row: (
-                text.AT_LEAST(value=row.step_s)
+                AT_LEAST(value=row.step_s)
                 if row.is_lower_bound and row.step_s is not None
                 else show_interval(row.step_s, "s", row.latency_half_width) or row.status
             ),
         )
-        details = {text.MEMORY: text.MEMORY_COLUMNS, text.TIME: text.TIME_COLUMNS, text.COST: text.COST_COLUMNS}
+        details = {MEMORY_TITLE: MEMORY_COLUMNS, TIME_TITLE: TIME_COLUMNS, COST_TITLE: COST_COLUMNS}
         refused = describe_refused(self.facts)
         return self._compose_facts(
             self.facts,
@@ -121,12 +166,7 @@ class TrainAnswer(RunAnswer):
             answer=describe_answer(self.facts),
             reasons=list_reasons(self.facts),
             details=[Section(title, self._lay(rows, columns, limit=limit)) for title, columns in details.items()],
-            notes=[
-                *text.NOTES,
-                *(text.SEVERAL if any(row.device_count > 1 for row in self.rows) else ()),
-                *([text.ADAPTERS] if self.training.lora else []),
-                text.PAID(use=describe_use(self.assumptions, self.pay)),
-            ],
+            notes=[PAID(use=describe_use(self.assumptions, self.pay))],
             steps=self._list_steps(repeated),
         )
 
@@ -139,7 +179,7 @@ class TrainAnswer(RunAnswer):
         row = self.trained[0]
         assert row.run_id is not None
         values = {"step": self.step_names[row.run_id], "spelled": self.scope.spell(row.hardware)}
-        return self._fill_steps((text.ANALYZE,), row, repeated, **values)
+        return self._fill_steps((ANALYZE,), row, repeated, **values)
 
     facts: Facts
     """Decision, parts of a step, rows and caveats, from which all sentences are made."""
@@ -240,7 +280,7 @@ def _refuse(rows: Sequence[TrainingRow]) -> str:
         if row.status != REFUSED:
             alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
     large = [
-        (text.EACH if some[1:] else text.NOTHING)(some[0], runs=map(text.REFUSED_RUN, some), why=why)
+        (EACH if some[1:] else NOTHING)(some[0], runs=map(REFUSED_RUN, some), why=why)
         for (why, _), some in alike.items()
     ]
     return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])

@@ -17,7 +17,6 @@ from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.memory import find_overhead
-from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, TRAINED, Step, suggest
 from joulemap.wing.train.answer.row import (
     OK,
@@ -30,6 +29,7 @@ from joulemap.wing.train.answer.row import (
     hold_in_flight,
 )
 from joulemap.wing.train.row import TrainedStep
+from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def form_rows(
             )
             if not fits:
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], target)
-                described["reason"] = text.NEEDS(needed=memory.total, capacity=capacity)
+                described["reason"] = NEEDS(needed=memory.total, capacity=capacity)
             elif whole is None:
                 described["reason"] = _describe_refusal(step, target, training, described["hardware"])
             made.append(
@@ -153,9 +153,9 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
         if training.pipeline_devices > 1:
             find_send(target, training.tensor_devices * training.pipeline_devices)
     except UnsupportedError as error:
-        return text.UNLINKED(error=error)
+        return UNLINKED(error=error)
     others = [one for one in TRAINED if one in target.peaks and step.precision not in target.peaks]
-    return text.UNSUPPORTED(
+    return UNSUPPORTED(
         step, hardware=hardware, devices=step.devices if step.devices > 1 else None, precisions=others or None
     )
 

@@ -21,11 +21,12 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_interval, show_span
 from joulemap.present.document import Document, Section, Text, show_under
+from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
@@ -38,6 +39,33 @@ from joulemap.wing.verify.show import describe_answer, list_reasons
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.measurement import Measurement
+
+COLUMNS: Final = (
+    "configuration case_index! | *quantity | *measured | *predicted (80 %) predicted | measured / predicted ratio | "
+    "*verdict is_inside | calibrated calibrated?"
+)
+QUANTITIES: Final[Mapping[str, str]] = {
+    "time_to_first_token_s": "time to first token",
+    "inter_token_latency_s": "time per output token",
+    "total_tokens_per_s": "total token throughput",
+    "output_tokens_per_s": "output token throughput",
+    "throughput_per_s": "throughput",
+}
+"""Quantity -> displayed name, where it differs from the column's name without its unit."""
+
+VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
+CAUSE_COLUMNS: Final = (
+    "*supposed change change | setting standing | *quantity | measured | *predicted (80 %) predicted | "
+    "*verdict is_inside | configurations explained inside_count"
+)
+EXPLAINED: Final = Template("{inside_count} of {judged_count}")
+STANDINGS: Final = {
+    "stated": "stated by the file",
+    "assumed": "assumed",
+    "open": "not stated",
+}
+"""Standing of a cause -> displayed name."""
+
 
 UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 """Suffix of a quantity's name -> its unit."""
@@ -86,8 +114,8 @@ class VerifyAnswer(Answer):
             "ratio": lambda row: show(row.ratio, "ratio"),
             "calibrated": lambda row: _show(row.calibrated, row.quantity),
         }
-        rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
-        causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
+        rows = lay(self.rows, COLUMNS, limit=limit, **cells)
+        causes = lay(self.causes, CAUSE_COLUMNS, **CELLS)
         answer, formats = describe_answer(self.decision), list(dict.fromkeys(row.format for row in self.rows))
         best = [row for row in self._list_likely()[:1] if row.is_inside or row.inside_count]
         if self.other_chip:  # the headline names the other chip
@@ -95,12 +123,14 @@ class VerifyAnswer(Answer):
         reasons = [*list_reasons(self.decision), *self._describe_far(), *map(_describe_effect, best)]
         reasons += [self.calibration, *self.facts]
         return Document(
-            title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
+            title=(words.ONE if count == 1 else words.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
-            sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
+            sections=(
+                show_under("Measured and predicted", rows, *map(Text, filter(None, (*self.left_out, self.kept)))),
+            ),
             is_decision=True,
             insights=tuple(filter(None, reasons)),
-            details=(Section(text.CAUSES, causes),),
+            details=(Section("Possible causes", causes),),
             notes=self.notes,
             data={
                 "answer": answer,
@@ -135,11 +165,10 @@ class VerifyAnswer(Answer):
         if not self.outside or self.other_chip or (best is not None and best.inside_count):
             return []
         furthest = max(self.outside, key=_find_factor)
-        unexplained = text.UNEXPLAINED_ONE if len(self.judged) == 1 else text.UNEXPLAINED
-        parts = [unexplained(furthest, quantity=_name(furthest.quantity))]
+        parts = [words.UNEXPLAINED(furthest, quantity=_name(furthest.quantity))]
         if _find_factor(furthest) >= FAR:
             is_first = furthest.quantity == "time_to_first_token_s"
-            parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
+            parts.append(words.FAR_OFF(suspects=words.SUSPECTS_OF_FIRST_TOKEN if is_first else words.SUSPECTS))
         return ["; ".join(parts)]
 
 
@@ -150,7 +179,7 @@ def _find_factor(row: VerifiedRow) -> float:
 
 def _name(quantity: str) -> str:
     ending = next(end for end in UNITS if quantity.endswith(end))
-    return text.QUANTITIES.get(quantity, quantity.removesuffix(ending).replace("_", " "))
+    return QUANTITIES.get(quantity, quantity.removesuffix(ending).replace("_", " "))
 
 
 def _name_case(row: VerifiedRow) -> str:
@@ -194,20 +223,20 @@ CELLS: Final[Mapping[str, Any]] = {
     "quantity": lambda row: _name(row.quantity),
     "measured": _show_measured,
     "predicted": _show_predicted,
-    "is_inside": lambda row: text.VERDICTS[row.is_inside],
-    "standing": lambda row: text.STANDINGS[row.standing],
-    "inside_count": text.EXPLAINED,
+    "is_inside": lambda row: VERDICTS[row.is_inside],
+    "standing": lambda row: STANDINGS[row.standing],
+    "inside_count": EXPLAINED,
 }
 """Column -> function that formats its cell, in tables of measurements and of causes."""
 
 
 def _describe_effect(row: CauseRow) -> str:
-    return text.EFFECT(
+    return words.EFFECT(
         row,
         quantity=_name(row.quantity),
         predicted=_show_predicted(row),
         measured=_show_measured(row),
-        verdict=text.VERDICTS[row.is_inside].lower() or "without an interval",
+        verdict=VERDICTS[row.is_inside].lower() or "without an interval",
         judged=row.judged_count if row.judged_count > 1 else None,
     )
 
@@ -247,12 +276,12 @@ def verify(
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
     if runtime:
         check_name("runtime", runtime, RUNTIMES)
-    words = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
+    stated = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
     paths = [files] if isinstance(files, str | Path) else files
-    readings = [one for path in paths for one in read_file(Path(path), {**words, **counts})]
+    readings = [one for path in paths for one in read_file(Path(path), {**stated, **counts})]
     if not readings:
         raise UsageError("verify needs a file")
-    check_options(readings, {**words, **counts})
+    check_options(readings, {**stated, **counts})
     readings = drop_impossible(source, readings)
     measured = [one.row for one in readings]
     singles = [row for row in measured if not isinstance(row, ServingRow)]
@@ -269,13 +298,13 @@ def verify(
     # the chip that the file names is no cause if its prediction is as far off
     is_refuted = any(others.values()) and not any(row.cause == "hardware" and row.inside_count for row in causes)
     notes = [note for one in readings for note in one.notes]
-    notes += [text.FORMAT(one.form) for one in readings]
+    notes += [words.FORMAT(one.form) for one in readings]
     if len(outside) > MOST:
-        notes.append(text.MOST_CAUSES(most=MOST, count=len(outside)))
+        notes.append(words.MOST_CAUSES(most=MOST, count=len(outside)))
     kept = ""
     if keep:
         fresh, known = store_measurements(source, measured)
-        kept = text.STORED(fresh=fresh, known=known)
+        kept = words.STORED(fresh=fresh, known=known)
     served = [row for row in measured if isinstance(row, ServingRow)]
     after: list[Forecast] = []
     calibrated = ""
@@ -304,10 +333,10 @@ def _list_rows(
 ) -> list[VerifiedRow]:
     rows = []
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
-        unstated = f"; {text.ONE_DEVICE}" if text.ONE_DEVICE in one.notes else ""
+        unstated = f"; {words.ONE_DEVICE}" if "device_count" in one.assumed else ""
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
-            refusal = found.refusal or text.OUT_OF_SCOPE(quantity=_name(name))
+            refusal = found.refusal or words.OUT_OF_SCOPE(quantity=_name(name))
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
@@ -332,17 +361,17 @@ def _list_rows(
 
 def _name_configuration(row: Measurement | ServingRow) -> str:
     if not isinstance(row, ServingRow):
-        return text.SINGLE_RUN(row)
-    return text.SERVED_RUN(
+        return words.SINGLE_RUN(row)
+    return words.SERVED_RUN(
         row,
         devices=row.device_count if (row.device_count or 1) > 1 else None,
-        weights=row.weight_precision or text.WIDE,
+        weights=row.weight_precision or words.WIDE,
         cache=row.cache_precision or None,
         scope=row.scope.replace("_", " "),
         prompt=round(row.prompt_tokens or 0),
         output=round(row.output_tokens or 0),
         batch=f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}",
-        requests=text.REQUEST if row.batch == 1.0 else text.REQUESTS,
+        requests=words.REQUEST if row.batch == 1.0 else words.REQUESTS,
     )
 
 
@@ -361,15 +390,15 @@ def _calibrate(
     stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:
-        return [], text.CAN_CALIBRATE(count=total, hardware=names[0])
+        return [], words.CAN_CALIBRATE(count=total, hardware=names[0])
     try:
         answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
     except JoulemapError as error:
         if write:
             raise
-        return [], text.NOT_CALIBRATED(error=error)
+        return [], words.NOT_CALIBRATED(error=error)
     one = answer.calibration
-    effect = text.CALIBRATED(one, defaults=1.0 - one.latency_credibility) + (
-        text.CALIBRATION_KEPT(answer) if write else text.CALIBRATION_OFFERED
+    effect = words.CALIBRATED(one, defaults=1.0 - one.latency_credibility) + (
+        words.CALIBRATION_KEPT(answer) if write else words.CALIBRATION_OFFERED
     )
     return forecast(source, [Case(row=row) for row in singles], one), effect

@@ -26,7 +26,7 @@ from joulemap.model.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def find_causes(
     tried += [
         (
             owner,
-            ("hardware", text.OTHER_HARDWARE(new=name, old=row.hardware), Case(row=attrs.evolve(row, hardware=name))),
+            ("hardware", words.OTHER_HARDWARE(new=name, old=row.hardware), Case(row=attrs.evolve(row, hardware=name))),
         )
         for owner, (row, _, _) in enumerate(chosen)
         if (name := (others or {}).get(row))
@@ -191,7 +191,7 @@ def list_suppositions(
             if new != old:
                 yield (
                     cause,
-                    text.VARIED[column](new=new, old=old),
+                    words.VARIED[column](new=new, old=old),
                     Case(row=attrs.evolve(row, **{column: new}, **beside)),
                 )
     if isinstance(row, ServingRow):
@@ -216,14 +216,14 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
     """Yield (cause, description, hardware) for other clocks, power caps and power modes of the chip."""
     if mode := HardwareRef.read(row.hardware).mode:
-        yield "power mode", text.DEFAULT_MODE(mode=mode), entry.id
+        yield "power mode", words.DEFAULT_MODE(mode=mode), entry.id
         return
     clock, cap = entry.full_clock_hz, entry.caps_w[0]
     drawn = None if isinstance(row, ServingRow) else row.power_w
     watts = [*(cap * share for share in SHARES), *([drawn] if drawn is not None and drawn < cap else [])]
-    points = [("power mode", text.OTHER_MODE(mode=mode), mode) for mode in entry.power_modes]
-    points += [("clock", text.CLOCK(share=share), f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
-    points += [("power cap", text.CAP(new=round(watt), old=round(cap)), f"{watt:.0f}W") for watt in watts]
+    points = [("power mode", words.OTHER_MODE(mode=mode), mode) for mode in entry.power_modes]
+    points += [("clock", words.CLOCK(share=share), f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
+    points += [("power cap", words.CAP(new=round(watt), old=round(cap)), f"{watt:.0f}W") for watt in watts]
     for cause, change, mode in points:
         with contextlib.suppress(UnknownNameError):  # out of range for this chip
             if (point := entry.find_mode(mode)) != DEFAULT_MODE:
@@ -235,11 +235,11 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
-        yield "devices", text.DEVICES(new=new, old=count), case
+        yield "devices", words.DEVICES(new=new, old=count), case
     if row.scope == "prefill_step" and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
         cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
-        yield "cache", text.CACHED, Case(row=cached)
+        yield "cache", words.CACHED, Case(row=cached)
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -250,7 +250,7 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
         enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])
         sizes = dict(zip(work.access_tensor[enters].tolist(), work.access_tensor_bytes[enters].tolist(), strict=True))
         seconds = sum(sizes.values()) / links[0].bandwidth.value + links[0].latency.value
-        yield "copy", text.COPIED(size=sum(sizes.values()), added_s=seconds), Case(row=row, added_s=seconds)
+        yield "copy", words.COPIED(size=sum(sizes.values()), added_s=seconds), Case(row=row, added_s=seconds)
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -262,4 +262,4 @@ def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:
         name, rate = levels[-1]
-        yield "cache", text.KEPT(level=name, rate=rate), Case(row=row, changes=(("memory_bandwidth", rate),))
+        yield "cache", words.KEPT(level=name, rate=rate), Case(row=row, changes=(("memory_bandwidth", rate),))

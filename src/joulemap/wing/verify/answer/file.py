@@ -36,7 +36,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, JoulemapError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.reader import READERS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
         raise CatalogueError(f"{path}: read as {form.name}, but {what}; expected {form.expected}")
     if left:
         total = len(found) + len(left)
-        rows.insert(0, text.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
+        rows.insert(0, words.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
     found[0] = attrs.evolve(found[0], left_out=tuple(rows))
     return found
 
@@ -186,7 +186,7 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
             )
             if found and key != "runtime" and not is_same:
                 found = f"{found:.4g}" if isinstance(found, float) else found
-                yield key, text.OVERRIDDEN(option=key, stated=own, found=found)
+                yield key, words.OVERRIDDEN(option=key, stated=own, found=found)
 
 
 def _find_other(named: str, hardware: str) -> str:
@@ -222,8 +222,8 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
         cells["weight_precision"] = published.weights if published is not None else ""
-        as_published = text.PUBLISHED_WEIGHTS(weights=cells["weight_precision"])
-        notes.append(as_published if cells["weight_precision"] else text.WIDE_WEIGHTS)
+        as_published = words.PUBLISHED_WEIGHTS(weights=cells["weight_precision"])
+        notes.append(as_published if cells["weight_precision"] else words.WIDE_WEIGHTS)
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
@@ -236,8 +236,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
-        whole = text.IN_FLIGHT(batch=cells["batch"])
-        notes[:] = [*(note for note in notes if note != whole), text.REPLICAS(count=replicas, batch=cells["batch"])]
+        notes.append(words.REPLICAS(count=replicas, batch=cells["batch"]))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
     cells["notes"] = "; ".join(notes)
     return check_served(
@@ -255,7 +254,7 @@ def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
         return
     found = find_by_size(given, count, step or PARAMETER_STEP * count)
     if found and found != find_shipped(given):
-        notes.append(text.LIKE(given=given, model=found))
+        notes.append(words.LIKE(given=given, model=found))
     cells["model"] = found or cells["model"] or given.replace(" ", "-")
 
 
@@ -264,7 +263,7 @@ def _check_layers(cells: Cells) -> None:
     layers = cells.pop("gpu_layers", 0.0)
     found = find_decoder(cells["model"]) if layers > 0.0 else None
     if found is not None and layers < found.layer_count:
-        raise ValueError(text.FEW_LAYERS(layers=layers, layer_count=found.layer_count))
+        raise ValueError(words.FEW_LAYERS(layers=layers, layer_count=found.layer_count))
 
 
 def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
@@ -285,7 +284,7 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         assumed.add("runtime")
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
-        notes.append(text.DIVIDED(count=devices))
+        notes.append(words.DIVIDED(count=devices))
     cells["conditions"] = "; ".join(notes)
     return check_single(cells, known, load_models())
 

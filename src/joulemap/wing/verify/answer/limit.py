@@ -19,7 +19,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -79,7 +79,7 @@ def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[s
         drawn["energy_j"] = row.energy_j / row.latency_s if row.energy_j and row.latency_s else None
     for name, power_w in drawn.items():
         if power_w is not None and power_w > POWER_MARGIN * count * cap_w:
-            yield name, text.TOO_MUCH_POWER(power=power_w, limit=count * cap_w, count=count, hardware=row.hardware)
+            yield name, words.TOO_MUCH_POWER(power=power_w, limit=count * cap_w, count=count, hardware=row.hardware)
 
 
 def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, str]]:
@@ -120,7 +120,7 @@ def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, str
     least_s = weights / (count * hardware.memory_bandwidth.value)
     taken_s = row.inter_token_latency_s
     if taken_s is not None and weights > LEAST_BYTES and taken_s * MARGIN < least_s:
-        reason = text.TOO_FAST_A_STEP(taken=taken_s, least=least_s, count=count, hardware=row.hardware)
+        reason = words.TOO_FAST_A_STEP(taken=taken_s, least=least_s, count=count, hardware=row.hardware)
         yield "inter_token_latency_s", reason
 
 
@@ -128,4 +128,4 @@ def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> 
     peak = max(one.rate.value for one in hardware.peaks.values())
     for name, rate in rates.items():
         if rate is not None and rate > MARGIN * count * peak:
-            yield name, text.TOO_MANY_OPERATIONS(rate=rate, limit=count * peak, count=count, hardware=hardware.id)
+            yield name, words.TOO_MANY_OPERATIONS(rate=rate, limit=count * peak, count=count, hardware=hardware.id)

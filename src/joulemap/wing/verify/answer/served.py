@@ -29,7 +29,7 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.source import reading_if_there
 from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import NoMeasurementError, UsageError
-from joulemap.wing.verify.answer import text
+from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
@@ -63,26 +63,26 @@ def calibrate_served(
     target = find_target(source, name)
     entry = use_calibration(calibration).find(target)
     if entry is not None and entry.hardware != target.id:
-        raise UsageError(text.INHERITED(hardware=target.id, other=entry.hardware))
+        raise UsageError(words.INHERITED(hardware=target.id, other=entry.hardware))
     base = use_calibration(calibration).load(entry, target.architecture) if entry is not None else None
     place = own_folder() / f"{target.id}.toml"
     used = list(dict.fromkeys((*rows, *_list_stored(source, name, engine))))
     plain = _without(base, engine)
     factors = dict(_fit(engine, used, forecast(source, [Case(row=row) for row in used], plain or "none")))
     if not factors:
-        raise NoMeasurementError(text.UNFITTED(hardware=target.id, least=FEWEST[True]))
+        raise NoMeasurementError(words.UNFITTED(hardware=target.id, least=FEWEST[True]))
     fitted = _write(plain, target, used, factors)
     fitted = parse_calibration(calibration_text(fitted), place.stem)
     write_calibration(fitted, place, (source.path,))
     counts = {is_prompt: len(_by_model(used, is_prompt)) for is_prompt in PHASES}
     parts = [
-        text.PART(factor=one.value, phase=PHASES[is_prompt], count=counts[is_prompt], weight=one.data_weight)
+        words.PART(factor=one.value, phase=PHASES[is_prompt], count=counts[is_prompt], weight=one.data_weight)
         for is_prompt in PHASES
         if (one := factors.get(name_pace(engine, is_prompt=is_prompt))) is not None
     ]
     is_short = 0 < counts[True] < FEWEST[True]
-    left = text.FEW_MODELS(count=counts[True], least=FEWEST[True]) if is_short else None
-    sentence = text.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
+    left = words.FEW_MODELS(count=counts[True], least=FEWEST[True]) if is_short else None
+    sentence = words.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
     return forecast(source, [Case(row=row) for row in rows], fitted), sentence
 
 

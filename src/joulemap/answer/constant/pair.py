@@ -14,25 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.answer.flip import text
-from joulemap.domain.constant import STATIC, Constant
+from joulemap.answer.constant.answer import Varied, describe_constant
+from joulemap.domain.constant import STATIC
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
-from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
-
-TIMES: Final = "x"
-"""Unit in which a constant that scales a time is shown."""
-
-SCALE: Final = "_time_scale"
-"""Suffix of the name of a constant that scales a time."""
 
 Place = tuple[str, str]
 """Side of a constant (`A`, `B` or `both`) and name of the constant."""
@@ -44,45 +37,6 @@ MOST_EXPONENT: Final = 700.0
 
 NEGLIGIBLE: Final = 1e-12
 """Change of ln(A / B) below which a constant counts as without effect."""
-
-
-@frozen(kw_only=True)
-class Varied:
-    """Constant of a run, and how its change is evaluated."""
-
-    constant: str = described("name of the constant, as in --set")
-    word: str = described("name of the constant for people")
-    meaning: str = described("meaning of a coefficient, or counting rule of a price; empty for all other")
-    kind: str = described("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = described("value in the run, for both that of A; in unit")
-    unit: str = described("SI unit")
-    per: str = described("unit of count of a price; empty for all other")
-    basis: str = described("origin of the constant; for both, the less certain one")
-    source: str = described("document, measurement or arithmetic")
-    method: str = described("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
-
-    @property
-    def shown_unit(self) -> str:
-        """Unit for people: the scale of a time is a factor."""
-        return TIMES if self.constant.endswith(SCALE) else self.unit
-
-
-def describe_constant(one: Constant) -> dict[str, Any]:
-    """Return column -> value for the columns that describe a constant."""
-    names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
-    return {"constant": one.name, **{name: getattr(one, name) for name in names}}
-
-
-def show_value(row: Varied, value: float, digits: int = 6) -> str:
-    """Format a value of a constant; the scale of a time becomes a factor, such as 2x."""
-    shown = show_constant(value, row.unit, digits)
-    return f"{shown}{TIMES}" if row.shown_unit == TIMES else shown
-
-
-def describe_meanings(rows: Iterable[Varied]) -> list[str]:
-    """Return a note on each coefficient, because the name alone does not state its meaning."""
-    found = ((row, row.meaning or text.MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient")
-    return list(dict.fromkeys(text.MEANING(row=row, meaning=meaning) for row, meaning in found if meaning))
 
 
 @frozen

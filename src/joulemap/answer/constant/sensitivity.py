@@ -8,37 +8,42 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.answer import Figures
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings, show_value
-from joulemap.answer.price import find_prices, name_unpriced
+from joulemap.answer.constant.answer import (
+    DIGITS,
+    SHOWN,
+    STEP_TRY,
+    ConstantAnswer,
+    Varied,
+    describe_constant,
+    holding_variations,
+    show_elasticity,
+)
+from joulemap.answer.price import name_unpriced
 from joulemap.answer.scope import find_scope
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Facts
 from joulemap.ask.turn import find_swings
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.plan.variation import BILLED, Variation, find_variations
+from joulemap.plan.variation import BILLED, Variation
 from joulemap.present.cell import show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template
-from joulemap.show.turn import describe_odds, describe_turn, list_reasons
+from joulemap.show.turn import describe_swings, list_swing_notes
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
 PER_MILLION: Final = " per million inferences"
 DRAWN_TITLE: Final = Template("{metric.label} on {hardware}, {value}{per}")
-
-DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
 
 OVER_RANGE: Final = Template("{metric.label} over range")
 COLUMNS: Final = Template(
@@ -51,6 +56,7 @@ ALL_COLUMNS: Final = Template(
     "{metric.label} at high metric_high | *{metric.label} width span_fraction | *energy elasticity energy_elasticity | "
     "*latency elasticity latency_elasticity | method | *basis"
 )
+STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
@@ -58,33 +64,9 @@ OPERANDS: Final = Template("{row.word} (operand supply)")
 INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
 """Constant that sets how fast operands reach the tensor cores of a GPU, at every precision."""
-ELASTICITY_NOTE: Final = (
-    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
-    "mean elasticity between half and twice its value"
-)
-LINEAR_NOTE: Final = (
-    "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"
-)
-CAPPED_NOTE: Final = Template(
-    "the power cap lowers the clock of {hardware}, so energies per action change its latency too"
-)
-RANGE_NOTE: Final = (
-    "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
-    "both ends, not between them. Width: the largest minus the smallest of these, relative to the run"
-)
-STILL_NOTE: Final = Template("{count} other constants have no effect here; --format json lists them")
-
-STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
-STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x{factor:plain} {repeated}")
-
-SHOWN: Final = 6
-"""Default number of constants in the main table, all hardware together."""
 
 FEWEST: Final = 3
 """Minimum constants listed per chip, even if many chips share the table."""
-
-DIGITS: Final = 3
-"""Significant digits of constants in the main table; the detailed tables show more digits."""
 
 STILL: Final = 5e-4
 """Elasticity below which a small change of a constant counts as without effect."""
@@ -116,16 +98,26 @@ class Sensitivity(Varied):
         "largest less smallest metric of the value and both ends, over the metric of the run"
     )
 
+    @property
+    def ends(self) -> list[float]:
+        """Ends of the range of the constant that are possible, the lower one first."""
+        return [one for one in (self.low, self.high) if one is not None]
+
+    @property
+    def metrics(self) -> list[float]:
+        """Metric at the value and at both ends of the range, lowest first."""
+        return sorted(one for one in (self.metric_low, self.metric_value, self.metric_high) if one is not None)
+
+    @property
+    def is_moving(self) -> bool:
+        """True if a change of the constant changes the metric."""
+        return any(abs(value or 0.0) > LEAST_SPAN for value in (self.span_fraction, self.elasticity))
+
 
 @frozen(kw_only=True)
-class SensitivityAnswer(RunAnswer):
+class SensitivityAnswer(ConstantAnswer):
     """Sensitivity of a model's energy and time on each chip."""
 
-    metric: VariedMetricName
-    paid: str
-    """Way of paying, and kind of seller; empty for metrics without a price."""
-    facts: Facts
-    """Values of the runs, effects of constants and caveats, from which all sentences are made."""
     rows: Table[Sensitivity]
     """Effect of each constant, by hardware in the order of the question, then largest effect first."""
     capped: tuple[str, ...]
@@ -136,8 +128,8 @@ class SensitivityAnswer(RunAnswer):
         return tuple(row for row in self.rows if row.hardware == hardware)
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the name of the metric."""
-        return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
+        """Return the data for machine formats, including the hardware with a lowered clock."""
+        return {**super().data(), "capped": list(self.capped)}
 
     @property
     def _per(self) -> str:
@@ -148,21 +140,17 @@ class SensitivityAnswer(RunAnswer):
         """Return a figure for each chip that any constant affects."""
         from joulemap.figure.figure import describe_metric
 
-        metric = METRIC[self.metric]
-        made = []
+        metric, findings, made = METRIC[self.metric], describe_swings(self.facts), []
         for name in dict.fromkeys(row.hardware for row in self.rows):
             rows = self.of(name)
             if not rows[0].span_fraction:
                 continue
-            first = rows[0]
-            ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
-            finding = DRAWN(row=first, ends=list(filter(None, ends)))
-            value = show_quantity(first.metric_value, metric.unit)
+            value = show_quantity(rows[0].metric_value, metric.unit)
             hardware, per = self.scope.mark(name), self._per
             about = DRAWN_TITLE(metric=metric, hardware=hardware, value=value, per=per)
             subject = attrs.evolve(self.scope.title, about=about)
             table = self.rows.with_rows(rows)
-            made.append(self._draw_figure("tornado", table, subject, finding, describe_metric(metric)))
+            made.append(self._draw_figure("tornado", table, subject, findings[name], describe_metric(metric)))
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -173,29 +161,27 @@ class SensitivityAnswer(RunAnswer):
         moving = {name: len(self._moving(name)) for name in names}
         most = max(moving.values())
         way = f"--limit {most * len(names)}" if most > 2 * limit else "--details"
-        return self._compose_facts(
-            self.facts,
-            (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
+        still_count = sum(not row.is_moving for row in self.rows)
+        return self._compose_constants(
             self.rows,
-            title=attrs.evolve(self.scope.title, about=TITLE(metric=METRIC[self.metric], paid=self.paid)),
-            answer=describe_turn(self.facts),
-            reasons=list_reasons(self.facts),
-            trust=describe_odds(self.facts),
+            self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way),
+            chosen,
+            TITLE(metric=METRIC[self.metric], paid=self.paid),
+            list_swing_notes(map(self.scope.mark, self.capped), still_count),
             details=[self._draw(name, 2 * limit) for name in names],
-            notes=self._notes(chosen),
             steps=self._steps(names[:2], repeated),
         )
 
     def _steps(self, names: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
-        pair = [self.scope.spell(name) for name in names]
-        row = next((row for row in self.rows if _moves(row) and row.constant not in self.scope.set_constants), None)
-        steps = [*([STEP_FLIP] if len(pair) > 1 else []), *([STEP_TRY] if row else [])]
-        factor = _find_factor(row) if row else 1.0
-        values = {"model": self.scope.model, "pair": pair, "first": pair[0] if pair else "", "metric": self.metric}
-        return [one.words(row=row, factor=factor, repeated=repeated, **values) for one in steps]
+        is_pair = len(names) > 1
+        row = next((row for row in self.rows if row.is_moving and self._can_set(row)), None)
+        at = f"{row.hardware}:" if row and is_pair else ""
+        setting = f"{at}{row.constant}=x{_find_factor(row):.4g}" if row else ""
+        steps = [*([STEP_FLIP] if is_pair else []), *([STEP_TRY] if row else [])]
+        return self._fill_pair(steps, names, repeated, setting)
 
     def _moving(self, hardware: str) -> list[Sensitivity]:
-        return [row for row in self.of(hardware) if _moves(row)]
+        return [row for row in self.of(hardware) if row.is_moving]
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
         """Return `count` constants of a chip, those with the largest effect first; static power is always included."""
@@ -205,66 +191,48 @@ class SensitivityAnswer(RunAnswer):
 
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         metric = METRIC[self.metric]
-        known = [[row.metric_low, row.metric_value, row.metric_high] for row in rows]
-        marks = tuple(_mark_range([one for one in ends if one is not None]) for ends in known)
-        heading = OVER_RANGE(metric=metric)
         is_int8 = any(precision == INT8 for precision, _ in self.scope.precisions)
-        drawn = self._lay(
-            self.rows.with_rows(rows),
+        drawn = self._lay_constants(
+            rows,
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
-            ranked="width of range",
             word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
-            value=lambda row: show_value(row, row.value, DIGITS),
+            value=lambda row: row.show(row.value, DIGITS),
             spread=_show_range,
-            metric_value=lambda row: _show_metric(row, metric.unit),
-            span_fraction=lambda row: show_share(row.span_fraction),
-            elasticity=lambda row: _signed(row.elasticity),
         )
-        picture = Picture(kind="interval", after=heading, rows=marks, unit=metric.unit)
+        marks = tuple(_mark_range(row.metrics) for row in rows)
+        picture = Picture(kind="interval", after=OVER_RANGE(metric=metric), rows=marks, unit=metric.unit)
         return attrs.evolve(drawn, pictures=(picture,) if rows else ())
 
     def _draw(self, hardware: str, limit: int) -> Section:
         metric, rows = METRIC[self.metric], self._moving(hardware)
-        drawn = self._lay(
-            self.rows.with_rows(rows),
-            ALL_COLUMNS(metric=metric),
-            ranked="width of range",
-            limit=limit,
-            noun="constants",
-            value=lambda row: show_value(row, row.value),
-            low=lambda row: "" if row.low is None else show_value(row, row.low),
-            high=lambda row: "" if row.high is None else show_value(row, row.high),
-            metric_low=lambda row: show_quantity(row.metric_low, metric.unit),
-            metric_high=lambda row: show_quantity(row.metric_high, metric.unit),
-            span_fraction=lambda row: show_share(row.span_fraction),
-            energy_elasticity=lambda row: _signed(row.energy_elasticity),
-            latency_elasticity=lambda row: _signed(row.latency_elasticity),
-        )
+        columns = ALL_COLUMNS(metric=metric)
+        drawn = self._lay_constants(rows, columns, limit=limit, noun="constants", value=lambda row: row.show(row.value))
         value = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
         return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value, per=self._per), drawn)
 
-    def _notes(self, shown: Sequence[Sensitivity]) -> list[str]:
-        still = sum(not _moves(row) for row in self.rows)
-        rest = len({row.hardware for row in self.rows}) - len(self.capped)
-        return [
-            ELASTICITY_NOTE,
-            *([LINEAR_NOTE] if rest else []),
-            *(CAPPED_NOTE(hardware=self.scope.mark(name)) for name in self.capped),
-            RANGE_NOTE,
-            *describe_meanings(shown),
-            *([STILL_NOTE(count=still)] if still else []),
-        ]
+    def _lay_constants(self, rows: Sequence[Sensitivity], columns: str, **more: Any) -> Grid:
+        """Return a grid of constants with the range of each, and of the metric over this range."""
+        unit = METRIC[self.metric].unit
+        return self._lay(
+            self.rows.with_rows(rows),
+            columns,
+            ranked="width of range",
+            low=lambda row: row.show(row.low),
+            high=lambda row: row.show(row.high),
+            metric_value=lambda row: _show_metric(row, unit),
+            metric_low=lambda row: show_quantity(row.metric_low, unit),
+            metric_high=lambda row: show_quantity(row.metric_high, unit),
+            span_fraction=lambda row: show_share(row.span_fraction),
+            elasticity=lambda row: show_elasticity(row.elasticity),
+            energy_elasticity=lambda row: show_elasticity(row.energy_elasticity),
+            latency_elasticity=lambda row: show_elasticity(row.latency_elasticity),
+            **more,
+        )
 
 
 def _mark_range(values: Sequence[float]) -> Marks:
     """Return the lowest, middle and highest value of a metric over the range of a constant, if all are positive."""
-    low, *others = sorted(values) or [0.0]
-    return (low, others[len(others) // 2 - 1] if len(others) > 1 else low, others[-1] if others else low) if low else ()
-
-
-def _moves(row: Sensitivity) -> bool:
-    found = (row.span_fraction, row.elasticity)
-    return any(value is not None and abs(value) > LEAST_SPAN for value in found)
+    return (values[0], values[(len(values) - 1) // 2], values[-1]) if values and values[0] else ()
 
 
 def _find_factor(row: Sensitivity) -> float:
@@ -279,7 +247,7 @@ def _find_factor(row: Sensitivity) -> float:
 
 def _show_range(row: Sensitivity) -> str:
     """Return the range of a constant as text; empty if it is exact. An impossible end is omitted."""
-    ends = [show_value(row, one, DIGITS) for one in (row.low, row.high) if one is not None]
+    ends = [row.show(one, DIGITS) for one in row.ends]
     if row.spread == "exact" or not ends:
         return ""
     return show_span(*ends) if len(ends) > 1 else (FROM if row.high is None else UP_TO)(end=ends[0])
@@ -287,12 +255,8 @@ def _show_range(row: Sensitivity) -> str:
 
 def _show_metric(row: Sensitivity, unit: str) -> str:
     """Return the range of the metric over the range of a constant."""
-    found = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
-    return show_span(show_quantity(min(found), unit), show_quantity(max(found), unit)) if found else ""
-
-
-def _signed(value: float | None) -> str:
-    return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
+    found = row.metrics
+    return show_span(show_quantity(found[0], unit), show_quantity(found[-1], unit)) if found else ""
 
 
 def sensitivity(
@@ -313,20 +277,17 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
+    with holding_variations(source, plan, metric, usage) as (runs, variations, paid):
         scope = find_scope(runs)
         scope.check_evaluated()
-        billed = usage if metric in BILLED else None
-        prices = find_prices(runs.connection, runs.ids, settings, billed)
-        variations = find_variations(runs, billed, prices.of_run)
         if all(one.metric(metric) is None for one in variations):
-            raise name_unpriced(variations[0].name, metric, prices.paid)
+            raise name_unpriced(variations[0].name, metric, paid)
         rows = [row for one in variations for row in _rank(one, metric)]
         facts = find_swings(Asked(runs), rows, metric)
     return SensitivityAnswer(
         scope=scope,
         metric=metric,
-        paid=prices.paid,
+        paid=paid,
         facts=facts,
         rows=make_table("sensitivity", Sensitivity, rows),
         capped=tuple(one.name for one in variations if one.is_capped),

@@ -8,34 +8,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.answer import Figures
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.flip import text
-from joulemap.answer.flip.pair import Flip, Pair, describe_meanings, show_value
-from joulemap.answer.layout import lay
-from joulemap.answer.price import find_prices, name_unpriced
+from joulemap.answer.constant.answer import DIGITS, SHOWN, STEP_TRY, ConstantAnswer, holding_variations, show_elasticity
+from joulemap.answer.constant.pair import Flip, Pair
+from joulemap.answer.price import name_unpriced
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Facts
+from joulemap.ask.fact import Choice
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.turn import HALF, choose, find_reversals
+from joulemap.ask.turn import HALF, choose, find_reversals, is_better
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import find_batch
 from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.selection import Selection, select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.plan.variation import BILLED, Variation, find_variations
+from joulemap.plan.variation import Variation
 from joulemap.present.cell import show_odds
 from joulemap.present.document import Document, Section
-from joulemap.present.template import join_clauses
+from joulemap.present.template import Template, join_clauses
 from joulemap.row.compare import PairChance
-from joulemap.show.turn import describe_odds, describe_turn, list_reasons
+from joulemap.show.turn import BOTH, REVERSAL_NOTES, describe_batches, describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -43,10 +41,26 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
-SIDES: Final = ("A", "B", "both")
+TITLE: Final = Template("constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]")
+DRAWN_TITLE: Final = Template("{metric.label} of A {a} and B {b}")
 
-SHOWN: Final = 6
-"""Default number of constants in the main table."""
+COLUMNS: Final = (
+    "constant word | *side | *value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
+    "*share of uncertainty variance_fraction | basis"
+)
+ALL_TITLE: Final = "Every constant, the likeliest to reverse the order first"
+ALL_COLUMNS: Final = (
+    "constant | *hardware | value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
+    "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | spread from spread | "
+    "method | *basis | meaning"
+)
+STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
+STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")
+NOT_BELOW: Final = Template("none up to {limit}")
+NEVER: Final = "none"
+SPREAD: Final = Template("/{down:plain} x{up:plain}")
+
+SIDES: Final = ("A", "B", "both")
 
 FEWEST: Final = 3
 """Reversals in the main table even if none is likely."""
@@ -61,9 +75,6 @@ LEAST_LIKELY: Final = 1e-3
 """Minimum likelihood of a reversal for the main table; `LEAST_SHARE` of the uncertainty suffices too."""
 
 LEAST_SHARE: Final = 5e-3
-
-DIGITS: Final = 3
-"""Significant digits of constants in the main table; the detailed tables show more digits."""
 
 DOUBLE: Final = 2.5
 """Ratio of the chips above which the text also states the odds that the true ratio is at least two."""
@@ -96,22 +107,13 @@ class BatchWinner:
 
 
 @frozen(kw_only=True)
-class FlipAnswer(RunAnswer):
+class FlipAnswer(ConstantAnswer):
     """Constants that would make the other hardware better, and the best next measurement."""
 
-    metric: VariedMetricName
-    paid: str
-    """Way of paying, and kind of seller; empty for metrics without a price."""
-    names: tuple[str, str]
-    """Names of A and B, with power modes."""
     values: tuple[float, float]
     """Values of the metric for A and B, in the unit of the metric."""
-    probability: float | None
-    """Probability that the winner is better, given the errors of similar predictions; None without an interval."""
     half_width: float | None
-    """Half-width of the 80 % interval of the ratio, in natural logarithms; None if `probability` is None."""
-    facts: Facts
-    """Better chip, reversals, shares of the uncertainty and caveats, from which all sentences are made."""
+    """Half-width of the 80 % interval of the ratio, in natural logarithms; None if unknown."""
     limits_w: tuple[float, float]
     """Power limits of A and B in watts; static power cannot exceed them."""
     rows: Table[Flip]
@@ -120,15 +122,19 @@ class FlipAnswer(RunAnswer):
     """Winner per batch size; empty if the model would have to be traced again for each batch size."""
 
     @property
-    def winner(self) -> str:
-        """Better side, `A` or `B`."""
-        return _better(self.metric, *self.values)
+    def choice(self) -> Choice:
+        """The better run, and how surely it is better."""
+        return self.facts.of(Choice)[0]
 
     @property
-    def ratio(self) -> float:
-        """Factor by which the winner is better, at least 1."""
-        value_a, value_b = self.values
-        return max(value_a / value_b, value_b / value_a)
+    def names(self) -> tuple[str, ...]:
+        """Names of A and B, with power modes."""
+        return tuple(one.hardware for one in self.facts.runs.values())
+
+    @property
+    def winner(self) -> str:
+        """Better side, `A` or `B`."""
+        return "AB"[list(self.facts.runs).index(self.choice.runs[0])]
 
     @property
     def largest(self) -> Flip | None:
@@ -145,22 +151,6 @@ class FlipAnswer(RunAnswer):
         """Return sentences on the likeliest reversals, the confidence, and the next measurement."""
         return [describe_turn(self.facts), *filter(None, (describe_odds(self.facts), *list_reasons(self.facts)))]
 
-    def _describe_batches(self) -> list[str]:
-        """Return a note if the order is the same at all batch sizes; empty if it is not, or if only one is known."""
-        known = [row for row in self.batches if row.winner is not None]
-        is_same = len(known) > 1 and {row.winner for row in known} == {self.winner}
-        return [text.SAME_ORDER(first=known[0].batch, last=known[-1].batch)] if is_same else []
-
-    @property
-    def _flips(self) -> bool:
-        """True if a change of one constant can make the two chips equal."""
-        return any(row.flip_ratio is not None for row in self.rows)
-
-    def _of(self, side: str) -> list[Flip]:
-        """Return the constants of a side (`A`, `B` or `both`), most likely reversals first, then by variance."""
-        rows = (row for row in self.rows if row.side == side)
-        return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
-
     def _chosen(self, limit: int) -> list[Flip]:
         """Return at most `limit` constants for the main table: first those that can reverse the order, likeliest first.
 
@@ -168,8 +158,7 @@ class FlipAnswer(RunAnswer):
         largest shares of the uncertainty.
         """
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
-        rows = [row for side in SIDES for row in self._of(side)]
-        rows.sort(key=lambda row: -(row.likelihood or 0.0))
+        rows = sorted(self.rows, key=_order)
         flips = [row for row in rows if row.likelihood]
         likely = [row for place, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or place < FEWEST]
         static = [row for row in rows if row.constant == STATIC and has_static]
@@ -183,12 +172,11 @@ class FlipAnswer(RunAnswer):
         largest = self.largest
         return {
             **super().data(),
-            "metric": self.metric,
             **{f"hardware_{side}": name for side, name in zip("ab", self.names, strict=True)},
             **{f"value_{side}": value for side, value in zip("ab", self.values, strict=True)},
             "winner": self.winner,
-            "ratio": self.ratio,
-            "probability": self.probability,
+            "ratio": self.choice.ratio,
+            "probability": self.choice.probability,
             "half_width": self.half_width,
             "measure_next": None if largest is None else largest.constant,
             "variance_fractions": {side: self.share(side) for side in SIDES},
@@ -200,10 +188,10 @@ class FlipAnswer(RunAnswer):
 
         Empty if no constant can reverse the order alone.
         """
-        if not self._flips:
+        if all(row.flip_ratio is None for row in self.rows):
             return ()
         texts = {"quantity": METRIC[self.metric].label}
-        subject = attrs.evolve(self.scope.title, about=text.DRAWN_TITLE(**self._pair))
+        subject = attrs.evolve(self.scope.title, about=DRAWN_TITLE(**self._pair))
         return (self._draw_figure("flip", self.rows, subject, join_clauses(self.sentences()), texts),)
 
     @property
@@ -219,76 +207,64 @@ class FlipAnswer(RunAnswer):
             "flip_ratio": lambda row: _show_factor(row.flip_ratio),
             "likelihood": lambda row: show_odds(row.likelihood),
         }
-        decisive = lay(
+        decisive = self._lay(
             self.rows.with_rows(chosen),
-            text.COLUMNS,
+            COLUMNS,
             **cells,
-            value=lambda row: show_value(row, row.value, DIGITS),
+            value=lambda row: row.show(row.value, DIGITS),
             ranked="break-even | chance",
             pictures="share of uncertainty",
         )
-        pictures = tuple(attrs.evolve(one, heading=text.UNCERTAINTY) for one in decisive.pictures)
+        pictures = tuple(attrs.evolve(one, heading="uncertainty") for one in decisive.pictures)
         decisive = attrs.evolve(decisive, pictures=pictures)
-        every = lay(
+        every = self._lay(
             self.rows,
-            text.ALL_COLUMNS,
+            ALL_COLUMNS,
             **cells,
-            hardware=self._owner,
-            value=lambda row: show_value(row, row.value),
-            ratio_elasticity=lambda row: _show_sign(row.ratio_elasticity),
-            low_ratio=lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
+            hardware=lambda row: self.scope.mark(row.hardware or BOTH),
+            value=lambda row: row.show(row.value),
+            ratio_elasticity=lambda row: show_elasticity(row.ratio_elasticity),
+            low_ratio=lambda row: SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
         )
-        return self._compose_facts(
-            self.facts,
-            (Section("", decisive.out_of(len(self.rows), len(chosen), "constants", "--details")),),
+        known = [row for row in self.batches if row.winner is not None]
+        return self._compose_constants(
             self.rows,
-            title=attrs.evolve(self.scope.title, about=text.TITLE(paid=self.paid, **self._pair)),
-            answer=describe_turn(self.facts),
-            reasons=list_reasons(self.facts),
-            trust=describe_odds(self.facts),
-            details=(Section(text.ALL_TITLE, every),),
-            notes=[*text.NOTES, *self._describe_batches(), *describe_meanings(chosen)],
+            decisive.out_of(len(self.rows), len(chosen), "constants", "--details"),
+            chosen,
+            TITLE(paid=self.paid, **self._pair),
+            [*REVERSAL_NOTES, *describe_batches(self.facts, [row.batch for row in known])],
+            details=(Section(ALL_TITLE, every),),
             steps=self._steps(repeated),
         )
 
     def _show_break_even(self, row: Flip) -> str:
         """Return the value of a constant that makes the chips equal, or a remark that there is none."""
         if row.flip_value is not None:
-            return show_value(row, row.flip_value, DIGITS)
+            return row.show(row.flip_value, DIGITS)
         if row.constant == STATIC:
             limit_w = self.limits_w["AB".index(row.side)] if row.side in "AB" else min(self.limits_w)
-            return text.NOT_BELOW(limit=show_constant(limit_w, "W"))
-        return text.NEVER
-
-    def _owner(self, row: Flip) -> str:
-        return text.BOTH if row.hardware is None else self.scope.mark(row.hardware)
+            return NOT_BELOW(limit=show_constant(limit_w, "W"))
+        return NEVER
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        pair = [self.scope.spell(name) for name in self.names]
-        given = self.scope.set_constants
-        row = next((row for row in self.rows if row.flip_ratio is not None and row.constant not in given), None)
+        row = next((row for row in self.rows if row.flip_ratio is not None and self._can_set(row)), None)
+        steps = [*([STEP_EXPLAIN] if self.metric in ("energy", "latency", "edp") else []), STEP_SENSITIVITY]
         setting = ""
-        steps = [text.STEP_EXPLAIN] if self.metric in ("energy", "latency", "edp") else []
-        steps.append(text.STEP_SENSITIVITY)
         if row is not None and row.flip_ratio is not None and row.kind != "use":
             beyond = row.flip_ratio * (BEYOND if row.flip_ratio > 1.0 else 1.0 / BEYOND)
             at = "" if row.hardware is None else f"{row.hardware}:"
             setting = f"{at}{row.constant}=x{beyond:.4g}"
-            steps.insert(0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps), text.STEP_TRY)
-        values = {"model": self.scope.model, "pair": pair, "joined": ",".join(pair), "metric": self.metric}
-        return [one.words(setting=setting, repeated=repeated, **values) for one in steps]
-
-
-def _show_sign(value: float | None) -> str:
-    return "" if value is None else f"{value:+.3f}"
+            steps.insert(0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps), STEP_TRY)
+        return self._fill_pair(steps, self.names, repeated, setting)
 
 
 def _show_factor(factor: float | None) -> str:
     return "" if factor is None else f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
 
 
-def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:
-    return "A" if (value_a < value_b) != METRIC[metric].is_higher_better else "B"
+def _order(row: Flip) -> tuple[float, int, float, str]:
+    """Return the sort key of a row: most likely reversals first, then by side and share of the uncertainty."""
+    return -(row.likelihood or 0.0), SIDES.index(row.side), -row.variance_fraction, row.constant
 
 
 def flip(
@@ -315,15 +291,13 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    billed = usage if metric in BILLED else None
-    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
+    with holding_variations(source, plan, metric, usage) as (runs, variations, paid):
         scope = find_scope(runs)
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
-        prices = find_prices(runs.connection, runs.ids, settings, billed)
-        side_a, side_b = find_variations(runs, billed, prices.of_run)
+        side_a, side_b = variations
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
-        values = _read_values(side_a, side_b, metric, prices.paid)
+        values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
         asked = Asked(runs)
         choice = choose(asked, metric, values, probability)
@@ -331,15 +305,13 @@ def flip(
         named = asked.runs({})
     half_width = chances.rows[0].half_width if chances.rows else None
     rows = Pair(side_a, side_b, metric, half_width).rows()
-    batches = _try_batches(source, model, settings, selection, metric, billed)
+    batches = _try_batches(source, model, settings, selection, metric, usage)
     odds_of_half = _find_odds_of_half(choice.ratio, half_width)
     return FlipAnswer(
         scope=scope,
         metric=metric,
-        paid=prices.paid,
-        names=(side_a.name, side_b.name),
+        paid=paid,
         values=values,
-        probability=probability,
         half_width=half_width,
         facts=find_reversals(named, choice, caveats, rows, batches, odds_of_half),
         limits_w=(side_a.hardware.tdp.value, side_b.hardware.tdp.value),
@@ -369,7 +341,7 @@ def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float |
 
 
 def _try_batches(
-    source: Source, model: str, settings: Settings, selection: Any, metric: VariedMetricName, usage: Usage | None
+    source: Source, model: str, settings: Settings, selection: Selection, metric: VariedMetricName, usage: Usage
 ) -> list[BatchWinner]:
     """Return the better hardware at each batch size.
 
@@ -382,13 +354,12 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
-        prices = find_prices(runs.connection, runs.ids, settings, usage).of_run
-        found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage, prices)}
+    with holding_variations(source, plan, metric, usage) as (_, variations, _):
+        found = {(one.name, one.batch): one.metric(metric) for one in variations}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []
     for batch in batches:
         value_a, value_b = (found.get((name, batch)) for name in names)
-        winner = None if value_a is None or value_b is None else _better(metric, value_a, value_b)
+        winner = None if value_a is None or value_b is None else "AB"[not is_better(metric, value_a, value_b)]
         rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
     return rows

@@ -1,0 +1,1 @@
+"""Questions on how constants of chips move the results of runs."""

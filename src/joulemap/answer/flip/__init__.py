@@ -1,1 +1,0 @@
-"""Changes of constants that would reverse which of two chips is better."""
