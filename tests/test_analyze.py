@@ -244,6 +244,7 @@ def test_a_power_cap_that_lowers_the_clock_is_said_with_numbers(workspace: Works
     assert not [one for one in free.facts.of(Caveat) if one.kind == "slowed"]
 
 
+@pytest.mark.slow
 def test_a_small_feature_map_shows_on_a_kpu(workspace: Workspace) -> None:
     rows = {row.name: row for row in workspace.analyze("resnet18", "kpu_t256").subgraphs}
     # 7 x 7 positions by 512 channels: 2 x 16 blocks of 32 x 32 on 51 tiles; 112 x 112 by 64: 392 x 2 of them

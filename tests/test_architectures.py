@@ -138,6 +138,7 @@ def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer)
         assert any(one + tensor == pytest.approx(row.order_count, rel=1e-6, abs=0) for one in counts.values())
 
 
+@pytest.mark.slow
 def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace: Workspace) -> None:
     (vector,) = workspace.architectures("resnet18", hardware="xeon_8490h", precision="fp32").rows
     (matrix,) = workspace.architectures("resnet18", hardware="xeon_8490h").rows
@@ -189,6 +190,7 @@ def test_a_nearest_precision_is_one_that_the_hardware_has() -> None:
             assert (nearest == asked) == (asked in entry.precisions)
 
 
+@pytest.mark.slow
 def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
     answer = workspace.architectures("resnet18", precision="fp32")
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
@@ -212,6 +214,7 @@ def test_what_one_hardware_cannot_run_is_a_row_with_its_reason(workspace: Worksp
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (ExitCode.UNSUPPORTED, "", 1)
 
 
+@pytest.mark.slow
 def test_a_calibration_of_one_hardware_does_not_keep_the_others_out(workspace: Workspace) -> None:
     answer = workspace.architectures(
         "resnet18", hardware=["h200_sxm", "hailo_8"], precision="fp16", calibration="h200_sxm"
@@ -240,6 +243,7 @@ def test_several_precisions_are_no_contrast(workspace: Workspace) -> None:
         workspace.architectures("resnet18", precision=["fp32", "int8"])
 
 
+@pytest.mark.slow
 def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: Workspace) -> None:
     rows = workspace.architectures("resnet18", architecture=["cpu", "gpu"])
     assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]

@@ -275,7 +275,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", thin(DAMAGES, 2))
 def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: Path, tmp_path: Path) -> None:
     breaking, message = DAMAGES[damage]

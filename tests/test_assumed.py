@@ -142,6 +142,7 @@ def test_a_recommendation_says_which_host_it_counts(workspace: Workspace) -> Non
     assert counted.values["share"] == 0.4
 
 
+@pytest.mark.slow
 def test_boards_of_a_server_lack_their_host_unless_at_the_wall(workspace: Workspace) -> None:
     names = ("l4", "h100_sxm5", "tpu_v4", "epyc_9654")
     asked = Settings(hardware=names, precision=("bf16",))

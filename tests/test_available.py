@@ -200,6 +200,7 @@ def told(answer: RunAnswer) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("question", ["pareto", "recommend", "cost"])
 def test_what_cannot_be_had_changes_nothing_of_what_can(question: str, workspace: Workspace) -> None:

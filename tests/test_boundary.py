@@ -341,7 +341,7 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert "unattributed_memory_cycle" in prices
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str) -> None:
     # static power is stated, so that a limit three times as high changes no price and no action
@@ -368,6 +368,7 @@ def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str
     assert len({*energies}) <= 2  # one of each text
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_board_carries_neither_its_limit_nor_its_measured_load() -> None:
     for name in ("hailo_8", "jetson_agx_orin_cpu", "dpu_b4096x3_zcu102", "tpu_v4"):
         own = load_text(copy_text(name), "mine.toml")

@@ -321,6 +321,7 @@ def test_a_persons_own_is_not_inherited(tmp_path: Path, ships: Path, monkeypatch
     assert answer.scope.uncalibrated == ("h100_sxm5",)
 
 
+@pytest.mark.slow
 def test_an_inherited_calibration_that_is_stale_is_told(tmp_path: Path, ships: Path) -> None:
     write_calibration(inherited(hardware_digest="deadbeefdeadbeef"), ships / "h200_sxm.toml")
     workspace = Workspace(tmp_path / "own.duckdb")
@@ -388,7 +389,7 @@ def test_a_stale_calibration_is_told_not_used(
     assert joulemap("compare", "resnet18", "--hardware", TARGET, "--calibration", "none").returncode == 0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("state", ["missing", "other formulas", "another description", "damaged"])
 def test_a_fit_replaces_a_calibration_that_no_question_takes(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

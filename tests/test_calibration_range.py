@@ -145,7 +145,7 @@ def test_every_calibration_can_be_evaluated_at_length(architecture: str, data: s
     check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIMES)))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("place", [0.0, 1.0])
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_the_ends_of_every_range_can_be_evaluated(architecture: str, place: float) -> None:

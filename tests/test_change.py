@@ -195,6 +195,7 @@ def test_a_name_set_twice_is_refused() -> None:
         Settings(changes=["tdp=60W", "tdp=70W"])
 
 
+@pytest.mark.slow
 def test_one_hardware_alone_counts_more_than_all(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     answer = workspace.compare(

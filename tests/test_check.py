@@ -14,6 +14,7 @@ import attrs
 import duckdb
 import pytest
 
+from blank import open_blank
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
 from joulemap.answer.database import SOUND
@@ -21,7 +22,7 @@ from joulemap.domain.settings import Settings
 from joulemap.plan.workload import find_model, find_workload_of
 from joulemap.store import guard
 from joulemap.store.check import check_database, find_damaged_blocks, find_faults
-from joulemap.store.connection import PATIENT, open_in_memory, reading
+from joulemap.store.connection import PATIENT, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.store.engine import connect
 from joulemap.store.library import find_query
@@ -289,7 +290,7 @@ def test_a_workload_that_the_audit_would_find_is_never_stored(name: str, monkeyp
             counts = {field: getattr(operators[place], field) + change}
             operators[place] = attrs.evolve(operators[place], **counts)
             changed = attrs.evolve(sound, operators=tuple(operators))
-            with contextlib.closing(open_in_memory()) as connection:
+            with contextlib.closing(open_blank()) as connection:
                 try:
                     write_workload(connection, changed)
                     is_sound = True

@@ -559,6 +559,7 @@ def test_a_limit_on_the_power_takes_the_host_share_that_is_asked_for(made_up: Co
         assert_close(value, 80.0, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "shares"), [("l4", (1.4, 1.0)), ("raspberry_pi_5", (1.0, 1.0))])
 def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, shares: Sequence[float]) -> None:
@@ -609,7 +610,7 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("needs_host", "host", "mean_w", "hostless_w"),
     [
@@ -695,7 +696,7 @@ def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> N
         assert found == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
 
 
-@pytest.mark.parametrize("unavailable", ["", "not sold alone"])
+@pytest.mark.parametrize("unavailable", ["", pytest.param("not sold alone", marks=pytest.mark.slow)])
 def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
     made_up: Connection, unavailable: str
 ) -> None:
@@ -736,29 +737,27 @@ def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
     )
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
 )
-def test_another_candidate_never_makes_the_cheapest_dearer(data: st.DataObject, pay: str, seller: str) -> None:
+def test_another_candidate_never_makes_the_cheapest_dearer(
+    made_up: Connection, data: st.DataObject, pay: str, seller: str
+) -> None:
     """Whatever is added, the best cost falls or stays, in `cost` and in `recommend`, and both name the same one."""
     chips = [data.draw(priced(name)) for name in "abcd"]
-    connection = open_made_up()
-    try:
-        least: float | None = None
-        for count in range(1, len(chips) + 1):
-            given: dict[str, Any] = {"pay": pay, "seller": seller}
-            rows = ask(connection, "cost.million", chips[:count], **given)
-            best = next((row["usd_per_million"] for row in rows if row["rank"] == 1), None)
-            ids = list(range(1, count + 1))
-            others = ask(connection, "recommend.configuration", run_ids=ids, objective="cost", **given)
-            recommended = next((row["objective_value"] for row in others if row["rank"] == 1), None)
-            assert best == recommended
-            assert least is None or (best is not None and best <= least)
-            assert {row["pay"] for row in (*rows, *others)} == {pay or "rented"}
-            least = best
-    finally:
-        connection.close()
+    least: float | None = None
+    for count in (1, 2, len(chips)):
+        given: dict[str, Any] = {"pay": pay, "seller": seller}
+        rows = ask(made_up, "cost.million", chips[:count], **given)
+        best = next((row["usd_per_million"] for row in rows if row["rank"] == 1), None)
+        ids = list(range(1, count + 1))
+        others = ask(made_up, "recommend.configuration", run_ids=ids, objective="cost", **given)
+        recommended = next((row["objective_value"] for row in others if row["rank"] == 1), None)
+        assert best == recommended
+        assert least is None or (best is not None and best <= least)
+        assert {row["pay"] for row in (*rows, *others)} == {pay or "rented"}
+        least = best
 
 
 def test_a_chip_has_the_price_of_its_cheapest_seller_on_demand(made_up: Connection) -> None:
@@ -806,19 +805,19 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
             [boundary, host],
         )
         list_in_catalogue(made_up)
-        (row,) = ask(made_up, "recommend.configuration", run_ids=ids, max_purchase_usd=150.0)
+        (row,) = ask(made_up, "recommend.configuration", run_ids=ids, objective="purchase", max_purchase_usd=150.0)
         assert_close(row["total_purchase_usd"], usd, rel=1e-12)
         assert_close(row["total_power_w"], power_w, rel=1e-12)
         assert_close(row["total_energy_j"], power_w * 1e-2, rel=1e-12)
         assert row["status"] == ("feasible" if usd <= 150.0 else "infeasible")
-        (dear,) = ask(made_up, "recommend.configuration", run_ids=ids, objective="purchase")
-        assert (dear["objective_value"], dear["hostless_value"]) == (usd, 100.0)
+        assert (row["objective_value"], row["hostless_value"]) == (usd, 100.0)
         (paid,) = ask(made_up, "cost.million", run_ids=ids, pay="bought")
         assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
-        (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
-        assert_close(given["host_share_ratio"] * 400.0, usd - 100.0, rel=1e-12)
+    (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
+    assert_close(given["host_share_ratio"] * 400.0, 80.0, rel=1e-12)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("needs_host", "host_usd", "given", "total_usd"),
     [
@@ -981,22 +980,22 @@ def test_a_batch_that_the_question_fixes_is_that_of_all_chips(given: dict[str, A
     assert plan.run_count == 2 * len(plan.models) and not plan.batches
 
 
-@pytest.mark.parametrize("inputs", ["", "2,3,64,64"])
+@pytest.mark.parametrize("inputs", ["", pytest.param("2,3,64,64", marks=pytest.mark.slow)])
 def test_a_title_says_which_batch_the_input_fixes(inputs: str, workspace: Workspace) -> None:
     """The batch is in the title where it is the same for all configurations; the table lists several."""
     given: dict[str, Any] = {"hardware": "l4", "precision": "int8", "inputs": inputs or ()}
-    answers = [workspace.recommend("mobilenet_v2", **given), workspace.cost("mobilenet_v2", **given)]
-    for answer in answers:
-        assert answer.scope.batches == ((2,) if inputs else (1, 8, 32))
-        title = answer.document().title
-        assert ("batch 2 as in the input" in title) == bool(inputs) == ("batch" in title)
+    answer = workspace.recommend("mobilenet_v2", **given) if inputs else workspace.cost("mobilenet_v2", **given)
+    assert answer.scope.batches == ((2,) if inputs else (1, 8, 32))
+    title = answer.document().title
+    assert ("batch 2 as in the input" in title) == bool(inputs) == ("batch" in title)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("pay", ["rented", "bought", "both"])
 def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
     """Without a stated runtime, batch or boundary, the questions agree on configuration and cost."""
-    chips, usage = ["l4", "t4", "xeon_8490h", "raspberry_pi_5", "jetson_orin_nano_8gb"], Usage(pay=pay)
+    chips, usage = ["l4", "xeon_8490h", "raspberry_pi_5"], Usage(pay=pay)
     given: dict[str, Any] = {"hardware": chips, "precision": "int8", "usage": usage}
     cheapest = workspace.cost("mobilenet_v2", **given).best
     recommended = workspace.recommend("mobilenet_v2", objective="cost", **given)
@@ -1137,7 +1136,7 @@ def check_limits(joulemap: Run, path: Path, limits: Mapping[str, int], form: str
         assert all(set(row["failed"].split(", ")) <= asked for row in document["rows"] if row["failed"])
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("option", LIMIT_OPTIONS)
 def test_every_limit_alone(option: str, place: int, chosen: Path, joulemap: Run) -> None:
@@ -1205,10 +1204,9 @@ def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
 ) -> None:
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     answers = {
-        form: joulemap(*arguments, *words, "--db", chosen, "--format", form)
-        for form in ("table", "json", "csv", "markdown")
+        form: joulemap(*arguments, *words, "--db", chosen, "--format", form) for form in ("json", "csv", "markdown")
     }
-    assert [(done.returncode, done.stderr) for done in answers.values()] == [(0, "")] * 4
+    assert [(done.returncode, done.stderr) for done in answers.values()] == [(0, "")] * 3
     document = json.loads(answers["json"].stdout)
     assert {row["hardware"] for row in document["rows"]} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
     assert_cells(answers["csv"].stdout, document["rows"])

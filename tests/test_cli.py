@@ -642,6 +642,7 @@ def test_hardware_is_an_argument_or_an_option(
     assert done.stdout == again.stdout
 
 
+@pytest.mark.slow
 def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
     asked = ("analyze", "resnet18", "GPU", "--db", database)
     assert "GPU means h100_sxm5" in joulemap(*asked, "--notes", "--wide").stdout

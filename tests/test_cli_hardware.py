@@ -78,6 +78,7 @@ def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run
     assert "~" not in sold and "estimated: " in sold
 
 
+@pytest.mark.slow
 def test_a_mode_shows_its_own_numbers(joulemap: Run) -> None:
     def facts(name: str) -> dict[str, float]:
         document = json.loads(joulemap("hardware", "show", name, "--format", "json").stdout)

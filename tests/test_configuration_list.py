@@ -78,6 +78,7 @@ def test_the_best_is_per_inference_where_batches_differ_and_says_its_configurati
         assert_close(insight.difference_j, (first.available_value or 0.0) * (insight.energy_ratio - 1.0), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_refused_runs_count_in_what_runs_are_called_everywhere_in_an_answer(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=("h100_sxm5", "kpu_t256"), precision=("fp32", "fp4"))
     assert {row.precision for row in answer.rows if row.status != "ok"} == {"fp4"}
@@ -119,6 +120,7 @@ def test_the_command_shows_what_differs_and_goes_on_from_the_best(joulemap: Run,
         assert joulemap(*step.split()[1:]).returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_an_input_takes_the_batch_of_each_run(workspace: Workspace) -> None:
     answer = workspace.sweep(["mlp"], hardware="l4", inputs="1,768", batch=(1, 2))
     assert [row.batch for row in answer.points] == [1, 2]

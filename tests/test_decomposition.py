@@ -159,6 +159,7 @@ def test_a_workload_of_steps_is_of_a_sort_that_nobody_measured() -> None:
             assert scale is not None and scale.half_width >= UNMEASURED, (name, quantity)
 
 
+@pytest.mark.slow
 def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "solver.py"
     path.write_text(

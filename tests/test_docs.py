@@ -62,7 +62,7 @@ def test_there_are_ten_questions_with_their_answers() -> None:
     assert [int(number) for number, _, _ in TEN] == list(range(1, 11))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("statement", "sample"), [one[1:] for one in TEN], ids=[one[0] for one in TEN])
 def test_a_sample_has_the_columns_of_its_answer(
     statement: str, sample: str, tmp_path_factory: pytest.TempPathFactory

@@ -367,6 +367,7 @@ def test_one_row_of_a_column_is_best_and_what_cannot_be_told_apart_is_tied(tmp_p
         assert names.count("best") <= 1
 
 
+@pytest.mark.slow
 def test_two_that_are_equal_are_analyzed_and_two_that_tie_are_flipped(tmp_path: Path) -> None:
     """l4@72W is l4 at its own limit, so `flip` refuses the two; a percent more static power sets them apart."""
     workspace = Workspace(tmp_path / "a.duckdb")
@@ -462,6 +463,7 @@ def test_one_board_is_told_apart_from_itself_before_another(tmp_path: Path) -> N
     assert boards < classes
 
 
+@pytest.mark.slow
 def test_a_hardware_file_of_ones_own_gets_the_doubt_of_its_class(tmp_path: Path) -> None:
     from joulemap.catalog.digest import DATA
 
@@ -533,6 +535,7 @@ def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Pat
     assert alone > both * 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["plasticine", "dpu_b4096_kv260", "tpu_v4", "l4", "epyc_9654", "kpu_t256", "gaudi2"])
 def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, name: str) -> None:

@@ -297,6 +297,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
     assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
@@ -340,6 +341,7 @@ def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
     settings = ("--precision", "bf16", "--runtime", "graph")
     document = json.loads(write(answers["gpu"].document(by="operator", repeated=settings), "json"))

@@ -78,6 +78,7 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
     assert met >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
 @pytest.mark.sample(1)
@@ -99,6 +100,7 @@ def test_lines_times_their_size_are_bytes(analyses: Mapping[str, AnalyzeAnswer])
     assert_close(found["dram", "reads"] * 32, acted["dram", "read"], rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "warp"), [("gpu", 32), ("amd", 64)])
 def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     found = counts(analyses[name])
@@ -201,6 +203,7 @@ def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_no
     assert_close(summed, overhead_j, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_comparison_has_the_overhead_of_each_run(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     found = workspace.compare(MODEL, hardware=["kpu_t64", "cloud_ai_100_pro"], precision="int8")
     expected = {analyses[name].total.hardware: analyses[name].total.overhead_fraction for name in ("kpu", "npu")}

@@ -192,6 +192,7 @@ def test_a_calibrated_chip_of_every_class_has_a_floor() -> None:
         assert find_least(floors, subject, CLASS_LEVEL - 1) == 0.0
 
 
+@pytest.mark.slow
 def test_tables_with_energies_say_so() -> None:
     for table in load_public_tables().values():
         if table.is_served:

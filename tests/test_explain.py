@@ -273,6 +273,7 @@ def test_causes_add_up(
         assert_close(exact / scale, answer.values[1] - answer.values[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
     for metric in PART_METRICS[:1]:
         answer = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric=metric)
@@ -321,6 +322,7 @@ def test_records_are_typed(workspace: Workspace) -> None:
     assert answer.total.edp_a_js == answer.total.energy_a_j * answer.total.latency_a_s
 
 
+@pytest.mark.slow
 def test_slower_computing_of_a_subgraph_has_a_cause(workspace: Workspace) -> None:
     """48 tiles keep 48 SMs of either board busy, so that the units are slower; there are more on another shape."""
     answer = workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency", subgraph="conv_proj")
@@ -354,6 +356,7 @@ def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:
                 yield name, column.name, [one for row in table if (one := getattr(row, column.name)) is not None]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 2))
 def test_shares_are_of_a_whole_that_cannot_cancel(metric: PartMetricName, workspace: Workspace) -> None:
     """Parts of opposite signs are shares of the sum of their sizes, so that none is larger than the whole."""

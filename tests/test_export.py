@@ -116,6 +116,7 @@ def test_a_profile_says_what_it_is_of(database: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_difference_is_what_explain_says(database: Path, tmp_path: Path) -> None:
     workspace = Workspace(database)
     answer = workspace.explain("resnet18", "h100_sxm5", "tpu_v4")
@@ -319,6 +320,7 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "column"),

@@ -118,7 +118,7 @@ def test_a_specification_reads_only_columns_that_it_names(name: ShownName) -> No
     assert read - made - {"value", "label"} <= set(find_spec(name).columns)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", PART_METRICS)
 def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric=metric)
@@ -132,6 +132,7 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert (first.end, last.end) == pytest.approx(answer.values, rel=1e-12, abs=0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["breakdown", "tree"])
 def test_a_legend_names_the_categories_that_are_drawn(name: FigureName, workspace: Workspace) -> None:
     figure = workspace.plot("resnet18", name, hardware=HARDWARE[name])
@@ -152,6 +153,7 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     assert "throughput (1/s)" in json.dumps(figure.spec)
 
 
+@pytest.mark.slow
 def test_a_roofline_of_several_is_one_chart_of_their_roofs(workspace: Workspace) -> None:
     several = workspace.plot("resnet18", "roofline", hardware=HARDWARE["rooflines"])
     assert (several.name, workspace.plot("resnet18", "roofline", hardware="l4").name) == ("rooflines", "roofline")
@@ -256,6 +258,7 @@ CROWDS: dict[str, Callable[[], Figure]] = {
 """Figures whose points or roofs are close together."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CROWDS)
 def test_labels_do_not_cover_each_other_nor_leave_the_figure(name: str) -> None:
     drawn = draw_svg(CROWDS[name]())

@@ -164,6 +164,7 @@ def test_static_power_of_both_is_told_on_one_screen(
         assert len(shown.splitlines()) <= 40
 
 
+@pytest.mark.slow
 def test_a_short_table_keeps_the_likeliest_reversals(workspace: Workspace) -> None:
     answer = workspace.flip("resnet18", "kpu_t256", "tpu_v4", precision="bf16")
     likely = sorted((row for row in answer.rows if row.likelihood), key=lambda row: -(row.likelihood or 0.0))

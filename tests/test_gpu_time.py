@@ -517,6 +517,7 @@ BETTER: dict[str, Callable[[Hardware], Hardware]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("plain", CHIPS)
 @pytest.mark.parametrize("change", thin(BETTER, 5))

@@ -76,6 +76,7 @@ def test_the_same_module_is_evaluated_once_and_others_are_told_apart(workspace: 
     assert all(name.startswith("Net#") for name, _ in others)
 
 
+@pytest.mark.slow
 def test_a_module_is_asked_as_its_file_is(workspace: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(

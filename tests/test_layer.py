@@ -316,7 +316,8 @@ TYPER: frozenset[str] = frozenset(
 def find_names(path: Path, library: str) -> set[str]:
     """Return the names of a library that a file imports or reads as its attributes, without the library's own name."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if library in text else ():
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):

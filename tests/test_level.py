@@ -291,6 +291,7 @@ def test_options_that_do_not_go_together(arguments: Sequence[str], message: str,
     assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_an_empty_place_answers_several_models(joulemap: Run, tmp_path: Path) -> None:
     asked = ("compare", "mlp", "squeezenet1_1", "--hardware", "tpu_v4", "--db", tmp_path / "new.duckdb")
     done = joulemap(*asked, "--format", "json")

@@ -65,6 +65,7 @@ class Sum(torch.nn.Module):
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("inputs", "batches"), [(("4,8", "4,8"), ["4"]), (("4,8", "6,8"), [])])
 def test_progress_names_the_batch_that_the_inputs_state(
     tmp_path: Path, inputs: tuple[str, ...], batches: list[str]

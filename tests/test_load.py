@@ -126,7 +126,7 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
             assert all(f"draws at least {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "measured"), MEASURED)
 def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> None:
     bounded = chip.bound(anchor_hardware(hardware), "default", "board")

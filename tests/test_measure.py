@@ -264,6 +264,7 @@ def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> Non
     assert_close(error, score.latency_ratio - 1.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path: Path) -> None:
     score = (
         Workspace(tmp_path / "results.duckdb")

@@ -112,6 +112,7 @@ def test_what_fits_is_decided_by_flash_and_sram() -> None:
         run(tight, "vww")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "power_w"), [("ndp120", 29.567e-3), ("ndp120_0v9", 7.221e-3)])
 def test_a_neural_decision_processor_draws_its_measured_power(hardware: str, power_w: float, tmp_path: Path) -> None:
     rows = (

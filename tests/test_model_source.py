@@ -173,6 +173,7 @@ def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
     assert sequence.rows[0].batch == 5
 
 
+@pytest.mark.slow
 def test_inputs_without_a_common_batch_are_one_inference(tmp_path: Path) -> None:
     """Neither 100 nodes nor 500 edges count inferences; a mask of fewer dimensions says nothing about the batch."""
 
@@ -345,6 +346,7 @@ def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.M
         Workspace(tmp_path / "x.duckdb").compare("hf:BertConfig")
 
 
+@pytest.mark.slow
 def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "x.duckdb").compare("ssdlite320_mobilenet_v3_large", hardware=["h100_sxm5"])
     assert {row.kind for row in answer.scope.caveats} == {"assumed"}

@@ -176,6 +176,7 @@ def test_more_work_is_never_faster(hardware: Hardware) -> None:
     assert faster.keys() >= known
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("model", ["mlperf_tiny_kws", pytest.param("mobilenet_v2", marks=pytest.mark.slow)])
 @EACH
 def test_an_engine_takes_no_longer_per_item_of_a_larger_batch(hardware: Hardware, model: str) -> None:

@@ -242,6 +242,7 @@ def test_a_model_that_does_not_fit_a_chip_without_dram_or_host_memory_is_refused
         run(small, "int8", convolution())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "rates"), [("hailo_8", (67.0, 141.0)), ("hailo_8l", (50.0, 87.0))])
 def test_contexts_start_as_fast_as_the_model_zoo_measured(name: str, rates: tuple[float, float]) -> None:
     # Model Zoo, yolov8m at batch 1 and 8: a batch takes start + batch x image, so start = (8 / 67 - 8 / 141) / 7 =
@@ -267,6 +268,7 @@ def test_a_fabric_has_nothing_to_lay_out_where_a_host_computes_all() -> None:
     assert found.latency_fs > 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "batch"), [("ax615_npu", 4), ("rk3576_npu", 6)])
 def test_twice_the_cores_are_never_slower(name: str, batch: int) -> None:
     """Each of four cores would read the weights of one sample, twice as many bytes as two cores with two samples."""

@@ -162,6 +162,7 @@ def test_a_kind_of_seller_can_be_chosen(workspace: Workspace) -> None:
         Usage(seller="shop")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_given_price_is_ranked_beside_any_kind(workspace: Workspace) -> None:
     prices = (Price(hardware="rtx_4090", usd_per_hour=0.5),)
     answer = workspace.cost("resnet18", hardware=(*PAIR, "rtx_4090"), precision="fp16", batch=8, prices=prices)

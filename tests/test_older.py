@@ -146,6 +146,7 @@ def test_every_chip_for_embedded_use_has_a_mode_within_its_power_unless_it_is_no
     assert all(one.unavailable for one in whole)
 
 
+@pytest.mark.slow
 def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Path) -> None:
     asked = ("compare", "resnet18", "h100_sxm5", "--db", database, "--format", "json")
     plain, all_of_it = (json.loads(joulemap(*asked, *more).stdout) for more in ((), ("--verbose",)))
@@ -153,7 +154,7 @@ def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Pa
     assert len(all_of_it["subgraphs"]) == 23
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("older", [
     "edp resnet18 l4 t4 h100_sxm5 epyc_9654", "analyze resnet18 --cpu epyc_9654", "compare --list-cpus",
     "analyze --list-models", "compare_architectures.py resnet18 l4 t4", "list_hardware_mappers", "discover_models",

@@ -143,6 +143,7 @@ def test_counts_times_prices_are_the_energies(workspace: Workspace) -> None:
         assert row.source
 
 
+@pytest.mark.slow
 def test_inside_a_subgraph_are_its_operators(workspace: Workspace) -> None:
     whole = workspace.break_down("resnet18", "l4", precision="int8", by="action", subgraph="layer4.0.conv2")
     inside = workspace.break_down(
@@ -191,6 +192,7 @@ def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Worksp
     assert_close(own.largest_difference_j, moved[largest] / 1e15, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_as_records(workspace: Workspace) -> None:
     total = workspace.analyze("resnet18", "l4", precision="int8").total
     run = workspace.run(total.run_id)

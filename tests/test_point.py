@@ -55,6 +55,7 @@ def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(tmp_path: Pat
     assert workspace.query("edp.distribution", {"run_id": 1}).rows
 
 
+@pytest.mark.slow
 def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     path = tmp_path / "ledgers.duckdb"
     workspace = Workspace(path)
@@ -119,6 +120,7 @@ def test_an_imported_ledger_of_other_totals_is_refused(tmp_path: Path) -> None:
     assert _flags(Workspace(path)) == [(1, False), (2, False)]
 
 
+@pytest.mark.slow
 def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "points.duckdb")
     workspace.pareto("resnet_block", ASKED, ledger=True)

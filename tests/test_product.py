@@ -183,6 +183,7 @@ def test_a_tpu_beats_a_gpu_where_both_run_at_their_defaults_or_both_in_fp32() ->
         assert tpu.energy_fj < gpu.energy_fj
 
 
+@pytest.mark.slow
 def test_measured_rows_state_what_they_ran_in() -> None:
     tables = [one for one in load_public_tables().values() if not one.is_served]
     rows = [*load_measurements(), *(row for one in tables for row in one.read())]
@@ -258,7 +259,7 @@ def test_every_command_has_a_title_that_is_tested_or_none() -> None:
     assert not TITLED.keys() & UNTITLED
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", TITLED)
 def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
     done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")

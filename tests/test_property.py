@@ -132,7 +132,7 @@ def summed(counts: ActionCounts, names: list[str]) -> Floats | None:
     return sum(found[1:], found[0]) if found else None
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", BETTER)
 @EACH
 def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> None:
@@ -231,7 +231,7 @@ def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float
     assert (fused <= separate * (1.0 + 1e-12)).all()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @EACH
 def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) -> None:
     single, double = uncapped_runs(hardware.id), uncapped_runs(hardware.id, 2)

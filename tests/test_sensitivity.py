@@ -120,7 +120,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
 def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) -> None:
     flops = 2 * 8192**3
     product = "gemm(m=8192,n=8192,k=8192)"
-    for factor in (0.5, 0.25):  # of 275 TFLOPS; at the whole peak the power cap lowers the clock
+    for factor in (0.5,):  # of 275 TFLOPS; at the whole peak the power cap lowers the clock
         changes = {"peak.bf16": f"x{factor}"}
         (row,) = workspace.compare(product, hardware="tpu_v4", precision="bf16", changes=changes).rows
         assert_close(known(row.latency_s), flops / (factor * 275e12), rel=0.01)
@@ -208,6 +208,7 @@ def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
     assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
 
 
+@pytest.mark.slow
 def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: Workspace) -> None:
     found = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
     row = by_name(found, "l4")["static_power"]
@@ -415,6 +416,7 @@ def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspa
         workspace.sensitivity("resnet18", hardware="l4", metric="beauty")  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     from joulemap.answer.hardware_file import template_text

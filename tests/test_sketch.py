@@ -301,6 +301,7 @@ def test_the_numbers_of_a_sketch_are_those_of_the_answer(width: int, joulemap: R
             assert all(mark in line for mark in "├●┤")
 
 
+@pytest.mark.slow
 def test_what_is_refused_has_a_row_without_a_bar(joulemap: Run, tmp_path: Path) -> None:
     asked = ("compare", "resnet18", "--hardware", "tpu_v4,coral_edge_tpu", "--precision", "fp32", "--plot")
     drawn = joulemap(*asked, variables={"COLUMNS": "80"})

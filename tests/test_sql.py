@@ -169,7 +169,7 @@ def test_an_own_query_is_listed_shown_and_run(joulemap: Run, database: Path, fol
 SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -300,6 +300,7 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
 OLD_STORAGE: Final = (("storage_compatibility_version", "v1.0.0"),)
 
 
+@pytest.mark.slow
 def test_an_empty_database_of_an_older_engine_is_made_anew(tmp_path: Path) -> None:
     path, link = tmp_path / "blank.duckdb", tmp_path / "link.duckdb"
     with contextlib.closing(connect(path, config=(*OLD_STORAGE, ("default_block_size", "262144")))) as plain:
@@ -316,6 +317,7 @@ def test_an_empty_database_of_an_older_engine_is_made_anew(tmp_path: Path) -> No
     assert read_head(path).block_bytes == BLOCK
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("statement", ["CREATE SEQUENCE mine", "CREATE MACRO mine(a) AS a", "CREATE SCHEMA mine"])
 def test_a_database_with_something_in_it_is_kept(statement: str, tmp_path: Path) -> None:
     path = tmp_path / "theirs.duckdb"
@@ -361,6 +363,7 @@ def test_a_database_of_a_newer_engine_names_both_versions(tmp_path: Path) -> Non
             pass
 
 
+@pytest.mark.slow
 def test_views_stored_by_another_engine_are_not_compared_and_stored_again(
     own_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_the_residual_of_a_host_does_not_follow_the_voltage_of_the_chip(database
     assert Workspace(database).sql(statement).rows == ((1.0,), (0.5,), (0.5,))
 
 
+@pytest.mark.slow
 def test_what_no_unit_takes_says_which_other_does(tmp_path: Path) -> None:
     """A depthwise convolution of a TPU v4 is its vector unit's, one for each of two cores; no MXU has a line of it."""
     workspace = Workspace(tmp_path / "units.duckdb")

@@ -136,6 +136,7 @@ def test_winners_worked_out_by_hand(book: Book) -> None:
     assert by["latency", 8]["runner_up"] is None
 
 
+@pytest.mark.slow
 def test_a_sweep_that_nothing_can_run_says_why(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "none.duckdb")
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):

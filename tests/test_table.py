@@ -63,7 +63,7 @@ def grids(document: Document) -> Iterator[tuple[str, Grid]]:
         yield from ((section.title, block) for block in section.blocks if isinstance(block, Grid) and block.rows)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap: Run, workspace: Workspace) -> None:
     documents: list[Document] = []

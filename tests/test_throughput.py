@@ -188,6 +188,7 @@ def test_samples_run_one_after_another_where_a_runtime_takes_one(model: str, pre
     assert run(tpu(), precision, one, runtime).latency_fs == single.latency_fs
 
 
+@pytest.mark.slow
 def test_coral_runs_a_large_batch_image_by_image() -> None:
     coral = load_catalogue().find("coral_edge_tpu")
     one, many = (run(coral, "int8", shipped("mobilenet_v2", batch)) for batch in (1, 32))
@@ -320,7 +321,7 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     assert 0.75 <= found / per_s <= 1.25
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)
 def test_published_rates(hardware: str, model: str, per_s: float) -> None:
     found = run(load_catalogue().find(hardware), "int8", shipped(model))

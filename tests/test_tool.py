@@ -181,7 +181,7 @@ def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
     assert find_checkpoint("resnet18") == ""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "chips"),
     [

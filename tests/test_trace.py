@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from blank import open_blank
 from joulemap.domain.workload import READS_DATA, Workload
-from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_workload, write_workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.library import build_torchvision
@@ -373,7 +373,7 @@ def test_modules_that_never_run_are_named_without_a_branch_too() -> None:
 
 def test_findings_are_stored_with_their_workload() -> None:
     workload = trace(Early(EXITS["item"]), meta(2, 8))
-    connection = open_in_memory()
+    connection = open_blank()
     assert read_workload(connection, write_workload(connection, workload)).findings == workload.findings
 
 

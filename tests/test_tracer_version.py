@@ -110,7 +110,7 @@ FORMULA_CHANGES = {
 """(file, before, after, models that the change outdates, whether it changes single operators)."""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", FORMULA_CHANGES)
 @pytest.mark.wings
 def test_a_changed_formula_outdates_the_models_that_contain_its_operators(case: str, package: Copy) -> None:

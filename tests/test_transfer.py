@@ -111,6 +111,7 @@ def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
     assert energies["coral_edge_tpu", ""] > energies["coral_edge_tpu", NO_HOST]
 
 
+@pytest.mark.slow
 def test_a_ranking_of_devices_alone_counts_no_host(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     asked = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), batch=(1,), host=NO_HOST)

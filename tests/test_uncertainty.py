@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from blank import open_blank
 from compare import assert_close
 from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.store.computed import COMPUTED, compute, place, place_none
-from joulemap.store.connection import open_in_memory
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
 from joulemap.uncertainty.covariance import ErrorColumns, compare_pairs, split_errors
@@ -276,7 +276,7 @@ SELECT place, probability, is_told_apart FROM chance ORDER BY place"""
 
 
 def test_a_query_gets_what_numpy_computes() -> None:
-    connection = open_in_memory()
+    connection = open_blank()
     computed = compute(connection, CALLING, {"ahead": 0.3, "unused": 1})
     rows = connection.execute(place(CALLING, computed), {"ahead": 0.3}).fetchall()
     assert [row[::2] for row in rows] == [(1, False), (2, True)]
@@ -286,12 +286,12 @@ def test_a_query_gets_what_numpy_computes() -> None:
 
 
 def test_a_query_without_calls_is_left_as_it_is() -> None:
-    assert place("SELECT 1", compute(open_in_memory(), "SELECT 1", {})) == "SELECT 1"
+    assert place("SELECT 1", compute(open_blank(), "SELECT 1", {})) == "SELECT 1"
 
 
 def test_a_call_says_which_column_it_lacks() -> None:
     with pytest.raises(SqlError, match="half_width"):
-        compute(open_in_memory(), CALLING.replace("AS half_width", "AS width"), {"ahead": 0.3})
+        compute(open_blank(), CALLING.replace("AS half_width", "AS width"), {"ahead": 0.3})
 
 
 @pytest.mark.parametrize("name", list(COMPUTED))

@@ -362,6 +362,7 @@ def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(works
     assert half.fp32_peak_ops_per_s is None
 
 
+@pytest.mark.slow
 def test_without_advice_nothing_else_is_evaluated(tmp_path: Path) -> None:
     alone = Workspace(tmp_path / "alone.duckdb")
     answer = alone.utilization("resnet18", has_advice=False)
@@ -372,6 +373,7 @@ def test_without_advice_nothing_else_is_evaluated(tmp_path: Path) -> None:
             alone.utilization("resnet18", grades=grades)
 
 
+@pytest.mark.slow
 def test_limits_can_be_moved(workspace: Workspace) -> None:
     strict = workspace.utilization(
         "resnet18", hardware=HARDWARE[:2], min_compute_fraction=1.0, max_bandwidth_fraction=0.0, max_idle_fraction=0.0

@@ -32,7 +32,7 @@ COMMANDS = (
     "analyze resnet18 --hardware l4",
     "hardware show l4",
     "sql SELECT\tcount(*)\tAS\tn\tFROM\truns",
-    *(("llm llama-3.1-8b l4 --batch 1", f"here llama-3.1-8b --from {MACHINE}") if find_spec("joulemap.wing") else ()),
+    *((f"here llama-3.1-8b --from {MACHINE}",) if find_spec("joulemap.wing") else ()),
     "db check",
 )
 

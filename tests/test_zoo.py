@@ -16,7 +16,7 @@ from joulemap.fuse import fuse
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
 from joulemap.plan.model import find_outdated
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
 from joulemap.system.resource import package_version
@@ -169,7 +169,7 @@ def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:
 
 def test_many_are_read_as_each_alone() -> None:
     wanted = [Shipped("mlp", 3, "a"), Shipped("alexnet", 1, "b", "1x3x64x64:float32"), Shipped("mlp", 1, "c")]
-    together, apart = open_in_memory(), open_in_memory()
+    together, apart = open_blank(), open_blank()
     ids = read_shipped(together, ZOO, wanted)
     assert ids == [number for one in wanted for number in read_shipped(apart, ZOO, [one])]
     for table in (*GROWING, "workload"):

@@ -69,7 +69,7 @@ def first_sentence(text: str) -> str:
     return re.split(r" (?:Assumed numbers|The energy of|It is unknown|~\S+ is not available)", text)[0]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", ["energy", "latency", "edp", "memory"])
 @pytest.mark.parametrize("pair", [("l4", "t4"), ("raspberry_pi_5", "hailo_8"), ("l4", "l4@60W")])
 def test_an_explanation_states_the_ratio_and_both_values(
@@ -134,6 +134,7 @@ def test_a_missed_limit_is_stated_as_a_multiple_of_it(workspace: Workspace) -> N
         agree(ratios(first_sentence(answer.document().answer)), [max(ratio, 1.0 / ratio)])
 
 
+@pytest.mark.slow
 def test_a_difference_of_versions_states_the_range_of_its_rows(workspace: Workspace) -> None:
     answer = workspace.diff("mlperf_tiny_ic", "mlperf_tiny_kws", hardware=CHIPS)
     energy, latency = answer.document().answer.split(" and ")
@@ -185,6 +186,7 @@ def test_sensitivity_and_flip_state_the_values_of_their_rows(workspace: Workspac
     agree_shares([sum(row.variance_fraction for row in flipped.rows)], [1.0])
 
 
+@pytest.mark.slow
 def test_a_front_states_its_ends(workspace: Workspace) -> None:
     answer = workspace.pareto("conv_block", hardware=["l4", "t4"], batch=(1, 8), precision=("fp16", "int8"))
     front = answer.select("front")

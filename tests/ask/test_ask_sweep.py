@@ -78,6 +78,7 @@ def test_every_series_is_an_entry_with_its_best_batches(answer: SweepAnswer) -> 
         assert one.values["throughput_batch"].value == row.throughput_batch
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("models", "hardware"),
     [(("resnet18",), ("l4", "t4")), (("resnet18",), ("l4",)), (("resnet18", "mobilenet_v2"), ("l4", "h100_sxm5"))],

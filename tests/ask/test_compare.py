@@ -40,7 +40,7 @@ def ask(question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], works
     return workspace.compare(model, hardware=hardware, batch=batch, precision=precision)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
 def test_choices_are_the_order_of_the_rows(
     question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
@@ -66,7 +66,7 @@ def test_choices_are_the_order_of_the_rows(
         assert_close(entries[run_id]["energy"].value, row.energy_j, rel=1e-15)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
 def test_the_first_line_is_short(
     question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
@@ -103,6 +103,7 @@ def test_a_chip_that_nobody_sells_never_wins_against_one_that_is_sold(workspace:
     assert "kpu" not in describe_trust(answer.facts)
 
 
+@pytest.mark.slow
 def test_equal_chips_are_named_together(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=["l4", "l4@60W"], precision="fp16")  # draws less than either limit
     (first, *_) = answer.facts.of(Choice)
@@ -144,6 +145,7 @@ def test_trust_names_what_could_reverse_the_decision() -> None:
     assert len(list_notes(answer)) == 2
 
 
+@pytest.mark.slow
 def test_two_boards_without_the_same_host_share_its_bias(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
     (host,) = (one for one in answer.facts.of(Caveat) if one.kind == "host")
@@ -151,6 +153,7 @@ def test_two_boards_without_the_same_host_share_its_bias(workspace: Workspace) -
     assert_close(host.move, math.log(1.4), rel=1e-12)  # the assumed host takes 0.4 of the energy of a board
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("chip", ["hailo_8", "l4", "coral_edge_tpu"])
 def test_the_host_that_a_comparison_lacks_is_the_one_that_a_ranking_adds(chip: str, workspace: Workspace) -> None:
     asked = Settings(hardware=chip, precision="int8", batch=1, runtime="engine")

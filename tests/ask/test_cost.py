@@ -66,6 +66,7 @@ def test_chips_without_a_price_are_named_and_chips_that_nobody_sells_do_not_lead
     assert "kpu" not in answer.describe_best()
 
 
+@pytest.mark.slow
 def test_limits_count_the_chips_beyond_them(workspace: Workspace) -> None:
     limits = Limits(max_latency_s=2e-5)
     answer = workspace.cost("conv_block", hardware=["l4", "t4"], batch=(1, 8), precision=("int8",), limits=limits)

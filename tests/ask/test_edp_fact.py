@@ -84,6 +84,7 @@ def test_words_of_a_fusion_that_costs(answer: EdpAnswer) -> None:
     assert "saves" in describe_change(fusion) and "costs" in describe_change(turned)
 
 
+@pytest.mark.slow
 def test_a_first_line_is_short(answer: EdpAnswer, workspace: Workspace) -> None:
     alone = workspace.edp("mlp", "l4", precision="bf16")
     for facts in (answer.facts, alone.facts):

@@ -36,7 +36,7 @@ def ask(pair: tuple[str, str, str, Precision], metric: PartMetricName, workspace
     return workspace.explain(model, a, b, metric=metric, precision=precision)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda one: "-".join(one[:3]))
 def test_terms_sum_to_the_difference(
@@ -60,7 +60,7 @@ def test_terms_sum_to_the_difference(
                 assert_close(count.value * price.value, one.role_amounts[place].value, rel=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda one: "-".join(one[:3]))
 def test_the_first_line_is_short_and_there_are_three_reasons_at_most(
@@ -120,6 +120,7 @@ def test_what_works_against_a_difference_has_a_line() -> None:
     assert len(list_reasons(make_facts(STATIC, small))) == 1
 
 
+@pytest.mark.slow
 def test_the_run_without_a_calibration_is_a_caveat(workspace: Workspace) -> None:
     for pair in (("kpu_t256", "h100_sxm5"), ("h100_sxm5", "kpu_t256")):
         facts = workspace.explain("resnet18", *pair).facts
@@ -127,6 +128,7 @@ def test_the_run_without_a_calibration_is_a_caveat(workspace: Workspace) -> None
         assert [facts.runs[one].hardware for one in caveat.runs] == ["kpu_t256"]
 
 
+@pytest.mark.slow
 def test_a_subgraph_has_no_caveat_on_shares_of_the_run(workspace: Workspace) -> None:
     whole = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8").facts
     part = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", subgraph="conv1").facts
@@ -136,6 +138,7 @@ def test_a_subgraph_has_no_caveat_on_shares_of_the_run(workspace: Workspace) -> 
     assert not any(one.values["energy"].half_width for one in part.of(Entry))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [(), ("--metric", "latency"), ("--level", "subgraph"), ("--level", "action")])
 def test_an_explanation_fits_a_screen_with_its_picture(more: tuple[str, ...], tmp_path: Path) -> None:
     asked = ["explain", "resnet18", "l4", "t4", "--precision", "fp16", *more]

@@ -54,6 +54,7 @@ def test_the_weight_of_members_is_the_front_over_its_expected_part(answer: Paret
         assert_close(one.weight, math.log(len(chances) / sum(chances)), rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("x", "y"), [("latency", "energy_per_inference"), ("cost", "latency"), ("throughput", "power")]
 )
@@ -65,6 +66,7 @@ def test_the_first_line_is_short(x: MetricName, y: MetricName, workspace: Worksp
     assert len(NUMBER.findall(told)) <= 5
 
 
+@pytest.mark.slow
 def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> None:
     answer = workspace.pareto("conv_block", hardware=["l4", "groq_tsp_v1"], batch=1, precision="int8", x="cost")
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")

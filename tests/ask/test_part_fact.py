@@ -12,6 +12,7 @@ from joulemap.show.part import describe_least, describe_parts, describe_ranges, 
 from joulemap.workspace import Workspace
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", ["l4", "kpu_t256"])
 def test_shares_of_a_run_sum_to_it(hardware: str, workspace: Workspace) -> None:
     answer = workspace.analyze("resnet18", hardware, precision="bf16", batch=8)
@@ -42,6 +43,7 @@ def test_parts_of_each_run_are_largest_first(workspace: Workspace) -> None:
     assert [one.settings for one in several.facts.runs.values()] == [("resnet18",), ("alexnet",)]
 
 
+@pytest.mark.slow
 def test_the_least_energy_of_whole_runs(workspace: Workspace) -> None:
     answer = workspace.compare_runs(["resnet18"], hardware=["l4", "tpu_v4", "kpu_t256"], precision="bf16")
     choice, beyond = answer.facts.of(Choice)

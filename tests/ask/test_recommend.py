@@ -33,8 +33,8 @@ QUESTIONS: tuple[Question, ...] = (
     ("resnet18", Settings(hardware=("kpu_t256", "l4")), "energy_per_inference", Limits(max_power_w=20.0)),
     ("resnet18", Settings(hardware=("l4",)), "edp_per_inference", Limits()),
     ("conv_block", Settings(hardware=("stm32u575", "raspberry_pi_5"), precision="int8"), "carbon", Limits()),
-    ("mobilenet_v2", Settings(scenario="camera", precision="int8"), "energy_per_inference",
-     Limits(min_throughput_per_s=10.0)),
+    ("mobilenet_v2", Settings(hardware=("rdk_x5", "hailo_8", "raspberry_pi_5"), scenario="camera", precision="int8"),
+     "energy_per_inference", Limits(min_throughput_per_s=10.0)),
 )  # fmt: skip
 
 
@@ -43,10 +43,14 @@ def ask(question: Question, workspace: Workspace) -> RecommendAnswer:
     return workspace.recommend(model, settings, objective=objective, limits=limits)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
 def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Question, workspace: Workspace) -> None:
+    """The first line that says so is short."""
     answer = ask(question, workspace)
+    told = answer.describe_best()
+    assert len(told.split()) <= 25
+    assert len(NUMBER.findall(re.sub(r"[a-z]\w*@?\w*", "chip", told))) <= 5
     ranked = [row for row in answer.rows if row.rank is not None]
     choices = answer.facts.of(Choice)
     assert bool(choices) == bool(ranked)
@@ -65,14 +69,6 @@ def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Quest
         assert_close(choice.ratio, others[0].objective_ratio or 0.0, rel=1e-15)
     likely = {find_chip(row) for row in answer.rows if row.likely_best}
     assert {answer.facts.runs[one].hardware.partition("@")[0] for one in choice.tied} <= likely
-
-
-@pytest.mark.sample(4)
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
-def test_the_first_line_is_short(question: Question, workspace: Workspace) -> None:
-    told = ask(question, workspace).describe_best()
-    assert len(told.split()) <= 25
-    assert len(NUMBER.findall(re.sub(r"[a-z]\w*@?\w*", "chip", told))) <= 5
 
 
 def test_the_nearest_miss_has_the_factor_of_each_limit(workspace: Workspace) -> None:

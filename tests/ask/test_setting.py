@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Facts, Quantity, Refusal
 from joulemap.show.plain import to_plain
@@ -90,6 +92,7 @@ def test_engines_are_named_where_a_choice_exists(workspace: Workspace) -> None:
     assert not find(alike, "compiler") and not find(alike, "deployed")
 
 
+@pytest.mark.slow
 def test_stored_weights_are_a_fact_of_their_format(workspace: Workspace) -> None:
     pair = ["l4", "h100_sxm5"]
     facts = workspace.compare("resnet18", hardware=pair, precision="fp16", weight_precision="int4").facts

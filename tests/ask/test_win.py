@@ -44,7 +44,7 @@ def make(*facts: Win | Choice | Change, metric: str = "edp") -> Facts:
     return Facts(asked=(metric,), runs=RUNS, facts=facts)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 @pytest.mark.parametrize("metric", PART_METRICS)
 def test_wins_are_those_of_the_rows(level: ModelDivision, metric: PartMetricName, workspace: Workspace) -> None:
@@ -77,6 +77,7 @@ def test_available_hardware_wins_among_itself_and_other_hardware_among_all(works
     assert any("would" in line for line in describe_wins(answer.facts))
 
 
+@pytest.mark.slow
 def test_one_available_chip_competes_with_what_cannot_be_bought(workspace: Workspace) -> None:
     models = ["mlperf_tiny_ic", "conv_block"]
     answer = workspace.compare_models(models, metric="edp", hardware=["l4", "kpu_t256"], precision="int8")
@@ -84,6 +85,7 @@ def test_one_available_chip_competes_with_what_cannot_be_bought(workspace: Works
     assert sum(one.count for one in answer.facts.of(Win)) == 2
 
 
+@pytest.mark.slow
 def test_models_have_a_choice_each_and_chips_their_spread(workspace: Workspace) -> None:
     models = ["mlperf_tiny_ic", "conv_block"]
     answer = workspace.compare_models(models, hardware=["l4", "t4"], precision="fp16")
@@ -99,6 +101,7 @@ def test_models_have_a_choice_each_and_chips_their_spread(workspace: Workspace) 
     assert first.count == max(row.hardware_won_count for row in answer.rows) and first.total == 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", PART_METRICS)
 def test_models_are_compared_by_every_metric(metric: PartMetricName, workspace: Workspace) -> None:
     answer = workspace.compare_models(["mlperf_tiny_ic", "conv_block"], metric=metric, hardware=["l4", "t4"])

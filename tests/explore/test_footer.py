@@ -80,6 +80,7 @@ FOOTERS: dict[str, Change] = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("change", FOOTERS.values(), ids=list(FOOTERS))
 def test_a_footer_that_joulemap_does_not_write_is_refused(lake: Path, change: Change) -> None:
     shard = forge(find(lake), change)
@@ -87,7 +88,7 @@ def test_a_footer_that_joulemap_does_not_write_is_refused(lake: Path, change: Ch
     assert ([one.path for one, _ in found.damaged], found.shards) == ([shard], ())
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", FOOTERS.values(), ids=list(FOOTERS))
 def test_commands_tell_of_such_a_footer_and_leave_it_out(lake: Path, change: Change, joulemap: Run) -> None:
     shard = forge(find(lake), change)
@@ -172,7 +173,7 @@ def change_type(name: str) -> Callable[[Any], Any]:
     return alter
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "alter",
     [drop("latency_fs"), drop("set_clock_hz"), drop("batch"), change_type("energy_fj"), change_type("set_clock_hz"),
@@ -185,6 +186,7 @@ def test_a_shard_with_other_columns_is_left_out(lake: Path, alter: Callable[[Any
     assert Workspace(lake).sql("SELECT count(*) FROM points").rows == ((0,),)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "alter",
     [replace("energy_fj", 5), replace("latency_fs", -1), replace("latency_fs", None), replace("set_clock_hz", 5.0),
@@ -228,7 +230,7 @@ def put_noise(path: Path) -> None:
     name_content(path, b"PAR1 this is none PAR1")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("put_there", [put_pipe, put_link, put_loop, put_folder, put_noise])
 def test_what_is_no_shard_under_the_name_of_one_is_told(
     lake: Path, put_there: Callable[[Path], None], joulemap: Run

@@ -119,6 +119,7 @@ def _write_stored(folder: Path, kind: str, code: Any = np.int8) -> str:
     return str(write(folder / f"{kind}.onnx", nodes, stored, [2, 64], opset=21))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("kind", "stored"),
     [("coded", ("int8", "")), ("weights", ("", "int8")), ("half", ("fp16", "")), ("plain", ("", ""))],

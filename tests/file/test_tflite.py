@@ -464,7 +464,7 @@ def test_shapes_that_contradict_each_other_are_refused_before_they_are_stored(tm
         form_lite(Graph(tensors=tensors, operators=[Op("FULLY_CONNECTED", ["x", "w"], ["y"])]))
     )
     workspace = Workspace(tmp_path / "x.duckdb")
-    workspace.compare("alexnet", hardware="l4")
+    workspace.compare("mlp", hardware="l4")
     with pytest.raises(ModelError, match="linear"):
         workspace.compare(str(tmp_path / "m.tflite"), hardware="l4")
     assert not check_database(workspace.path)

@@ -165,6 +165,7 @@ def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) 
     assert filled.pue_ratio == 1.58
 
 
+@pytest.mark.slow
 def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:
     row = row_of(ask(of_rate(200_000.0)), "l4 int8")
     assert row.device_low_count is not None
@@ -455,7 +456,7 @@ def test_options_of_a_served_model_need_its_targets(tmp_path: Path) -> None:
         Workspace(tmp_path / "a.duckdb").fleet("resnet18", demand=demand, serving=Serving(prompt=77))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

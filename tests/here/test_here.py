@@ -21,6 +21,7 @@ from joulemap.workspace import Workspace
 MACHINES = Path(__file__).parent / "machine"
 
 
+@pytest.mark.slow
 def test_each_chip_has_its_own_reason(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "here.duckdb").here(
         "resnet18", recorded=MACHINES / "macbook_m4.json", precision="int4"
@@ -193,6 +194,7 @@ def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
         workspace.here("llama-3.1-8b", recorded=recorded, inputs=("ids=1,128:int64",))
 
 
+@pytest.mark.slow
 def test_the_first_command_measures_the_fastest_chip(tmp_path: Path) -> None:
     recorded = MACHINES / "laptop_lunar_lake_windows.json"
     answer = Workspace(tmp_path / "here.duckdb").here("resnet50", recorded=recorded)

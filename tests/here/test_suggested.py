@@ -47,7 +47,7 @@ def test_every_recorded_machine_is_listed() -> None:
     assert {path.stem for path in MACHINES.glob("*.json")} == FOUND.keys()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_recorded_machine_is_found(name: str) -> None:
     labels, rate = FOUND[name]
@@ -106,6 +106,7 @@ def test_a_chip_of_apple_is_one_processor() -> None:
     assert not found.notes
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "label"), [
     ("laptop_snapdragon_windows", "snapdragon_x_elite_npu"), ("macbook_m4", "apple_m4_neural_engine"),
 ])  # fmt: skip
@@ -232,6 +233,7 @@ def record_mac(chip: str, memory_gib: int, cores: str, gpu_cores: int) -> dict[s
     return {"system": "Darwin", "system_profiler": json.dumps(profile)}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("recording", "usable"), [
     (record_mac("Apple M1", 8, "8:4:4", 7), {"gpu": 8 * GIB - 3e9, "cpu": 8 * GIB - 3e9}),  # below 2/3 of 8 GiB
     (record_mac("Apple M3 Pro", 18, "11:5:6", 14), {"gpu": 18 * GIB * 0.66667, "cpu": 18 * GIB - 4e9}),

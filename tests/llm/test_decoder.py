@@ -251,7 +251,7 @@ def is_same(first: WorkloadColumns, second: WorkloadColumns) -> list[str]:
     ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name", ["llama-3.2-1b", "gemma-3-12b", "gpt-oss-20b", "qwen3.5-122b-a10b", "moonlight-16b-a3b"]
 )
@@ -267,7 +267,7 @@ def test_layers_behind_one_of_another_kind_follow_from_a_few() -> None:
     assert is_same(describe_columns(model, step, 64), columns_of(describe_step(model, step, 64, NO_KEY))) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["llama-3.2-1b", "gpt-oss-20b", "qwen3.6-35b-a3b", "moonlight-16b-a3b", "gemma-2-2b"])
 def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
     """Weights, caches, times and joules of a pass do not depend on how many layers are listed."""

@@ -418,7 +418,7 @@ def test_rows_that_tokens_see_are_summed() -> None:
         assert count_pairs(Piece("", 1, tokens, cached), ratio, most) == told
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "billions", "active"),
     # sizes that their makers publish: all parameters, and those of one token

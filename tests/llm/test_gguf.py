@@ -285,6 +285,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
         read_model_file(path, str(path))
 
 
+@pytest.mark.slow
 def test_a_file_is_served_by_llama_cpp_unless_another_engine_is_given(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "phi.gguf", *phi_3_mini())
     workspace = Workspace(tmp_path / "own.duckdb")
@@ -315,6 +316,7 @@ logits of 512 leave 1 GiB of 24,576 or 8,188 MiB free.
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", FILES)
 def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(tmp_path: Path, model: str) -> None:
     source = Source(path=tmp_path / "fit.duckdb")

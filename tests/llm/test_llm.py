@@ -38,6 +38,7 @@ from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assu
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
 from joulemap.workspace import Workspace
 from ledger import Book, Part
+from sample import thin
 
 MODEL: Final = "llama-3.1-8b"
 
@@ -212,7 +213,9 @@ def test_a_precision_that_only_some_chips_have_weighs_as_much_as_its_bytes() -> 
     assert not list(find_served([made[0], attrs.evolve(made[1], precision="fp8")], "vllm"))
 
 
-@pytest.mark.parametrize("hardware", [("h100_sxm5",), ("h100_sxm5", "l4"), ("l4", "rtx_4090", "mi300x", "gaudi3")])
+@pytest.mark.parametrize(
+    "hardware", thin([("h100_sxm5", "l4"), ("h100_sxm5",), ("l4", "rtx_4090", "mi300x", "gaudi3")], 3)
+)
 def test_the_first_line_is_short(hardware: tuple[str, ...], workspace: Workspace) -> None:
     for serving in (Serving(), Serving(rate_per_s=1.0)):
         told = workspace.llm(MODEL, hardware=hardware, batch=(1, 8), serving=serving).document().answer
@@ -244,6 +247,7 @@ def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> N
     assert find(answer, "l4", 1).status == "ok"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "devices"), [("deepseek-r1", 8), ("deepseek-r1", 16)])
 def test_a_refusal_names_stages_that_hold_the_model(model: str, devices: int, tmp_path: Path) -> None:
     words = ["llm", model, "h100_sxm5", "--batch", "1"]

@@ -86,6 +86,7 @@ def test_turns_find_their_context_while_it_is_resident() -> None:
     assert tight.window.energy_j == near(tight.window.prompt_j + tight.window.answer_j + tight.window.idle_j)
 
 
+@pytest.mark.slow
 def test_contexts_from_a_tier_leave_memory_for_the_requests_that_they_serve() -> None:
     """Eight contexts of up to 3,300 tokens wait for memory of 8,000, of which two or more run at once."""
     tier = Tier(name="host", capacity_bytes=1e12, bytes_per_s=2e6, j_per_byte=0.0)

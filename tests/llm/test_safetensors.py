@@ -315,6 +315,7 @@ def test_parts_are_one_model(tmp_path: Path) -> None:
             read(name)
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_pass_runs_as_published(tmp_path: Path) -> None:
     settings = {"quant_method": "fp8", "weight_block_size": [128, 128]}
     folder = write_folder(tmp_path / "own", {**LLAMA, "quantization_config": settings}, llama(fp8_block))

@@ -198,6 +198,7 @@ def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None
     assert "pipeline" not in workspace.compare("mobilenet_v2", asked).data()
 
 
+@pytest.mark.slow
 def test_only_a_pipeline_with_a_frame_rate_is_answered_at_its_rate(workspace: Workspace) -> None:
     asked = Settings(hardware=("rk3588_npu",), precision="int8", batch=1)
     name = "mobilenet_v2 x 2 + resnet18"

@@ -186,6 +186,7 @@ def test_numbers_of_a_box_are_those_of_its_devices_and_links() -> None:
     assert len({one.digest for one in (box, slow, fast, leaky)}) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("goal", "form", "names"),
     [

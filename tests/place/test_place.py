@@ -508,6 +508,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     assert not workspace.check().findings.rows
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("words", "told"),
     [

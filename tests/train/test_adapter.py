@@ -254,7 +254,7 @@ def test_models_without_layers_to_adapt_are_refused() -> None:
         step_of(Plain(), torch.zeros(8, 64), lora=4)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "recipe", "count"),
     [

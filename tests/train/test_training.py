@@ -158,6 +158,7 @@ def test_an_optimizer_reads_and_writes_what_its_rule_says(
     assert (memory.weights, memory.gradients, memory.states) == (512, 512, 512 * states)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["small", "resnet18", pytest.param("densenet121", marks=pytest.mark.slow)])
 def test_gradients_have_the_macs_that_pytorch_counts(name: str) -> None:
     module: torch.nn.Module
@@ -277,7 +278,7 @@ def test_recomputation_keeps_less_and_computes_no_more_than_a_forward_pass() -> 
     assert kept_bytes(again) < 0.5 * kept_bytes(plain)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("zero", [0, 1, 2, 3])
 def test_stages_of_zero_divide_what_they_say(zero: int) -> None:
     """Weights and gradients of two bytes, three times four bytes of the optimizer; each divided by four or not."""

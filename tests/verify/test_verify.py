@@ -408,6 +408,7 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
     assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("changed", "impossible"),
     [
@@ -465,6 +466,7 @@ SAYING: Final[dict[str, dict[str, Any]]] = {
 """Log -> options that state what it does not."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SAYING)
 def test_no_cause_contradicts_what_a_log_or_an_option_states(name: str, tmp_path: Path) -> None:
     written = (DATA / name).read_text(encoding="utf-8").replace("[I] Precision: FP32\n", "[I] Precision: FP32+FP16\n")
@@ -688,7 +690,7 @@ def check_impossible(value: Any, every: slice, tmp_path: Path, joulemap: Run) ->
         assert len(done.stderr.splitlines()) == (done.returncode != 0)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", range(len(IMPOSSIBLE)), ids=[str(one)[:10] for one in IMPOSSIBLE])
 def test_a_number_that_nobody_can_have_measured_ends_in_one_line(place: int, tmp_path: Path, joulemap: Run) -> None:
     """Each value in some of the places, each place with some value."""

@@ -342,6 +342,7 @@ def test_a_training_step_is_predicted_module_by_module(workspace: Workspace) -> 
     assert show_quantity(whole.predicted_backward_s, "s") in watched.answer.document().answer
 
 
+@pytest.mark.slow
 def test_an_odd_module(workspace: Workspace) -> None:
     rows = {row.module: row for row in watch(workspace, Odd(), ({"x": torch.zeros(4, 8)},)).rows}
     assert "unused" not in rows
