@@ -71,9 +71,11 @@ def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
     done = joulemap("validate", "--by", "quantity")
     assert done.returncode == ExitCode.OK, done.stderr
     first = done.stdout.partition("\n")[0]
-    numbers = re.fullmatch(r"scored: (\S+ quantities of \S+ measurements) of models and operators", first)
+    numbers = re.fullmatch(r"scored: (\S+) quantities of \S+ measurements of models and operators", first)
     assert numbers is not None
-    assert numbers[1] in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"scores {numbers[1]} measured quantities" in " ".join(
+        (ROOT / "README.md").read_text(encoding="utf-8").split()
+    )
 
 
 def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:

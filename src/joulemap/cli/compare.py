@@ -42,7 +42,11 @@ def compare(
         "", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False, is_advanced=True
     ),
     baseline: str = option(
-        "", "Hardware that ratios are relative to.", metavar="HARDWARE", shown="the least energy", complete=complete_hardware
+        "",
+        "Hardware that ratios are relative to.",
+        metavar="HARDWARE",
+        shown="the least energy",
+        complete=complete_hardware,
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
     check: Check = False,
