@@ -1189,6 +1189,7 @@ def test_costs_take_every_limit(option: str, chosen: Path, joulemap: Run) -> Non
         assert done.returncode in (ExitCode.OK, ExitCode.UNSUPPORTED), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",

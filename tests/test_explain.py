@@ -316,6 +316,7 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
     assert (gone.returncode, "unknown run '99999'" in gone.stderr) == (ExitCode.UNKNOWN_NAME, True)
 
 
+@pytest.mark.slow
 def test_records_are_typed(workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric="edp")
     assert answer.total.record()["run_a"] != answer.total.run_b

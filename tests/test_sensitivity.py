@@ -215,6 +215,7 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
 
 
+@pytest.mark.slow
 def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> None:
     """It sets one that is not set yet, within its range: a voltage floor of 0.763 ends below 1."""
     asked = Settings(hardware=("l4",), precision=("bf16",), changes={"static_power": "15W"})

@@ -67,6 +67,7 @@ def test_experts_are_bounded(case: str) -> None:
         read_config({**mixture, **EXPERTS[case]}, "own.json")
 
 
+@pytest.mark.slow
 def test_every_shipped_configuration_is_within_the_limits() -> None:
     for name, entry in load_shipped().items():
         assert read_config(entry["config"], name).layers
