@@ -424,7 +424,7 @@ from joulemap.wing.llm.capacity.load import LoadRow as LoadRow
 from joulemap.wing.llm.capacity.offload import OffloadRow as OffloadRow
 from joulemap.wing.llm.capacity.pool import PoolRow as PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
-from joulemap.wing.llm.capacity.users import LatencyTarget as LatencyTarget, UserRow as UserRow
+from joulemap.wing.llm.capacity.users import Forms as Forms, LatencyTarget as LatencyTarget, UserRow as UserRow
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
 from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.wing.place.answer.answer import PlaceAnswer as PlaceAnswer
