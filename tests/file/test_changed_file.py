@@ -22,7 +22,7 @@ from joulemap.system.reading import ContradictionError
 from lite_file import Field, Graph, Op, Tensor, Writer, form_lite
 from model_file import CONTRIB, FORMATS
 
-FILES = 200
+FILES = 500
 
 
 def test_changed_files_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
