@@ -40,7 +40,7 @@ def test_the_first_line_of_a_reversal_is_short(name: str, metric: MetricName) ->
 
 def test_a_reversal_names_the_other_winner_the_constant_and_its_odds() -> None:
     told = describe_turn(make_facts(make_turn(), make_turn("power limit", of=(2,))))
-    assert told == "chip_b wins with clock of chip_a at 1 GHz, not 2 GHz (1 in 40); chip_a leads by 2.4x."
+    assert told == "chip_a leads by 2.4x; chip_b would win with clock of chip_a at 1 GHz, not 2 GHz (1 in 40)."
     (line,) = list_reasons(make_facts(make_turn(), make_turn("power limit", of=(2,))))
     assert "power limit of chip_b" in line
 

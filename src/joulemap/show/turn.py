@@ -22,10 +22,10 @@ MOST_NAMED: Final = 2
 TIMES: Final = "x"
 """Unit of a constant that scales a time."""
 
-WINS: Final = Template("{loser} wins with {turn}")
+WINS: Final = Template("{loser} would win with {turn}")
 TURN: Final = Template("{name} of {owner} at {after}[, not {before}][ ({odds})]")
-LEAD: Final = Template("{head}; {winner} leads by {ratio:x}")
-NEARLY: Final = Template("{head}; {winner} leads by under 0.5 %")
+LEAD: Final = Template("{winner} leads by {ratio:x}; {head}")
+NEARLY: Final = Template("{winner} leads by under 0.5 %; {head}")
 ABOVE: Final = Template("just above {value}")
 BELOW: Final = Template("just below {value}")
 NO_TURN: Final = Template("No single constant reverses the order: {winner} {clause}")

@@ -215,7 +215,11 @@ def _serve(
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
     if settings.hardware:  # without runs, these chips have no ids in the scope
         named = {-place: reason for place, reason in enumerate(lost.values(), 1)}
-        scope = attrs.evolve(scope, refused={**scope.refused, **named})
+        facts = (
+            Refusal(runs=(key,), reason=named[key], hardware=(chip,)) for key, chip in zip(named, lost, strict=True)
+        )
+        refused = (*scope.refused_runs, *facts)
+        scope = attrs.evolve(scope, refused={**scope.refused, **named}, refused_runs=refused)
     stations = {row.run_id: row for row in stored.stations}
     source.talk("counting devices (3 of 3) …")
     sized = size_servers([(one, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)], report)

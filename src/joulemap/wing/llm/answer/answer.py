@@ -140,9 +140,9 @@ def _find_facts(
         fit = [row for row in rows if row.status == OK]
         return load.find_facts(asked, loads, pools, fit, found["phases"].rows, **shared)
     hours = find_busy_hours(found["assumptions"])
-    return batch.find_facts(
-        asked, rows, found["phases"], found["winners"], hours=hours if hours < HOURS else None, **shared
-    )
+    paid = hours if hours < HOURS else None
+    is_divided = not question.serving.devices
+    return batch.find_facts(asked, rows, found["phases"], found["winners"], hours=paid, is_divided=is_divided, **shared)
 
 
 def _serve_load(

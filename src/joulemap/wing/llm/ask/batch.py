@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.row import ServedPhase, ServedWinner
 
+DIVIDED: Final = "divided"
+"""Kind of the fact on the devices that hold the weights."""
+
 GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "energy": (ENERGY, "output_token_j", "output_token_half_width", "J"),
     "between_tokens": (TIME, "between_s", "between_half_width", "s"),
@@ -47,10 +50,12 @@ def find_facts(
     engine: str,
     most_context: int,
     hours: float | None,
+    is_divided: bool,
 ) -> Facts:
     """Return the facts of batches; a run of the facts is a row, because rows may share a stored run.
 
-    `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works.
+    `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works. `is_divided` tells
+    that the number of devices follows from the memory, not from the question.
     """
     steps = {(row.label, row.batch): row for row in phases if row.phase == "decode"}
     deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
@@ -61,6 +66,7 @@ def find_facts(
         *find_served((one for one in deployed if one.key in served), engine, most_context=most_context),
         *_find_refused(rows),
         *_find_prices(served, hours),
+        *(_find_divided(served) if is_divided else ()),
     )
     caveats = find_caveats(
         asked, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
@@ -140,6 +146,15 @@ def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
             found.setdefault(row.label, (key, row))
     for key, row in found.values():
         yield Finding(kind="memory", run_id=key, values={"reason": row.reason})
+
+
+def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
+    """Yield the number of devices that each hardware needs for the weights, if it is more than one."""
+    found = {row.hardware: (key, row) for key, row in reversed(served.items()) if row.device_count > 1}
+    for key, row in found.values():
+        weights = Quantity(row.weight_bytes * row.device_count, "B")
+        values = {"device_count": row.device_count, "weights": weights, "precision": row.precision}
+        yield Finding(kind=DIVIDED, run_id=key, values=values)
 
 
 def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:

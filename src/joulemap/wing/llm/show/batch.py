@@ -14,6 +14,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
 from joulemap.show.name import name_all, name_run
+from joulemap.wing.llm.ask.batch import DIVIDED
 
 MOST_NAMED: Final = 2
 """Maximum hardware without enough memory that the line below the table names."""
@@ -75,7 +76,13 @@ def show_values(entry: Entry) -> dict[str, str]:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on the limit of each phase, and on the lowest cost."""
-    return [*_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
+    divided = [describe_caveat(one, _bare(facts)) for one in facts.of(Caveat) if one.kind == DIVIDED]
+    return [*divided[:1], *_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
+
+
+def _bare(facts: Facts) -> dict[int, Subject]:
+    """Return the runs under the names of their hardware alone."""
+    return {key: attrs.evolve(run, settings=()) for key, run in facts.runs.items()}
 
 
 def describe_shortage(facts: Facts) -> str:
