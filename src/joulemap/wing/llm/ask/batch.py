@@ -150,7 +150,7 @@ def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
 
 def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
     """Yield the number of devices that each hardware needs for the weights, if it is more than one."""
-    found = {row.hardware: (key, row) for key, row in reversed(served.items()) if row.device_count > 1}
+    found = {row.hardware: (key, row) for key, row in reversed(list(served.items())) if row.device_count > 1}
     for key, row in found.values():
         weights = Quantity(row.weight_bytes * row.device_count, "B")
         values = {"device_count": row.device_count, "weights": weights, "precision": row.precision}
