@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.asked import Asked
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
 from joulemap.wing.llm.ask.served import (
@@ -27,9 +27,6 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.row import ServedPhase, ServedWinner
-
-DIVIDED: Final = "divided"
-"""Kind of the fact on the devices that hold the weights."""
 
 GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "energy": (ENERGY, "output_token_j", "output_token_half_width", "J"),
@@ -153,8 +150,8 @@ def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
     found = {row.hardware: (key, row) for key, row in reversed(list(served.items())) if row.device_count > 1}
     for key, row in found.values():
         weights = Quantity(row.weight_bytes * row.device_count, "B")
-        values = {"device_count": row.device_count, "weights": weights, "precision": row.precision}
-        yield Finding(kind=DIVIDED, run_id=key, values=values)
+        values: dict[str, Value] = {"weights": weights, "device_count": row.device_count, "precision": row.precision}
+        yield Finding(kind="divided", run_id=key, values=values)
 
 
 def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:

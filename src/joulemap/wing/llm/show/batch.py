@@ -14,7 +14,6 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
 from joulemap.show.name import name_all, name_run
-from joulemap.wing.llm.ask.batch import DIVIDED
 
 MOST_NAMED: Final = 2
 """Maximum hardware without enough memory that the line below the table names."""
@@ -76,7 +75,7 @@ def show_values(entry: Entry) -> dict[str, str]:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on the limit of each phase, and on the lowest cost."""
-    divided = [describe_caveat(one, _bare(facts)) for one in facts.of(Caveat) if one.kind == DIVIDED]
+    divided = [describe_caveat(one, _bare(facts)) for one in facts.of(Caveat) if one.kind == "divided"]
     return [*divided[:1], *_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
 
 
