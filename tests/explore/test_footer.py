@@ -76,6 +76,8 @@ FOOTERS: dict[str, Change] = {
     "not finite": vary(low=float("nan")),
     "a workload that lacks a key": lambda about: about["workloads"][0].pop("model"),
     "hardware with another": lambda about: about["hardware"][0].update(more=""),
+    "a setting that nobody has": lambda about: about["hardware"][0].update(matmul_precision="none"),
+    "a boundary that nobody has": lambda about: about["hardware"][0].update(boundary="none"),
     "no key": lambda about: about.pop("units"),
 }
 

@@ -186,7 +186,11 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, report: Any) -> 
         connection.execute("SET parquet_metadata_cache = true")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         configure(connection, confine(kind, found.shards))
-        _fill(connection, found)
+        try:
+            _fill(connection, found)
+        except duckdb.ConstraintException as error:
+            reason = str(error).splitlines()[0]
+            raise DatabaseError(f"{lake}: a shard describes what joulemap does not write ({reason})") from error
         yield connection
 
 

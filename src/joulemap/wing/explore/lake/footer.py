@@ -18,6 +18,8 @@ import attrs
 import duckdb
 
 from joulemap.domain.block import PREFIX, QUESTION, name_column
+from joulemap.domain.configuration import BOUNDARIES
+from joulemap.domain.product import MATMUL_PRECISIONS
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
@@ -168,6 +170,9 @@ _READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "text": _text, "whole": _whole, "count": _whole, "number": _number,
 }  # fmt: skip
 
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {"boundary": BOUNDARIES, "matmul_precision": MATMUL_PRECISIONS}
+"""Texts that have few values."""
+
 
 def _read_fixed(value: Any) -> Mapping[str, str | int | float]:
     _check_keys(value, tuple(QUESTION), "fixed", is_partial=True)
@@ -191,7 +196,11 @@ def _read_units(value: Any) -> Mapping[str, str]:
 
 def _read_row(value: Any, names: Sequence[str], what: str) -> Mapping[str, Any]:
     _check_keys(value, names, what)
-    return {name: _READERS[QUESTION[name]](value[name], name) for name in names}
+    found = {name: _READERS[QUESTION[name]](value[name], name) for name in names}
+    for name, known in _CHOICES.items():
+        if name in found and found[name] not in known:
+            raise FooterError(f"{name} of its {what} is none of {', '.join(known)}")
+    return found
 
 
 @contextlib.contextmanager
