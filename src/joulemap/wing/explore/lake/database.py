@@ -313,7 +313,8 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
             "doubts, priced_at, boundary, described_digest, needs_host, host, matmul_precision) SELECT "
             "$hardware_digest, $hardware, $hardware, '', $architecture, string_split($deployment, ','), '', "
-            "$unit_name, '', $projection, $unavailable, '', $power_mode, [], [], $boundary, $boundary, '', "
+            "$unit_name, '', $projection, $unavailable, '', $power_mode, [], [], "
+            "CASE WHEN $boundary = 'system' THEN 'board' ELSE $boundary END, $boundary, '', "
             "$needs_host, $host, $matmul_precision "
             "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
             dict(one),
