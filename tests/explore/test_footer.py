@@ -100,9 +100,10 @@ def test_commands_tell_of_such_a_footer_and_leave_it_out(lake: Path, change: Cha
 
 
 def test_a_lake_of_whole_systems_is_read(lake: Path, joulemap: Run) -> None:
-    forge(find(lake), lambda about: about["hardware"][0].update(boundary="system"))
-    done = joulemap("sql", "SELECT DISTINCT boundary FROM runs", "--db", lake, "-f", "csv")
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["boundary", "system"], "")
+    forge(find(lake), lambda about: about["hardware"][0].update(boundary="system", hardware_digest="new"))
+    stored = "SELECT priced_at, boundary FROM internal.hardware_version WHERE hardware_digest = 'new'"
+    done = joulemap("sql", stored, "--db", lake, "-f", "csv")
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["board,system"], "")
 
 
 def test_a_footer_with_a_key_twice_or_unknown_is_refused_as_files_of_the_catalogue_are() -> None:
