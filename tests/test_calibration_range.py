@@ -111,7 +111,12 @@ def check(hardware: Hardware, calibration: Calibration, model: str, batch: int, 
                 one.evaluate(hardware, configuration)
             except UnsupportedError:
                 continue
-            run = one.evaluate(hardware.calibrated(shrink(calibration)), configuration)
+            try:
+                run = one.evaluate(hardware.calibrated(shrink(calibration)), configuration)
+            except UnsupportedError as error:  # a small core at its slowest takes hours for a large model
+                if error.code != "range":
+                    raise
+                continue
         assert list(faults(run)) == [], (hardware.id, model, configuration)
 
 

@@ -201,11 +201,11 @@ def test_a_number_stays_with_its_unit() -> None:
     assert text.split("\n") == ["- moved 606 kB at", "  3.35 TB/s, that is", "  65 % of it"]
 
 
-def test_only_commands_to_paste_are_longer_than_the_line() -> None:
+def test_no_line_is_longer_than_the_page() -> None:
     long = "joulemap compare resnet18 vit_b_16 --hardware tpu_v4,kpu_t256"
     said = "energy of each subgraph of a model on each chip, side by side"
     text = write(make(Text(said), Lines((said,)), Steps((long,)), title=said), "table", 40)
-    assert [line for line in text.split("\n") if len(line) > 40] == [f"  {long}"]
+    assert max(map(len, text.split("\n"))) <= 40
 
 
 def test_a_tree_keeps_its_spaces() -> None:
@@ -283,13 +283,13 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
 
 @given(
     words=st.lists(st.sampled_from(["resnet18", "--wide", "--batch 1", "'my net.py:Net'", '"it\'s"']), max_size=12),
-    width=st.integers(10, 100),
+    width=st.integers(40, 100),
 )
 def test_a_shell_reads_a_broken_command_as_the_whole(words: list[str], width: int) -> None:
     command = " ".join(["joulemap", *words])
     shown = write(make(Steps((command,), "Next")), "table", width)
     assert shlex.split(shown.replace("\\\n", " ")) == ["Next", *shlex.split(command)]
-    assert all(len(line) <= width or len(line.split()) <= 3 for line in shown.splitlines())
+    assert max(map(len, shown.splitlines())) <= width
 
 
 def test_a_pipe_gets_80_columns_of_an_answer_and_whole_rows(joulemap_process: Run, own_database: Path) -> None:

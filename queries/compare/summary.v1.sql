@@ -12,33 +12,26 @@ energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference o
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
 baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration if the runs differ in configuration" }
 */
-WITH placed AS (
-    SELECT
-        r.* REPLACE (n.label AS label),
-        row_number() OVER (
-            ORDER BY
-                r.status <> 'ok' OR $baseline NOT IN ('', r.hardware),
-                CASE WHEN $baseline = '' THEN NOT r.is_available END,
-                CASE WHEN $baseline = '' THEN r.energy_per_inference_j END,
-                r.position
-        ) AS place
-    FROM cube.run(run_ids := $run_ids) AS r
-    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
-)
 SELECT
-    r.model, r.batch, r.hardware, r.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
+    r.model, r.batch, r.hardware, n.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
     r.energy_per_inference_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
     r.compute_utilization_fraction, r.bandwidth_utilization_fraction, r.units_used_count, r.units_total_count,
     r.unit_name, r.overhead_energy_j, r.overhead_fraction,
     r.energy_per_inference_j
-        / arg_min(r.energy_per_inference_j, r.place) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
+        / arg_min(r.energy_per_inference_j, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
+            FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
         AS energy_ratio,
     r.latency_s
-        / arg_min(r.latency_s, r.place) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS latency_ratio,
-    arg_min(r.label, r.place) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS baseline_hardware,
+        / arg_min(r.latency_s, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
+            FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
+        AS latency_ratio,
+    arg_min(n.label, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
+        FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
+        AS baseline_hardware,
     r.clock_fraction, r.clock_hz, r.voltage_factor, r.uncapped_power_w, r.interval_s, r.placement, r.throughput_limit,
     r.assumed_energy_fraction, r.recalled_energy_fraction, r.unattributed_energy_fraction, r.energy_low_j,
     r.energy_high_j, r.energy_half_width, r.energy_doubt, r.latency_low_s, r.latency_high_s, r.latency_half_width,
     r.latency_doubt, r.is_projection, r.is_available, r.reason, r.run_id
-FROM placed AS r
+FROM cube.run(run_ids := $run_ids) AS r
+JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
 ORDER BY r.energy_per_inference_j NULLS LAST, r.hardware, r.run_id

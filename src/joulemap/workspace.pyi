@@ -143,8 +143,8 @@ class Workspace:
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
         followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
         to `baseline`, by default the available run with the lowest energy per inference; `metric` decides. A chip that
-        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError;
-        UnsupportedError if no hardware can run it.
+        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
+        ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
         """
     @overload
     def compare(

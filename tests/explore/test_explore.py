@@ -187,7 +187,7 @@ def test_designs_beyond_what_is_built_are_found() -> None:
     assert {name for name, _ in found} == {"clock", "unit_count"}
     large = find_oversize(done, range(4))
     assert large is not None and RETICLE.value == 26.0 * 33.0
-    assert (large.design_count, large.chip, large.largest_mm2) == (2, "kpu_t256", float(area.max()))
+    assert (large.design_count, large.largest_mm2) == (2, float(area.max()))
     assert find_oversize(done, [0]) is None
 
 

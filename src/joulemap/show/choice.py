@@ -60,7 +60,7 @@ TIED: Final = Template("leads on {noun} ([{chance} sure, ]statistically tied wit
 TIED_BOTH: Final = Template(
     "leads on {noun}[ ({chance} sure)] and {other}[ ({other_chance})], statistically tied with {tied} on both"
 )
-UNDECIDED: Final = Template("{name} and {count} others are statistically tied on {noun}: {value} for {first}")
+UNDECIDED: Final = Template("{name} and {count} others are statistically tied on {noun}: {value} ({first})")
 SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
@@ -83,8 +83,9 @@ def describe_answer(facts: Facts) -> str:
         return describe_choices(decided, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_quantity(entry.values[name].value, entry.values[name].unit) for name in ("energy", "latency")}
-    refused = len({chip for one in facts.of(Refusal) if one.runs for chip in one.hardware})
-    return ONLY(name=name_run(facts.runs[entry.runs[0]]), refused=refused or None, **shown) + "."
+    run = facts.runs[entry.runs[0]]
+    refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
+    return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
 
 
 def describe_choices(

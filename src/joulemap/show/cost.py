@@ -22,15 +22,16 @@ TIED: Final = Template(
     "{name} is cheapest{way} at {cost} per million {unit} ([{chance} sure, ]statistically tied with {tied})"
 )
 UNDECIDED: Final = Template(
-    "{name} and {count} others are statistically tied as cheapest{way}, from {cost} per million {unit}"
+    "{name} and {count} others are statistically tied as cheapest{last}, from {cost} per million {unit}"
 )
-SAME: Final = Template("{names} cost the same{way}: {cost} per million {unit}")
-ONLY: Final = Template("{name} costs {cost} per million {unit}{way}")
+SAME: Final = Template("{names} cost the same{last}: {cost} per million {unit}")
+ONLY: Final = Template("{name} costs {cost} per million {unit}{last}")
 NO_PRICE: Final = Template("No {price} is known for any of these chips.")
 
 TO: Final[Mapping[str, str]] = {"rented": " to rent", "bought": " to buy"}
 IF: Final[Mapping[str, str]] = {"rented": ", if rented,", "bought": ", if bought,"}
-"""Way of paying -> its words, where one way is compared and where both are."""
+LAST: Final[Mapping[str, str]] = {"rented": ", if rented", "bought": ", if bought"}
+"""Way of paying -> its words: where one way is compared, and where both are, within a clause and at its end."""
 
 COSTLIER: Final = Template("{way} {name} costs {value}, {ratio:x} as much as {other_way} {other}")
 CHEAPER: Final = Template("{way} {name} costs {value}, {ratio:x} less than {other_way} {other}")
@@ -69,6 +70,7 @@ def describe_answer(facts: Facts, unit: str, *, way: str, is_only_way: bool, pri
     given = {
         "name": name_run(runs[choice.runs[0]]),
         "way": (TO if is_only_way else IF)[way],
+        "last": (TO if is_only_way else LAST)[way],
         "cost": show_quantity(choice.value.value, choice.value.unit),
         "unit": unit,
         "chance": show_chance(choice.probability),

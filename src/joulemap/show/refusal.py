@@ -101,7 +101,7 @@ def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     count = sum(len(one.runs) for one in refused)
     parts = [REFUSED_COUNT(count=count, names=chips if len(chips) <= MOST_NAMED else [])] if refused else []
     parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
-    return LEFT_OUT(reasons=", ".join(parts))
+    return LEFT_OUT(reasons="; ".join(parts))
 
 
 def list_refusal_notes(refusals: Sequence[Refusal]) -> list[str]:

@@ -59,7 +59,7 @@ SWING_NOTES: Final = (
     "smallest of these, relative to the run",
 )
 CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
-WITHOUT_EFFECT: Final = Template("{count} other constants have no effect here; --format json lists them")
+WITHOUT_EFFECT: Final = Template("{count:n other constant} without effect here: --format json")
 MEANING: Final = Template("{word}: {meaning}")
 MEANINGS: Final = {
     "coefficient.voltage_floor": "lowest voltage, as a share of the highest",

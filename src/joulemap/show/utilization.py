@@ -59,6 +59,7 @@ TIME_ON: Final = Template("{reason} on {names:and}")
 
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least:set %}")
+INACCURATE: Final = "a lower precision is judged by time and energy; the accuracy of the model is not considered"
 UNTRACED: Final = Template("other batches were not tried: {untraced}")
 PAIRING: Final = Template(
     "size classes by operations of one inference, * marks {model}; from the stored runs with these settings[ {among}]"
@@ -151,11 +152,12 @@ def describe_time(facts: Facts) -> str:
     return MOST_TIME(reasons=reasons) if reasons else ""
 
 
-def list_notes(grades: Sequence[tuple[str, float]], untraced: str) -> list[str]:
-    """Return notes on the least share of each grade, and on why other batches were not tried."""
+def list_notes(grades: Sequence[tuple[str, float]], untraced: str, *, has_precisions: bool) -> list[str]:
+    """Return notes on the least share of each grade, on why other batches were not tried, and on other precisions."""
     *bounds, (last, _) = grades
     told = GRADES(bounds=[GRADE(grade=grade, least=least) for grade, least in bounds], last=last)
-    return [told, *([UNTRACED(untraced=untraced)] if untraced else [])]
+    notes = [told, *([UNTRACED(untraced=untraced)] if untraced else [])]
+    return [*notes, *([INACCURATE] if has_precisions else [])]
 
 
 def describe_pairing(model: str, *, has_several: bool) -> str:

@@ -157,7 +157,11 @@ class UtilizationAnswer(RunAnswer):
                 Section("Gain of each precision", self._lay_details(self.precisions, PRECISION_COLUMNS)),
                 Section(PAIRING_TABLE, self._lay_pairings()),
             ),
-            notes=list_notes([(row.grade, row.least_fraction) for row in self.grades], self.untraced),
+            notes=list_notes(
+                [(row.grade, row.least_fraction) for row in self.grades],
+                self.untraced,
+                has_precisions=bool(self.precisions),
+            ),
             steps=self._list_steps(repeated),
         )
 

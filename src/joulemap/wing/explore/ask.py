@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, weigh_findings
+from joulemap.domain.silicon import RETICLE
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.best import BestDesign
+    from joulemap.wing.explore.design.best import BestDesign, Oversize
 
 
 def find_facts(
@@ -18,12 +19,12 @@ def find_facts(
     objectives: Sequence[str],
     counts: Mapping[str, int],
     *,
-    oversize: int,
+    oversize: Oversize | None,
     beyond: Iterable[str],
 ) -> Facts:
     """Return the facts of designs; a run of the facts is a design that is best by an objective.
 
-    `counts` has the numbers of designs by kind; `oversize` is the number of designs of the front that exceed one die.
+    `counts` has the numbers of designs by kind; `oversize` has the designs of the front that exceed one die.
     """
     keys = {index: key for key, index in enumerate(dict.fromkeys(row.design_index for row in best), 1)}
     choices = [
@@ -56,10 +57,11 @@ def find_facts(
     )
 
 
-def _find_own(keys: Sequence[int], oversize: int, beyond: Iterable[str]) -> Iterator[Finding]:
+def _find_own(keys: Sequence[int], oversize: Oversize | None, beyond: Iterable[str]) -> Iterator[Finding]:
     """Yield designs larger than one die, and constants that no existing chip has."""
-    if oversize:
+    if oversize is not None:
+        values = {"count": oversize.design_count, "limit_mm2": RETICLE.value, "most_mm2": oversize.largest_mm2}
         for key in keys:
-            yield Finding(kind="oversize", run_id=key, values={"count": oversize}, doubt=UNKNOWN)
+            yield Finding(kind="oversize", run_id=key, values=values, doubt=UNKNOWN)
     for text in beyond:
         yield Finding(kind="beyond", values={"text": text}, doubt=UNKNOWN)

@@ -26,6 +26,10 @@ BEST_DESIGN: Final = Template("the design with the best {objective}")
 THIS_DESIGN: Final = "this design"
 CHANGE: Final = Template("{change} % for 1 % more {parameter}")
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
+SHARED: Final = (
+    "designs based on one chip share most of their error, so differences smaller than these intervals can be "
+    "significant"
+)
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 RULE: Final = Template("{text} ({basis})")
 SAVED: Final = Template("Best {objective}: {design}.")
@@ -68,7 +72,10 @@ REGRET_NOTES: Final = (
 
 WORDS: Final = Words(
     caveats={
-        "oversize": Template("{count:n design} of the front beyond the reticle limit of one die"),
+        "oversize": Template(
+            "{count:n design} of the front beyond the reticle limit of one die, {limit_mm2:plain} mm2: "
+            "up to {most_mm2:plain} mm2"
+        ),
         "beyond": Template("{text}"),
     },
 )

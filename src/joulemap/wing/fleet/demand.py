@@ -140,7 +140,8 @@ class Demand:
     def check(self) -> None:
         """Raise UsageError for a file of rates that is invalid, and for a rate above the maximum."""
         if self.peak_per_s > MOST_RATE:
-            raise UsageError(f"the rate is {self.peak_per_s:g}/s, expected at most {MOST_RATE:g}/s")
+            named = f"{self.rates}: " if self.rates else ""
+            raise UsageError(f"{named}the rate is {self.peak_per_s:g}/s, expected at most {MOST_RATE:g}/s")
 
     def round_up(self, devices: int) -> int:
         """Return the number of devices in the fewest whole nodes that contain at least `devices`."""

@@ -89,7 +89,7 @@ CALIBRATION_KEPT: Final = Template("; written to {place}")
 CALIBRATION_OFFERED: Final = "; --calibrate keeps it"
 CAN_CALIBRATE: Final = Template("--calibrate fits {hardware} to {count:n measurement}, the ones above included")
 NOT_CALIBRATED: Final = Template("no calibration: {error}")
-STORED: Final = Template("stored {fresh:n measurement}, {known} were stored before")
+STORED: Final = Template("stored {fresh:n measurement}, {known} known before")
 LEFT_OUT: Final = Template("{count} of {total} runs of {file} left out: {reasons}")
 VARIED: Final[Mapping[str, Template]] = {
     "weight_precision": Template("weights in {new} instead of {old}"),

@@ -79,6 +79,7 @@ from joulemap.wing.explore.show import (
     RULE,
     SAVED,
     SAVED_MODE,
+    SHARED,
     STILL,
     THIS_DESIGN,
     VARIED,
@@ -338,6 +339,8 @@ class ExploreAnswer(Answer):
             yield VARIED(names=[name_parameter(self.survey, name) for name in self.parameters])
         if all(one.value.half_width is None for one in self.facts.of(Choice)):
             yield NOT_SURE
+        elif len(self.survey) > 1:
+            yield SHARED
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return the next command to run, a sensitivity analysis of the best design's base chip; empty for several
@@ -444,9 +447,7 @@ def explore(
         "front": int(done.front.sum()),
         "band": int(done.band.sum() - done.front.sum()),
     }
-    facts = find_facts(
-        best, [one.name for one in wanted], counts, oversize=0 if over is None else over.design_count, beyond=beyond
-    )
+    facts = find_facts(best, [one.name for one in wanted], counts, oversize=over, beyond=beyond)
     return ExploreAnswer(
         facts=facts,
         title=_name_question(question),

@@ -173,10 +173,6 @@ class Oversize:
 
     design_count: int
     largest_mm2: float
-    chip: str
-    """Base chip of the largest design."""
-    own_mm2: float
-    """Area of the unchanged base chip, by the same area model."""
 
 
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
@@ -214,6 +210,4 @@ def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
     count = int((area > np.maximum(RETICLE.value, built)[done.group[rows]]).sum())
     if not count:
         return None
-    space = done.groups[int(done.group[rows[int(np.argmax(area))]])].space
-    own = float(space.law.area.find_mm2({})[0])
-    return Oversize(design_count=count, largest_mm2=float(area.max()), chip=space.hardware.id, own_mm2=own)
+    return Oversize(design_count=count, largest_mm2=float(area.max()))

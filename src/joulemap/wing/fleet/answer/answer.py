@@ -222,7 +222,8 @@ def _serve(
         scope = attrs.evolve(scope, refused={**scope.refused, **named}, refused_runs=refused)
     stations = {row.run_id: row for row in stored.stations}
     source.talk("counting devices (3 of 3) …")
-    sized = size_servers([(one, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)], report)
+    servers = [(one.server, one.case, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)]
+    sized = size_servers(servers, report)
     if len(choices) > 1:
         narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
         sized = [one.describe_quality(loss) for one, loss in zip(sized, narrow, strict=True)]

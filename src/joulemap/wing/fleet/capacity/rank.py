@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -14,8 +14,6 @@ from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.capacity.mixture import MixedRow
-    from joulemap.wing.fleet.capacity.pair import PairRow
     from joulemap.wing.fleet.capacity.row import QueueRow
     from joulemap.wing.fleet.demand import Demand, Objective
 
@@ -41,6 +39,18 @@ TWICE: Final = 2.0
 """Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
 
 
+class Monthly(Protocol):
+    """Fleet with its cost and energy per month, of one kind of hardware or of several."""
+
+    @property
+    def cost_per_month(self) -> float | None:
+        """Cost by the requested payment, in USD."""
+
+    @property
+    def kwh_per_month(self) -> float | None:
+        """Energy, including the data centre's overhead."""
+
+
 @frozen(kw_only=True)
 class Terms:
     """Terms on which fleets are compared: objective and limits of a demand, way of paying, and chips that count."""
@@ -56,7 +66,7 @@ class Terms:
         """Column that the objective minimizes."""
         return OBJECTIVES[self.demand.objective][0]
 
-    def value(self, row: FleetRow | MixedRow | PairRow) -> float | None:
+    def value(self, row: Monthly) -> float | None:
         """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
         return row.cost_per_month if self.demand.objective == "cost" else row.kwh_per_month
 

@@ -19,7 +19,6 @@ from joulemap.wing.llm.capacity.load import form_requests, read_tiers
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
-    from joulemap.wing.fleet.capacity.division import Division
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
     from joulemap.wing.llm.capacity.case import Case
@@ -144,22 +143,25 @@ def open_server(question: Question, case: Case, rates: SaturatedRates | None, de
         return str(error)
 
 
-def size_servers(opened: Sequence[tuple[Division, Station]], report: Callable[[int, int], None]) -> list[Sizing]:
-    """Return for each division the fleet of servers that meets the targets, or a row with the reason why none does.
+def size_servers(
+    opened: Sequence[tuple[Server | str, Case, Station]], report: Callable[[int, int], None]
+) -> list[Sizing]:
+    """Return for each server, or reason why it cannot serve, the fleet that meets the targets, or a row with the reason
+    why none does.
 
-    `report` gets the numbers of divisions that are done and of all.
+    `report` gets the numbers of servers that are done and of all.
     """
     rows: list[Sizing] = []
-    for one, station in opened:
+    for server, case, station in opened:
         report(len(rows), len(opened))
         try:
-            reason = one.server if isinstance(one.server, str) else ""
-            if isinstance(one.server, Server):
-                rows.append(_size(one.server, station))
+            if not isinstance(server, str):
+                rows.append(_size(server, station))
                 continue
+            reason = server
         except UnsupportedError as error:
             reason = str(error)
-        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(one.case)), station=station))
+        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(case)), station=station))
     return rows
 
 

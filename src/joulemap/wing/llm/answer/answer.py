@@ -141,7 +141,7 @@ def _find_facts(
         return load.find_facts(asked, loads, pools, fit, found["phases"].rows, **shared)
     hours = find_busy_hours(found["assumptions"])
     paid = hours if hours < HOURS else None
-    is_divided = not question.serving.devices
+    is_divided = not (question.serving.devices or question.alike)
     return batch.find_facts(asked, rows, found["phases"], found["winners"], hours=paid, is_divided=is_divided, **shared)
 
 

@@ -75,13 +75,18 @@ def show_values(entry: Entry) -> dict[str, str]:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on the limit of each phase, and on the lowest cost."""
-    divided = [describe_caveat(one, _bare(facts)) for one in facts.of(Caveat) if one.kind == "divided"]
-    return [*divided[:1], *_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
+    return [*_describe_division(facts), *_describe_limits(facts), *_describe_cost(facts)][:MOST_WHY]
 
 
-def _bare(facts: Facts) -> dict[int, Subject]:
-    """Return the runs under the names of their hardware alone."""
-    return {key: attrs.evolve(run, settings=()) for key, run in facts.runs.items()}
+def _describe_division(facts: Facts) -> Iterator[str]:
+    """Yield why the hardware that leads, or the only one, takes several devices."""
+    choices = facts.of(Choice)
+    (first, *_) = choices[0].runs if choices else facts.of(Entry)[0].runs
+    leader = facts.runs[first].hardware
+    bare = {key: attrs.evolve(run, settings=()) for key, run in facts.runs.items() if run.hardware == leader}
+    for one in facts.of(Caveat):
+        if one.kind == "divided" and (own := [key for key in one.runs if key in bare]):
+            yield describe_caveat(attrs.evolve(one, runs=tuple(own)), bare)
 
 
 def describe_shortage(facts: Facts) -> str:
