@@ -12,6 +12,7 @@ energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference o
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
 baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration if the runs differ in configuration" }
 */
+-- 1e30 puts runs of hardware that cannot be bought or rented behind all others as the default baseline.
 SELECT
     r.model, r.batch, r.hardware, n.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
     r.energy_per_inference_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,

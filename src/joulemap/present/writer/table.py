@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
@@ -72,7 +73,8 @@ def _block(block: Block, page: Page, *, mark: str = "") -> str:
     if isinstance(block, Steps):
         margin = " " * (LABEL if block.label else 2)
         first = f"{block.label:{len(margin)}}"
-        room = None if width is None else width - len(margin)
+        # other shells than those of POSIX do not join lines at a backslash
+        room = width - len(margin) if width is not None and os.name == "posix" else None
         commands = [wrap_command(one, room).replace("\n", f"\n{margin}") for one in block.texts]
         return "\n".join(f"{margin if index else first}{one}" for index, one in enumerate(commands))
     if isinstance(block, Text):

@@ -12,7 +12,7 @@ WORDS: Final = Words(
         "context": Template(
             "{chips} holds at most {tokens:#} tokens per sequence at this batch; the model's context is {most:#}"
         ),
-        "divided": Template("{precision} weights of {weights} take {device_count} devices of {chips}"),
+        "divided": Template("{chips}: {precision} weights of {weights} need {device_count} devices"),
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
         "memory": Template("{chips} {reason}"),
         "precision": Template("precisions differ: {chips} runs in {precision}"),
