@@ -16,6 +16,7 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import Evaluator
 from joulemap.store.connection import transaction
 from joulemap.store.workload import read_columns
@@ -26,29 +27,27 @@ CONFIGURATIONS = 1000
 REPEATS = 5
 
 
-def configurations() -> list[Configuration]:
-    """Return every hardware x precision x runtime, repeated under synthetic power modes up to 1,000."""
-    catalogue = load_catalogue()
-    real = [
-        Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
-        for hardware in catalogue.hardware.values()
+def list_configurations(evaluator: Evaluator) -> list[tuple[Hardware, Configuration]]:
+    """Return every supported hardware x precision x runtime, repeated up to 1,000."""
+    asked = [
+        (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+        for hardware in load_catalogue().hardware.values()
         for precision in hardware.peaks
         for runtime in RUNTIMES
     ]
-    endless = itertools.cycle(real)
-    return [next(endless) for _ in range(CONFIGURATIONS)]
+    runs = evaluator.evaluate_all(asked)
+    supported = [pair for pair, run in zip(asked, runs, strict=True) if not isinstance(run, Exception)]
+    return list(itertools.islice(itertools.cycle(supported), CONFIGURATIONS))
 
 
 def evaluate_all(path: Path) -> tuple[float, float]:
     """Return (seconds of evaluation and storage, seconds of DuckDB alone for the same Arrow data)."""
-    catalogue = load_catalogue()
-    wanted = configurations()
     connection = duckdb.connect(str(path))
     columns = read_columns(connection, 1)
+    asked = list_configurations(Evaluator(columns))
     start = time.perf_counter()
     with transaction(connection):
         writer = RunWriter(connection)
-        asked = [(catalogue.find(configuration.hardware), configuration) for configuration in wanted]
         runs = Evaluator(columns).evaluate_all(asked)
         for index, ((hardware, configuration), run) in enumerate(zip(asked, runs, strict=True)):
             if isinstance(run, Exception):

@@ -19,10 +19,10 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.serving import ServingRow
 from joulemap.wing.llm.serving.predict import find_deployment
-from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+from joulemap.wing.llm.serving.serve import open_deployment
 from joulemap.wing.llm.serving.single import simulate
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "llm"))
 
 from pass_surface import StraightPass
 
@@ -69,8 +69,7 @@ def predict(count: int) -> None:
     start = time.process_time()
     deployment = find_deployment(row, load_catalogue().find(row.hardware))
     load = attrs.evolve(LOADS["10 a second"], requests=count)
-    limits = find_limits(deployment, load)
-    table = tabulate_for(deployment, load, limits, 0)
+    table, limits = open_deployment(deployment, load)
     asked = time.process_time()
     served = simulate(table, load, limits)
     taken = time.process_time() - asked
