@@ -436,7 +436,7 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
     )
     for found in (
         best.probability_best,
-        best.probability_ahead,
+        *best.ahead_probabilities,
         getattr(explained, f"{goal}_probability"),
         flip.choice.probability,
         rows[0].probability_best,

@@ -145,10 +145,10 @@ def test_commands_name_one_number_for_a_pair_and_none_rises(
     for row in compared["recommendations"]:
         if row["goal"] in ("energy", "latency"):
             assert_close(row["probability_best"], explained["total"][f"{row['goal']}_probability"], rel=1e-9)
-            assert_close(row["probability_best"], row["probability_ahead"], rel=1e-9)
+            assert_close(row["probability_best"], *row["ahead_probabilities"], rel=1e-9)
     for row in wide["recommendations"]:
-        if row["probability_ahead"] is not None:
-            assert row["probability_best"] <= row["probability_ahead"] + SLACK
+        for ahead in row["ahead_probabilities"]:
+            assert row["probability_best"] <= ahead + SLACK
             assert not math.isnan(row["probability_best"])
 
 

@@ -84,10 +84,11 @@ def test_insights_are_shares_of_real_differences(database: Path) -> None:
     for insight in answer.insights:
         difference = energy[insight.other_hardware] - energy[insight.best_hardware]
         assert_close(insight.difference_j, difference, rel=1e-9)
-        share = insight.category_share_fraction
-        assert (share is None) == (insight.category_difference_j > difference)
-        if share is not None:
-            assert_close(insight.category_difference_j, share * difference, rel=1e-9)
+        pair = (insight.best_hardware, insight.other_hardware)
+        (first, *_) = (row for row in Workspace(database).explain("resnet18", *pair).categories if row.difference > 0.0)
+        assert first.category == insight.common_category
+        assert_close(insight.category_difference_j, first.difference, rel=1e-9)
+        assert_close(insight.category_share_fraction or 0.0, first.share_fraction or 0.0, rel=1e-9)
 
 
 def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:

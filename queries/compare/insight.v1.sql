@@ -10,9 +10,9 @@ other_hardware = { type = "VARCHAR", meaning = "run compared with best_hardware,
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other run over that of the best" }
 latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency per inference of the other run over that of the best" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other run minus that of the best; per batch, or per inference where batches differ" }
-common_category = { type = "VARCHAR", meaning = "common category with the largest difference" }
+common_category = { type = "VARCHAR", meaning = "category with the largest difference, as in explain.category" }
 category_difference_j = { type = "DOUBLE", unit = "J", meaning = "energy difference of that category" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j, 0 to 1; null where categories of the opposite sign outweigh part of it" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over the sum of all absolute differences, as in explain.category, 0 to 1" }
 best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best run" }
 other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other run" }
 */
@@ -36,11 +36,14 @@ best AS (
     LIMIT 1
 ),
 spent AS (
-    SELECT l.run_id, a.common_category, sum(l.energy_fj) AS energy_fj
+    SELECT
+        l.run_id,
+        join_memories(a.common_category) AS common_category,
+        sum(l.energy_fj) AS energy_fj
     FROM internal.run_action AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
-    GROUP BY l.run_id, a.common_category
+    GROUP BY l.run_id, join_memories(a.common_category)
 ),
 gap AS (
     SELECT
@@ -61,10 +64,9 @@ SELECT
     c.energy_j - b.energy_j AS difference_j,
     g.common_category,
     g.category_difference_j,
-    CASE
-        WHEN g.category_difference_j BETWEEN 0e0 AND (c.energy_j - b.energy_j) * (1e0 + 1e-12)
-            THEN least(g.category_difference_j / nullif(c.energy_j - b.energy_j, 0e0), 1e0)
-    END AS category_share_fraction,
+    change_fraction(
+        g.category_difference_j, c.energy_j - b.energy_j, sum(abs(g.category_difference_j)) OVER (PARTITION BY g.run_id)
+    ) AS category_share_fraction,
     b.average_power_w AS best_power_w,
     c.average_power_w AS other_power_w
 FROM gap AS g

@@ -15,10 +15,10 @@ unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the winner is better than the runner-up; null without a runner-up" }
 tied_count = { type = "BIGINT", meaning = "number of runs with exactly the winner's value, winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
-probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one and for memory" }
 rivals = { type = "VARCHAR[]", meaning = "runs that are statistically tied with the winner: better with a probability above 0.2" }
 rival_ids = { type = "INTEGER[]", meaning = "numbers of these runs, in the same order" }
 ranked_ids = { type = "INTEGER[]", meaning = "all these runs, best first" }
+ahead_probabilities = { type = "DOUBLE[]", meaning = "probability that the winner is better than each other run, in that order; empty for memory" }
 probabilities = { type = "DOUBLE[]", meaning = "probability of each run in that order to be the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the winner are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "true if the winner can be bought or rented at a known price" }
@@ -105,7 +105,9 @@ told AS (
         r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
         coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
-        1e0 - max(s.probability_ahead) FILTER (r.rank = 2) AS probability_ahead,
+        coalesce(
+            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.place IS NOT NULL), []
+        ) AS ahead_probabilities,
         coalesce(
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
         ) AS rivals,
@@ -121,10 +123,10 @@ SELECT
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
     r.runner_up, r.tied_count,
     t.probabilities[1] AS probability_best,
-    t.probability_ahead,
     t.rivals,
     t.rival_ids,
     t.ranked_ids,
+    t.ahead_probabilities,
     t.probabilities,
     r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r

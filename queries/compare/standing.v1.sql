@@ -14,6 +14,7 @@ unit = { type = "VARCHAR", meaning = "unit of the metric" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the value's natural logarithm; null without one" }
 rank = { type = "BIGINT", meaning = "rank among the runs of the model, 1 for the best; ties go to the first name" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the run is the best of its model; null for a metric without an interval, and outside of among_ids" }
+probability_better = { type = "DOUBLE", null = true, meaning = "probability that the run is better than the best of among_ids; null for that one, and where probability_best is" }
 likely_best = { type = "BOOLEAN", meaning = "true for the best of among_ids, and for runs that are statistically tied with it: better with a probability above 0.2" }
 is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought or rented at a known price" }
 */
@@ -62,6 +63,7 @@ SELECT
     r.value,
     find_metric($metric).unit AS unit,
     r.half_width, r.rank, s.probability_best,
+    s.probability_ahead AS probability_better,
     coalesce(s.is_likely_best, r.is_among AND r.place = 1) AS likely_best,
     r.is_available, r.run_id, r.workload_id
 FROM ranked AS r

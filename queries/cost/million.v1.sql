@@ -14,6 +14,7 @@ way = { type = "VARCHAR", meaning = "way of paying: rented (by the hour), bought
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "total cost of a million inferences" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
 probability_cheapest = { type = "DOUBLE", null = true, meaning = "probability that this option is the cheapest of the ranked options; null beyond the 40 cheapest" }
+probability_cheaper = { type = "DOUBLE", null = true, meaning = "probability that this option is cheaper than the first; null for the first, and where probability_cheapest is" }
 likely_cheapest = { type = "BOOLEAN", meaning = "true if this option is predicted to be the cheapest, or is statistically tied with the cheapest" }
 hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "rental price, or purchase price spread over the lifetime" }
 energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rental price includes it" }
@@ -145,6 +146,7 @@ SELECT
     sqrt(pow(metric_half_width('cost', t), 2) + pow(r.price_half_width, 2))
         AS usd_half_width,
     h.probability_best AS probability_cheapest,
+    h.probability_ahead AS probability_cheaper,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
     hardware_usd_per_million, energy_usd_per_million, host_usd_per_million, price, price_unit, price_basis,
     r.seller_half_width AS price_half_width,

@@ -24,8 +24,7 @@ share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the 
 WITH act AS (
     SELECT
         c.run_id,
-        CASE WHEN c.common_category IN ('unit_memory', 'chip_memory') THEN 'on_chip_memory' ELSE c.common_category END
-            AS category,
+        join_memories(c.common_category) AS category,
         CASE WHEN c.common_category = 'host' THEN 'host' ELSE coalesce(r.role, c.full_action) END AS role,
         coalesce(r.way, '') AS way,
         c.full_action,

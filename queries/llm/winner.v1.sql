@@ -16,6 +16,7 @@ advantage_ratio = { type = "DOUBLE", null = true, meaning = "value of the next h
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
 runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runner-up" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of the compared hardware" }
+probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with the winner" }
 hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
 */
@@ -105,6 +106,7 @@ told AS (
         r.goal,
         count(*) AS hardware_count,
         max(s.probability_best) FILTER (r.rank = 1) AS probability_best,
+        1e0 - max(s.probability_ahead) FILTER (r.rank = 2) AS probability_ahead,
         max(r.value) FILTER (r.rank = 2) AS next_value,
         max(r.label) FILTER (r.rank = 2) AS runner_up,
         max(r.batch) FILTER (r.rank = 2) AS runner_up_batch,
@@ -119,6 +121,7 @@ SELECT
     t.runner_up,
     t.runner_up_batch,
     t.probability_best,
+    t.probability_ahead,
     t.rivals,
     t.hardware_count,
     r.is_available, r.place, r.run_id

@@ -25,6 +25,7 @@ objective_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the
 objective_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the configuration is the best within the limits; null for memory and prices of chips, without a rank, and beyond the 40 best" }
 likely_best = { type = "BOOLEAN", meaning = "true if the configuration is predicted to be the best, or is statistically tied with the best" }
+probability_better = { type = "DOUBLE", null = true, meaning = "probability that the configuration is better than the first; null for the first, and where probability_best is" }
 probability_kept = { type = "DOUBLE", null = true, meaning = "probability of meeting the least certain limit among those on latency, energy, power and throughput; null without such a limit" }
 failed_count = { type = "BIGINT", meaning = "number of missed limits" }
 failed = { type = "VARCHAR", meaning = "names of the missed limits" }
@@ -187,6 +188,7 @@ SELECT
         0e0
     ) AS objective_half_width,
     CASE WHEN find_metric($objective).half_width_column <> '' THEN h.probability_best END AS probability_best,
+    CASE WHEN find_metric($objective).half_width_column <> '' THEN h.probability_ahead END AS probability_better,
     CASE
         WHEN find_metric($objective).half_width_column <> '' THEN coalesce(h.is_likely_best, FALSE)
         ELSE r.position = 1 AND r.is_ranked AND c.objective_value = r.best_value

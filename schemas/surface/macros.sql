@@ -19,6 +19,10 @@ CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
         ELSE '.planar'
     END;
 
+-- Common category with the memories of units and of the chip as one.
+CREATE MACRO join_memories(category) AS
+    CASE WHEN category IN ('unit_memory', 'chip_memory') THEN 'on_chip_memory' ELSE category END;
+
 -- Quotient of two integers of any size; null if the divisor is 0.
 CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
 -- Part of a difference over the sum of all absolute parts, because parts of opposite signs may cancel in their sum;

@@ -12,7 +12,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import weigh
 from joulemap.domain.configuration import Precision
@@ -204,7 +204,30 @@ def test_causes_name_the_category_with_the_largest_difference(workspace: Workspa
     causes = answer.facts.of(Cause)
     assert [one.runs[0] for one in causes] == [answer.facts.of(Choice)[0].runs[0]] * len(causes)
     for one in causes:
-        rows = {row.run_id: row for row in answer.answered}
-        whole = (rows[one.runs[1]].energy_j or 0.0) - (rows[one.runs[0]].energy_j or 0.0)
-        if one.share is not None:
-            assert_close(one.difference.value, one.share * whole, rel=1e-6)
+        first_chip, second_chip = (answer.facts.runs[run_id].hardware for run_id in one.runs)
+        rows = workspace.explain("resnet18", first_chip, second_chip, precision="fp16").categories
+        first = max(rows, key=lambda row: row.difference)
+        assert one.name == first.category
+        assert_close(one.difference.value, first.difference, rel=1e-9)
+        assert_close(one.share, first.share_fraction or 0.0, rel=1e-9)
+
+
+def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Workspace) -> None:
+    """A third chip changes neither, and what a line says of two chips is about these two."""
+    pair, asked = ("l4", "h100_sxm5"), Settings(precision="bf16", batch=1, runtime="fused")
+    compared = workspace.compare("resnet50", asked, hardware=[*pair, "epyc_9654"])
+    explained = workspace.explain("resnet50", *pair, asked)
+    answers = (
+        compared.facts,
+        explained.facts,
+        workspace.flip("resnet50", *pair, asked).facts,
+        workspace.recommend("resnet50", asked, hardware=[*pair, "epyc_9654"]).facts,
+        workspace.sweep("resnet50", asked, hardware=list(pair), batch=1).facts,
+    )
+    first = [facts.of(Choice)[0] for facts in answers]
+    assert len({facts.runs[one.runs[0]].hardware for facts, one in zip(answers, first, strict=True)}) == 1
+    for one in first:
+        assert_close((one.probability if one.ahead is None else one.ahead) or 0.0, first[0].ahead or 0.0, rel=1e-9)
+    terms = {one.name: one.share for one in explained.facts.of(Term) if one.level == "category"}
+    cause = compared.facts.of(Cause)[0]
+    assert_close(cause.share, terms[cause.name] or 0.0, rel=1e-9)

@@ -62,12 +62,14 @@ def choose_first(
     chances: Mapping[str, float],
     likely: Iterable[Candidate],
     measure: Callable[[Row], float],
+    behind: float | None,
     **given: Any,
 ) -> Choice:
     """Return the first row as the best, the others by rank, and the chips that are statistically tied with it.
 
-    `chances` maps chips to their probability to be the best, `likely` are the rows that may be the best, and `measure`
-    returns the value of a row. `given` holds the other fields of the choice.
+    `chances` maps chips to their probability to be the best, `likely` are the rows that may be the best, `measure`
+    returns the value of a row, and `behind` is the probability that the second row is better. `given` holds the other
+    fields of the choice.
     """
     best, *others = ranked
     chance = chances.get(find_chip(best)) if others else None
@@ -80,6 +82,7 @@ def choose_first(
     return Choice(
         runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
         probability=chance,
+        ahead=None if behind is None else 1.0 - behind,
         tied=tuple(row.run_id for row in tied),
         equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
         **given,

@@ -88,6 +88,7 @@ def _choose(
             value=Quantity(row.value, row.unit, getattr(values[winner].get(name), "half_width", None)),
             ratio=row.advantage_ratio if others[:1] == [rival] else ends[1] / ends[0] if ends and ends[0] else None,
             probability=row.probability_best,
+            ahead=None if rival is None else dict(zip(others, row.ahead_probabilities, strict=False)).get(rival),
             tied=tuple(known[one] for one in row.rivals if one in known),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
         )
@@ -96,11 +97,12 @@ def _choose(
 def _explain(rows: Iterable[Insight], known: Mapping[str, int]) -> Iterator[Cause]:
     """Yield the category that differs most between the lowest-energy run and each other run, nearest run first."""
     for row in rows:
-        if row.energy_ratio >= TIE_RATIO and row.other_hardware in known:
+        share = row.category_share_fraction
+        if share is not None and row.energy_ratio >= TIE_RATIO and row.other_hardware in known:
             yield Cause(
                 runs=(known[row.best_hardware], known[row.other_hardware]),
                 metric="energy",
                 name=row.common_category,
                 difference=Quantity(row.category_difference_j, "J"),
-                share=row.category_share_fraction,
+                share=share,
             )

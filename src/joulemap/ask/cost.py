@@ -133,6 +133,7 @@ def _choose(ranked: Sequence[CostOption], rows: Sequence[CostOption], per: str) 
         add_chances(rows, CHANCE),
         (row for row in rows if row.likely_cheapest),
         read_usd,
+        others[0].probability_cheaper if others else None,
         metric="cost",
         value=_value(best),
         ratio=read_usd(others[0]) / read_usd(best) if others and read_usd(best) else None,

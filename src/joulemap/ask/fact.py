@@ -68,6 +68,8 @@ class Choice:
     """Factor by which the winner is better than the runner-up."""
     probability: float | None = None
     """Probability that the winner is the best."""
+    ahead: float | None = None
+    """Probability that the winner is better than the runner-up; None if only the probability of being best is known."""
     tied: tuple[int, ...] = ()
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
@@ -87,8 +89,8 @@ class Cause:
     name: str
     difference: Quantity
     """Excess of the other run; negative if it spends less."""
-    share: float | None
-    """Share of the whole difference; None if other categories outweigh it."""
+    share: float
+    """Share of the sum of all absolute differences by category, 0 to 1."""
 
 
 @frozen(kw_only=True)

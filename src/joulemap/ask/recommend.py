@@ -209,6 +209,7 @@ def _choose(ranked: Sequence[RankedConfiguration], rows: Sequence[RankedConfigur
         add_chances(rows, "probability_best"),
         (row for row in rows if row.likely_best),
         lambda row: row.objective_value or 0.0,
+        others[0].probability_better if others else None,
         metric=wanted.objective,
         value=_value(best, wanted),
         ratio=others[0].objective_ratio if others else None,
@@ -313,15 +314,17 @@ def _explain(held: StoredRuns, ranked: Sequence[RankedConfiguration], wanted: Wa
     wholes = [row.total_energy_per_inference_j for row in (best, rival)]
     if None in wholes or (rival.objective_ratio or 1.0) < TIE_RATIO:
         return
-    whole_j = (wholes[1] or 0.0) - (wholes[0] or 0.0)
     gaps: dict[str, float] = {
         name: (getattr(rival, column) or 0.0) - (getattr(best, column) or 0.0)
         for name, column in (("host", "host_energy_per_inference_j"), ("idle", "idle_energy_per_inference_j"))
     }
-    if (best.energy_per_inference_j or 0.0) < (rival.energy_per_inference_j or 0.0):
-        (row,) = fetch(held.connection, Insight, run_ids=[best.run_id, rival.run_id])
-        count = 1 if best.batch != rival.batch else best.batch  # per inference where the batches differ
-        gaps[row.common_category] = row.category_difference_j / count
+    (row,) = fetch(held.connection, Insight, run_ids=[best.run_id, rival.run_id])
+    gross_j = sum(abs(gap_j) for gap_j in gaps.values())
+    if row.category_share_fraction:
+        own_j = row.category_difference_j / (1 if best.batch != rival.batch else best.batch)  # per inference
+        gross_j += own_j / row.category_share_fraction
+        if (best.energy_per_inference_j or 0.0) < (rival.energy_per_inference_j or 0.0):
+            gaps[row.common_category] = own_j
     name, gap_j = max(gaps.items(), key=lambda one: one[1])
     if gap_j > 0.0:
         yield Cause(
@@ -329,7 +332,7 @@ def _explain(held: StoredRuns, ranked: Sequence[RankedConfiguration], wanted: Wa
             metric=wanted.objective,
             name=name,
             difference=Quantity(gap_j, "J"),
-            share=gap_j / whole_j if 0.0 < gap_j <= whole_j else None,
+            share=gap_j / gross_j,
         )
 
 

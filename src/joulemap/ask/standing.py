@@ -30,6 +30,7 @@ def list_choosable(asked: Asked, ids: Sequence[int]) -> tuple[int, ...]:
 def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     """Return the first of ranked runs as the best, with its lead over the second; `model` if there are several."""
     best, *others = rows
+    behind = others[0].probability_better if others else None
     ends = sorted((best.value, *(row.value for row in others[:1])))
     tied = sorted((row for row in others if row.likely_best), key=lambda row: -(row.probability_best or 0.0))
     equal = [row.run_id for row in rows if row.value == best.value]
@@ -39,6 +40,7 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
         value=read_value(best),
         ratio=ends[1] / ends[0] if others and ends[0] else None,
         probability=best.probability_best if others else None,
+        ahead=None if behind is None else 1.0 - behind,
         tied=tuple(row.run_id for row in tied),
         equal=tuple(equal) if len(equal) > 1 else (),
         model=model,

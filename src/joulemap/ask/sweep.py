@@ -176,6 +176,7 @@ def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
             value=Quantity(values[winner], unit, getattr(asked.outlines[winner], width)),
             ratio=ends[1] / ends[0],
             probability=row.probability_best,
+            ahead=dict(zip(others, row.ahead_probabilities, strict=False)).get(rival),
             tied=tuple(row.rival_ids),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
             model=model,

@@ -271,10 +271,10 @@ class Recommendation(Row, query="compare.recommendation"):
     runner_up: str | None
     tied_count: int
     probability_best: float | None
-    probability_ahead: float | None
     rivals: list[str]
     rival_ids: list[int]
     ranked_ids: list[int]
+    ahead_probabilities: list[float]
     probabilities: list[float]
     is_projection: bool
     is_available: bool
@@ -320,6 +320,7 @@ class Standing(Row, query="compare.standing"):
     half_width: float | None
     rank: int
     probability_best: float | None
+    probability_better: float | None
     likely_best: bool
     is_available: bool
     run_id: int

@@ -83,6 +83,7 @@ class CostOption(Row, query="cost.million"):
     usd_per_million: float | None
     usd_half_width: float | None
     probability_cheapest: float | None
+    probability_cheaper: float | None
     likely_cheapest: bool
     hardware_usd_per_million: float | None
     energy_usd_per_million: float | None

@@ -30,6 +30,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     objective_ratio: float | None
     objective_half_width: float | None
     probability_best: float | None
+    probability_better: float | None
     likely_best: bool
     probability_kept: float | None
     latency_s: float | None

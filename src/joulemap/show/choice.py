@@ -67,12 +67,10 @@ ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {re
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
-SHARE_OF_GAP: Final = Template("{cause}: {share:%} of the gap to {other}")
+SHARE_OF_ALL: Final = Template("{cause}: {share:%} of all differences to {other}")
 AND_OF: Final = Template("{share:%} to {other}")
 IDLE: Final = {"idle": "idle power"}
 """Cause beside the categories of energy -> its name: the time between inferences at a fixed rate."""
-
-OUTWEIGHED: Final = Template("{cause}: {name} saves {saved:J} against {other}, partly lost elsewhere")
 
 
 def describe_answer(facts: Facts) -> str:
@@ -151,7 +149,7 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     wing = {} if choice.metric in METRIC else read_words().better
     better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
-    return SURE(clause=clause, chance=chance)
+    return SURE(clause=clause, chance=show_chance(choice.probability if choice.ahead is None else choice.ahead))
 
 
 def describe_alone(facts: Facts, run_id: int) -> str:
@@ -182,10 +180,8 @@ def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> lis
     for one in causes:
         own, other = (name_run(runs[run_id]) for run_id in one.runs)
         given = {"name": own, "other": other, "cause": IDLE.get(one.name) or name_category(one.name)}
-        if one.share is None or one.share > 1.0:
-            lines[f"{one.runs}"] = [OUTWEIGHED(saved=one.difference.value, **given)]
-        elif found := lines.get(one.name):
+        if found := lines.get(one.name):
             found.append(AND_OF(share=one.share, **given))
         else:
-            lines[one.name] = [SHARE_OF_GAP(share=one.share, **given)]
+            lines[one.name] = [SHARE_OF_ALL(share=one.share, **given)]
     return [", ".join(parts) for parts in lines.values()]

@@ -138,7 +138,7 @@ def list_reasons(facts: Facts) -> list[str]:
     lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
     lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
               for one in facts.of(Supply)]  # fmt: skip
-    lines += describe_causes([one for one in facts.of(Cause) if one.share is not None][:1], runs)
+    lines += describe_causes(facts.of(Cause)[:1], runs)
     lines += [_describe_turn(one, runs) for one in facts.of(Turn)]
     lines += _describe_hosts(facts)
     for one in choices[1:2]:

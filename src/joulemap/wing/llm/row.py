@@ -72,6 +72,7 @@ class ServedWinner(Row, query="llm.winner"):
     runner_up: str | None
     runner_up_batch: int | None
     probability_best: float | None
+    probability_ahead: float | None
     rivals: list[str]
     hardware_count: int
     is_available: bool

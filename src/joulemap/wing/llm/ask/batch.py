@@ -112,6 +112,7 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
             value=Quantity(winner.value, unit, getattr(served[first], width)),
             ratio=winner.advantage_ratio,
             probability=winner.probability_best,
+            ahead=winner.probability_ahead,
             tied=tuple(best[one][1] for one in winner.rivals if one in best),
         )
 
