@@ -45,7 +45,7 @@ def find_facts(
             )
         )
     for row in rows:
-        facts += _share(row, has_plain_gemms=has_plain_gemms)
+        facts += _share(row, asked.outlines[row.run_id].latency_half_width, has_plain_gemms=has_plain_gemms)
     facts += [_turn(one, asked.unavailable) for one in remedies]
     order = {row.run_id: place for place, row in enumerate(reversed(rows))}
     for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
@@ -53,12 +53,12 @@ def find_facts(
     return gather(asked, "utilization", facts)
 
 
-def _share(row: Utilization, *, has_plain_gemms: bool) -> Iterator[Fact]:
+def _share(row: Utilization, half_width: float | None, *, has_plain_gemms: bool) -> Iterator[Fact]:
     """Yield the utilization of a chip, its grade, its main bottleneck, and the share of its fp32 peak if that is what
     most of its GEMMs can reach.
     """
     runs, used = (row.run_id,), row.compute_utilization_fraction or 0.0
-    yield Entry(runs=runs, values={"utilization": Quantity(used, "1")})
+    yield Entry(runs=runs, values={"utilization": Quantity(used, "1", half_width)})
     yield Share(runs=runs, metric="compute", level="grade", name=row.compute_grade or "", share=used)
     times = {name: getattr(row, f"{name}_time_fraction") or 0.0 for name in BOUNDS}
     first = max(times, key=lambda name: times[name])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Facts, Limit, Share, Turn
+from joulemap.ask.fact import Entry, Facts, Limit, Share, Turn
 from joulemap.domain.name import PROJECTED
+from joulemap.present.cell import show_share, show_span
 from joulemap.present.template import Template
+from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.explain import RANGE
 from joulemap.show.name import name_run
-from joulemap.show.part import BOUND
+from joulemap.show.part import BOUND, RANGES_ARE
 
 USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
 LEAST: Final = Template("{head}, {name} {share:%} ({grade})")
@@ -99,6 +103,19 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on what would help the least used chip, and on flags, least used chips first."""
     turns = [_describe_turn(one, facts) for one in facts.of(Turn)][:1]
     return [*turns, *_describe_lanes(facts), *_describe_flags(facts), *_describe_time(facts)][:MOST_WHY]
+
+
+def describe_ranges(facts: Facts) -> str:
+    """Return the ends of the 80 % intervals of the best and of the least used chip; empty without intervals."""
+    entries = facts.of(Entry)
+    spans = []
+    for one in (*entries[:1], *entries[1:][-1:]):
+        value = one.values["utilization"]
+        if value.half_width:
+            ends = (value.value * math.exp(sign * value.half_width) for sign in (-1.0, 1.0))
+            span = show_span(*(show_share(min(end, 1.0)) for end in ends))
+            spans.append(RANGE(range=span, name=name_run(facts.runs[one.runs[0]])))
+    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
 
 
 def _name(turn: Turn) -> str:

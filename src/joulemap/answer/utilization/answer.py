@@ -27,7 +27,14 @@ from joulemap.present.template import Template
 from joulemap.row.compare import ModelMix
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.show.part import BOUND as REASONS
-from joulemap.show.utilization import describe_pairing, describe_time, describe_use, list_notes, list_reasons
+from joulemap.show.utilization import (
+    describe_pairing,
+    describe_ranges,
+    describe_time,
+    describe_use,
+    list_notes,
+    list_reasons,
+)
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -149,6 +156,7 @@ class UtilizationAnswer(RunAnswer):
             self.rows,
             answer=describe_use(self.facts),
             reasons=list_reasons(self.facts),
+            trust=describe_ranges(self.facts),
             details=(
                 Section("Roofline", self._lay(self.rows, ROOF_COLUMNS)),
                 Section("Flags", self._lay_details(self.flags, FLAG_COLUMNS)),
