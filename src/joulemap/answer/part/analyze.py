@@ -74,7 +74,6 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
 RUN_TABLE: Final = Template("Energy by {by}")
 EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
 ALL_ROWS: Final = Template("{title}, all rows")
-"""Largest category or part -> displayed name in a headline, if different."""
 
 RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "
@@ -89,7 +88,7 @@ RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
     "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
 }
-ACTION_TREE: Final = "action | energy | energy share | count | per | energy each | basis"
+ACTION_TREE: Final = "action | energy | share | count | per | energy each | basis"
 OTHER_CATEGORY: Final = ("other category", "other categories")
 ACTION_ALONE: Final = (
     "  {category}: {component}.{action} | {energy_j:J} | {share_fraction:%} | {count} | {unit} | {price} | {basis}"
@@ -277,7 +276,7 @@ class AnalyzeAnswer(PartsAnswer):
             title, below = RUN_TABLE(by=by), [self._prove(PLURALS[by], rows, self.total)]
             whole, shown = self._parts(by, len(rows)), self._parts(by, limit)
             shown = shown.out_of(len(rows), limit, PLURALS[by])
-        yield attrs.evolve(show_under(title, shown), is_brief=bool(shown.cut))
+        yield attrs.evolve(show_under("", shown), is_brief=bool(shown.cut))
         yield Section(ALL_ROWS(title=title), (whole, *below) if shown.cut else below)
         if by == "event":
             yield Section(
@@ -342,8 +341,8 @@ class AnalyzeAnswer(PartsAnswer):
             counted = show_count(len(others), *OTHER_CATEGORY)
             lines.append(fill_cells("  {named} | {energy_j:J} | {share:%}", None, named=counted, **energy))
             amounts.append(rest)
-        drawn = Picture(kind="share", after="energy share", rows=tuple((one / whole,) for one in amounts))
-        return lay_lines(ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True, pictures=(drawn,))
+        drawn = Picture(kind="share", after="share", rows=tuple((one / whole,) for one in amounts))
+        return lay_lines(ACTION_TREE, lines, keep="energy | share | count", is_tree=True, pictures=(drawn,))
 
     def _lay_events(self, headings: str, line: str) -> Grid:
         """Return a tree of components and their events; an event that is part of another is indented below it."""
