@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import attrs
@@ -12,7 +11,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_described as find_stored
-from joulemap.answer.validate import SCORED, SUBJECTS, TOTAL, describe_total
+from joulemap.answer.validate import ERROR, SCORED, describe_scores
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
@@ -68,14 +67,10 @@ def test_the_accuracy_page_names_the_number_of_measurements_that_ship() -> None:
 
 @pytest.mark.slow
 def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
-    done = joulemap("validate", "--by", "quantity")
+    done = joulemap("validate", "--by", "all", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
-    first = done.stdout.partition("\n")[0]
-    numbers = re.fullmatch(r"scored: (\S+) quantities of \S+ measurements of models and operators", first)
-    assert numbers is not None
-    assert f"scores {numbers[1]} measured quantities" in " ".join(
-        (ROOT / "README.md").read_text(encoding="utf-8").split()
-    )
+    count = sum(row["measurement_count"] for row in json.loads(done.stdout))
+    assert f"scores {count:,} measured quantities" in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
@@ -125,8 +120,13 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
     for row in (latency, power):
         assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
-    total = TOTAL(scores=8, measurements=4, subject=SUBJECTS[False])
-    assert describe_total(workspace.validate("gaudi3")) == SCORED(totals=[total])
+    overall = workspace.validate("gaudi3", by="all")
+    covered = sum((row.covered_fraction or 0.0) * row.measurement_count for row in overall) / 8
+    errors = [
+        ERROR(error=row.median_error_fraction, quantity=name)
+        for row, name in zip(overall, ("latency", "power"), strict=True)
+    ]
+    assert describe_scores(overall) == SCORED(errors=errors, covered=covered, count=8)
     assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()

@@ -25,6 +25,7 @@ highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative e
 worst_case = { type = "VARCHAR", meaning = "worst row: model, precision, batch, runtime; for served models also tokens in and out, devices and engine" }
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation; null below three different predictions" }
 covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
+ranged_count = { type = "BIGINT", meaning = "measurements whose prediction has an 80 % interval" }
 seen_fraction = { type = "DOUBLE", meaning = "share of the rows whose model family was used to fit coefficients or a calibration" }
 seen = { type = "VARCHAR", meaning = "coefficients and calibrations fitted to these rows; empty for none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
@@ -126,6 +127,7 @@ SELECT
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     avg(CAST(is_covered AS INTEGER)) AS covered_fraction,
+    count(is_covered) AS ranged_count,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
     coalesce(
         array_to_string(

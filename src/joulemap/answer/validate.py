@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import attrs
@@ -32,7 +32,7 @@ from joulemap.plan.estimate import ensure_estimates
 from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source, reading
-from joulemap.present.cell import show_count
+from joulemap.present.cell import QUANTITY, show, show_count
 from joulemap.present.template import Template
 from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
@@ -56,10 +56,12 @@ if TYPE_CHECKING:
     from joulemap.store.connection import Connection
 
 
-SCORED: Final = Template("scored: {totals:and}")
-TOTAL: Final = Template("{scores:#} quantities of {measurements:#} measurements of {subject}")
-SUBJECTS: Final = {False: "models and operators", True: "served models"}
-"""Noun of the measured configurations: True for served models, False for all others."""
+SCORED: Final = Template(
+    "The median error is {errors:and}[; {covered:%} of {count:#} measured values are inside their 80 % ranges]."
+)
+ERROR: Final = Template("{error:%} for {quantity}")
+MOST_NAMED: Final = 2
+"""Maximum quantities in the first line, most measured first; the table has all."""
 REFUSED: Final = Template("not predicted, of {count:n row} of served models: {reasons}[; and {more:n other reason}]")
 REASON: Final = Template("{count:#}: {reason}")
 UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")
@@ -138,14 +140,17 @@ def evaluating_measured(
         yield connection, used, (*notes, *_describe_refused(refused.rows, len(served)))
 
 
-def describe_total(scores: Table[PredictionScore]) -> str:
-    """Return a sentence with the number of measurements and the number of scored quantities."""
-    totals = {row.is_served: (row.total_score_count, row.total_measurement_count) for row in scores}
-    parts = [
-        TOTAL(scores=scored, measurements=measured, subject=SUBJECTS[is_served])
-        for is_served, (scored, measured) in sorted(totals.items())
-    ]
-    return SCORED(totals=parts) if parts else ""
+def describe_scores(overall: Iterable[PredictionScore]) -> str:
+    """Return the median errors of the most measured quantities, and the coverage of all, from rows of all hardware."""
+    rows = sorted(overall, key=lambda row: -row.measurement_count)
+    count = sum(row.ranged_count for row in rows)
+    return SCORED(
+        errors=[
+            ERROR(error=row.median_error_fraction, quantity=show(row.quantity, QUANTITY)) for row in rows[:MOST_NAMED]
+        ],
+        covered=sum((row.covered_fraction or 0.0) * row.ranged_count for row in rows) / count if count else None,
+        count=count,
+    )
 
 
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:

@@ -54,7 +54,7 @@ def validate(
     ),
     model: str = option("", "Model or operator type to score.", metavar="NAME", shown=False, complete=complete_models),
     precision: str = option("", "Precision to score.", metavar="NAME", shown=False),
-    by: Literal[ScoreDivision, "operator"] = option("runtime", "Grouping of the measurements."),
+    by: Literal[ScoreDivision, "operator"] | None = option(None, "Grouping of the measurements.", shown="runtime"),
     evidence: bool = option(False, "Count the measured energies of each class, hardware and boundary instead."),
     source: str = option("", "Score only measurements whose source contains this text.", metavar="TEXT", shown=False),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
@@ -63,10 +63,11 @@ def validate(
 ) -> None:
     """Score predictions against measurements.
 
-    The first line counts the scored measurements and their quantities. The first rows of the table show the errors and
-    the interval coverage of each quantity overall, the others those of each group. Configurations that are not stored
-    are evaluated first, in about half a minute for all built-in measurements. Each measurement at fp32 is predicted in
-    the arithmetic that it ran in: `default` or, where TF32 was off, `highest`.
+    The first line has the median errors and the interval coverage. The first rows of the table show those of each
+    quantity overall, the others those of each group; without --hardware or --by, a screen shows the groups with
+    --details. Configurations that are not stored are evaluated first, in about half a minute for all built-in
+    measurements. Each measurement at fp32 is predicted in the arithmetic that it ran in: `default` or, where TF32 was
+    off, `highest`.
 
     Measurements used for fitting do not test the model; `--by split` separates them. A throughput is scored against the
     predicted throughput, never against 1 / latency. Power at the wall plug is scored against the boundary `system`,
@@ -101,18 +102,19 @@ def validate(
         )
         output.write_table(operators, OPERATORS, keep=KEPT)
         return
+    group: ScoreDivision = by or "runtime"
     scores = workspace.validate(
-        hardware, model, precision=chosen, by=by, source=source, calibration=calibration, trust=trust
+        hardware, model, precision=chosen, by=group, source=source, calibration=calibration, trust=trust
     )
     is_together = by == "all" or (by in ("source", "quantity") and not hardware)
-    parts = {"part": f"{by} part"}
+    parts = {"part": f"{group} part"}
     overall = workspace.validate(
         hardware, model, precision=chosen, by="all", source=source, calibration=calibration, trust=trust
     )
     scores = attrs.evolve(scores, rows=(*overall.rows, *(row for row in scores.rows if by != "all")))
     columns = [parts.get(column, column) for column in SCORES if column != "hardware" or not is_together]
-    most = 1 + SOURCES if by == "source" else None  # the row of all sources is one of them
-    from joulemap.answer.validate import describe_total
+    most = 1 + SOURCES if by == "source" else None if by or hardware or model or source else 1  # the overall row is one
+    from joulemap.answer.validate import describe_scores
 
-    kept, total = KEPT_TOGETHER if is_together else KEPT, describe_total(scores)
-    output.write_table(scores, columns, keep=kept, most=most, most_of="quantity", answer=total)
+    kept, answer = KEPT_TOGETHER if is_together else KEPT, describe_scores(overall)
+    output.write_table(scores, columns, keep=kept, most=most, most_of="quantity", answer=answer)

@@ -95,6 +95,7 @@ class PredictionScore(Row, query="validate.score"):
     worst_case: str
     rank_correlation: float | None
     covered_fraction: float | None
+    ranged_count: int
     seen_fraction: float
     seen: str
     calibration: str
