@@ -155,5 +155,5 @@ def test_words_of_ties_and_of_models() -> None:
         f"{LONG[0]} has the lowest energy x delay for 2 of 3 models, statistically tied for 1 of them."
     )
     assert list_model_reasons(facts) == [
-        f"m: {LONG[0]} leads on energy x delay (50 % sure, statistically tied with {LONG[1]})"
+        f"m: {LONG[0]} is statistically tied with {LONG[1]} on energy x delay (50 % likely best)"
     ]

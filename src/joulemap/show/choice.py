@@ -56,9 +56,11 @@ BETTER: Final[Mapping[str, Template]] = {
 
 SURE: Final = Template("{clause}[ ({chance} sure)]")
 LEADS: Final = Template("leads on {noun}[ ({chance} sure)]")
-TIED: Final = Template("leads on {noun} ([{chance} sure, ]statistically tied with {tied})")
+TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
+TIES: Final = Template("ties with {tied} on {noun}[ ({chance})]")
+"""Clause after one that says what the probability is of."""
 TIED_BOTH: Final = Template(
-    "leads on {noun}[ ({chance} sure)] and {other}[ ({other_chance})], statistically tied with {tied} on both"
+    "is statistically tied with {tied} on {noun}[ ({chance} likely best)] and {other}[ ({other_chance})]"
 )
 UNDECIDED: Final = Template("{name} and {count} others are statistically tied on {noun}: {value} ({first})")
 SAME: Final = Template("{names} have the same {noun}")
@@ -114,7 +116,7 @@ def describe_choices(
     for other in others:
         is_same = other.runs[0] == first.runs[0] and not first.equal
         rival = "" if is_same and other.runs[:2] == first.runs[:2] else None
-        clause = describe_choice(other, runs, rival)
+        clause = describe_choice(other, runs, rival, is_second=bool(first.tied))
         whole = f"{head} and {clause}" if is_same else f"{head}; {name_run(runs[other.runs[0]])} {clause}"
         head = whole if whole.count(" ") < MOST_WORDS else head
     head += "" if runs[first.runs[0]].is_available else NOT_SOLD
@@ -135,8 +137,10 @@ def name_metric(metric: str, per: str = "inference") -> str:
     return metric if metric in METRIC else read_words().nouns[metric]
 
 
-def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
-    """Return the clause on the winner by one metric, without its subject."""
+def describe_choice(
+    choice: Choice, runs: Mapping[int, Subject], rival: str | None = None, *, is_second: bool = False
+) -> str:
+    """Return the clause on the winner by one metric, without its subject; `is_second` after another on a tie."""
     chance, noun = show_chance(choice.probability), name_metric(choice.metric, choice.per)
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
@@ -145,7 +149,8 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
         return ALMOST(rival=other, noun=noun)
     if choice.tied or is_tied(choice.probability):
         tied = join_names(name_all(runs, choice.tied))
-        return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
+        template = TIES if is_second else TIED
+        return template(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
     wing = {} if choice.metric in METRIC else read_words().better
     better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)

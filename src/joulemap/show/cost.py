@@ -19,7 +19,8 @@ CHEAPEST: Final = Template(
     "[ ({chance} sure)]"
 )
 TIED: Final = Template(
-    "{name} is cheapest{way} at {cost} per million {unit} ([{chance} sure, ]statistically tied with {tied})"
+    "{name} is statistically tied with {tied} as cheapest{last}, at {cost} per million {unit}"
+    "[ ({chance} likely cheapest)]"
 )
 UNDECIDED: Final = Template(
     "{name} and {count} others are statistically tied as cheapest{last}, from {cost} per million {unit}"

@@ -56,7 +56,7 @@ USE_COLUMNS: Final = (
     "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck, share of time bound | "
     "idle units idle_units_fraction |{remedies} bandwidth bandwidth_utilization_fraction | power average_power_w"
 )
-USE_KEEP: Final = "utilization | bottleneck, share of time | remedy | EDP reduction | grade"
+USE_KEEP: Final = "utilization | bottleneck, share of time | remedy | throughput x efficiency | grade"
 BOUND: Final = Template("{bound} {share:%}")
 ROOF_COLUMNS: Final = (
     "hardware | *utilization compute_utilization_fraction | *grade compute_grade | *roofline share roofline_fraction | "
@@ -73,8 +73,8 @@ FLAG_COLUMNS: Final = (
 )
 REMEDY_TABLE: Final = "Remedies"
 TRIED_COLUMNS: Final = (
-    "hardware | *setting choice | *speedup throughput_ratio | *energy energy_ratio | *EDP reduction gain_ratio | "
-    "latency per batch latency_ratio | remedy | helps is_better"
+    "hardware | *setting choice | *speedup throughput_ratio | *energy energy_ratio | "
+    "*throughput x efficiency gain_ratio | latency per batch latency_ratio | remedy | helps is_better"
 )
 ZONE_COLUMNS: Final = (
     "hardware | *efficient batches zone_batches | *best batch best_batch | *utilization best_utilization_fraction | "
@@ -192,7 +192,9 @@ class UtilizationAnswer(RunAnswer):
         found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         return self._lay(
             self.rows.with_rows(self.used),
-            USE_COLUMNS.format(remedies="" if self.remedies is None else " *remedy choice | *EDP reduction gain |"),
+            USE_COLUMNS.format(
+                remedies="" if self.remedies is None else " *remedy choice | *throughput x efficiency gain |"
+            ),
             limit=limit,
             noun="chips",
             keep=USE_KEEP,

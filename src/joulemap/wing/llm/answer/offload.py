@@ -39,8 +39,8 @@ HOST_ALONE: Final = Template(
 HEADING: Final = Template("Layers on {device}, the others on {host}")
 COLUMNS: Final = (
     "*batch | *device layers layers | TTFT first_token_s | *TPOT between_s | *tokens/s ~tokens_per_s | "
-    "*J/token output_token_j | device time device_fraction | host time host_fraction | copy time copy_fraction | "
-    "device memory device_bytes | host memory host_bytes | *refused refusal"
+    "*decode J/token output_token_j | device time device_fraction | host time host_fraction | "
+    "copy time copy_fraction | device memory device_bytes | host memory host_bytes | *refused refusal"
 )
 NOTES: Final = (
     "layers on the device are the engine's -ngl; all layers are assumed to have equal weights, cache and time",

@@ -11,7 +11,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
 from joulemap.wing.llm.ask.served import (
     COST,
-    ENERGY,
+    DECODE_ENERGY,
     FIRST,
     OTHER_INTERVALS,
     RATE,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.row import ServedPhase, ServedWinner
 
 GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
-    "energy": (ENERGY, "output_token_j", "output_token_half_width", "J"),
+    "energy": (DECODE_ENERGY, "output_token_j", "output_token_half_width", "J"),
     "between_tokens": (TIME, "between_s", "between_half_width", "s"),
     "first_token": (FIRST, "first_token_s", "first_token_half_width", "s"),
     "cost": (COST, "output_usd_per_million", "output_usd_half_width", "USD"),
@@ -69,7 +69,7 @@ def find_facts(
         asked, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row) for key, row in served.items()]
-    return Facts(asked=(ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))
+    return Facts(asked=(DECODE_ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))
 
 
 def _deploy(

@@ -12,6 +12,7 @@ from joulemap.ask.finding import Finding
 from joulemap.system.record import frozen
 
 ENERGY: Final = "energy_per_token"
+DECODE_ENERGY: Final = "decode_energy_per_token"
 TIME: Final = "time_per_token"
 FIRST: Final = "first_token"
 RATE: Final = "tokens_per_s"

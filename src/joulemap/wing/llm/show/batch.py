@@ -22,8 +22,10 @@ MOST_EXCEPTIONS: Final = 1
 """Maximum exceptions to the most common limit of a phase that a sentence lists."""
 
 BATCH: Final = Template("batch {batch}")
-ONE: Final = Template("{name} serves {rate} tokens/s at {energy} per token[ with batch {batch}]")
-ONE_OF_MORE: Final = Template("{one}[, and {rate} tokens/s with batch {batch}]")
+ONE: Final = Template(
+    "{name} serves {rate} tokens/s[ with batch {batch}][ ({other_rate} with batch {other_batch})]; "
+    "decoding takes {energy} per token"
+)
 SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
 LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; {exceptions:and}][{others}]")
 LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; {exceptions:and}][{others}]")
@@ -61,15 +63,15 @@ def describe_answer(facts: Facts) -> str:
     first, *others = facts.of(Entry)
     last = others[-1] if others else first
     values = show_values(last)
-    named = {"batch": round(last.values["batch"].value) if others else None}
-    told = ONE(name=name_run(facts.runs[last.runs[0]]), **values, **named)
+    batch, other = (round(one.values["batch"].value) if others else None for one in (last, first))
     rate = show_values(first)["rate"] if others else None
-    return ONE_OF_MORE(one=told, rate=rate, batch=round(first.values["batch"].value)) + "."
+    name = name_run(facts.runs[last.runs[0]])
+    return ONE(name=name, batch=batch, other_rate=rate, other_batch=other, **values) + "."
 
 
 def show_values(entry: Entry) -> dict[str, str]:
     """Return the tokens per second and the energy per token of a configuration."""
-    rate, energy = entry.values["tokens_per_s"], entry.values["energy_per_token"]
+    rate, energy = entry.values["tokens_per_s"], entry.values["decode_energy_per_token"]
     return {"rate": show_quantity(rate.value, "").strip(), "energy": show_quantity(energy.value, energy.unit)}
 
 

@@ -20,20 +20,20 @@ POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
 BATCHES: Final = (
-    "hardware @label | batch batch! | tokens/s ~tokens_per_s | J/token output_token_j | "
-    "J/token range -output_token_j:output_token_half_width | TPOT between_s | "
+    "hardware @label | batch batch! | tokens/s ~tokens_per_s | decode J/token output_token_j | "
+    "range -output_token_j:output_token_half_width | TPOT between_s | "
     "TPOT range -between_s:between_half_width | TTFT first_token_s | USD/M tokens #output_usd_per_million? | "
     "memory memory_fraction | largest batch largest_batch | longest context #largest_context! | "
     "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
     "tokens/s per user ~user_tokens_per_s | tokens/s per device ~device_tokens_per_s"
 )
-BATCHES_DRAWN: Final = "J/token range"
-BATCHES_KEPT: Final = "batch | TPOT | J/token range | TTFT | USD/M tokens | memory | largest batch"
-BATCHES_RANKED: Final = "tokens/s | J/token"
+BATCHES_DRAWN: Final = "range"
+BATCHES_KEPT: Final = "batch | TPOT | range | TTFT | USD/M tokens | memory | largest batch"
+BATCHES_RANKED: Final = "tokens/s | decode J/token"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
     "between_tokens": ("TPOT", "between_s"),
-    "energy": ("J/token", "output_token_j"),
+    "energy": ("decode J/token", "output_token_j"),
     "cost": ("USD/M tokens", "output_usd_per_million"),
 }
 """Goal -> heading and field of its column."""
@@ -74,7 +74,7 @@ COSTS: Final = (
 )
 INTERVALS: Final = (
     "hardware @label | *batch | *TTFT first_token_s:first_token_half_width | *TPOT between_s:between_half_width | "
-    "J/prompt token prompt_token_j:prompt_token_half_width | *J/token output_token_j:output_token_half_width | "
+    "J/prompt token prompt_token_j:prompt_token_half_width | *decode J/token output_token_j:output_token_half_width | "
     "first decode step first_step_s | last decode step last_step_s"
 )
 DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million tokens", "80 % intervals")
@@ -90,7 +90,7 @@ BATCHES_BELOW: Final = Template(
     "explain their columns"
 )
 TOKEN_NOTE: Final = Template(
-    "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
+    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
     "[ and {hosts}]; `explain` and `edp` show one pass on one device, without engine overhead"
 )
 HOSTS: Final = "their share of idle host energy"

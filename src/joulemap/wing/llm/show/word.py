@@ -28,6 +28,7 @@ WORDS: Final = Words(
     },
     nouns={
         "energy_per_token": "energy per token",
+        "decode_energy_per_token": "decode energy per token",
         "time_per_token": "TPOT",
         "first_token": "TTFT",
         "first_token_p99": "p99 TTFT",
@@ -35,6 +36,7 @@ WORDS: Final = Words(
         "energy_per_million": "energy",
     },
     better={
+        "decode_energy_per_token": Template("uses {ratio:x} less decode energy per token[ than {rival}]"),
         "energy_per_token": Template("uses {ratio:x} less energy per token[ than {rival}]"),
         "time_per_token": Template("has {ratio:x} lower TPOT[ than {rival}]"),
         "first_token": Template("has {ratio:x} lower TTFT[ than {rival}]"),
