@@ -15,7 +15,7 @@ CATEGORY: Final[Mapping[str, str]] = {
     "off_chip_memory": "off-chip memory",
     "control": "control",
     "static": "static power",
-    "board": "board losses",
+    "board": "unattributed losses",
     "communication": "links",
     "host": "host",
 }

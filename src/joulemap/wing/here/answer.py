@@ -27,7 +27,16 @@ from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_
 from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
-from joulemap.wing.here.serve import SHOWN, SMALL, SPLIT_LABEL, Asked, choose_row, serve_model, serve_popular
+from joulemap.wing.here.serve import (
+    READING_RATE,
+    SHOWN,
+    SMALL,
+    SPLIT_LABEL,
+    Asked,
+    choose_row,
+    serve_model,
+    serve_popular,
+)
 from joulemap.wing.here.show import METAL, RESERVE, SHARED, TARIFF, WORKS, describe_answer, describe_refused
 
 if TYPE_CHECKING:
@@ -56,6 +65,7 @@ POPULAR_COLUMNS: Final = Template(
     "memory, with reserve memory_fraction"
 )
 RATE: Final = "tokens/s"
+MODEL: Final = "model"
 WITH_CPU: Final = Template("{device}+CPU")
 SAME: Final = "="
 """Sign of the column of chips; if the machine has one chip, the subject names it and the column is dropped (`!`)."""
@@ -167,7 +177,8 @@ class HereAnswer(Answer):
             label=self._shorten,
         )
         places = [place for place, row in enumerate(window) if row is best]
-        marked = frozenset((place, laid.headings.index(RATE)) for place in places if len(window) > 1)
+        marked_column = laid.headings.index(RATE if self.model else MODEL)
+        marked = frozenset((place, marked_column) for place in places if len(window) > 1)
         noun = "rows" if self.model else "models"
         return attrs.evolve(laid.out_of(len(rows), len(window), noun), best=marked)
 
@@ -329,10 +340,14 @@ def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
 
 
 def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: int) -> Sequence[ServedHere]:
-    """Return at most `most` rows, which include the best one."""
-    place = next((place for place, row in enumerate(rows) if row is best), 0)
-    first = max(0, min(place - most // 2, len(rows) - most))
-    return rows[first : first + most]
+    """Return at most `most` rows in their order: the best, others at reading speed, then those nearest to the best."""
+    own = next((place for place, row in enumerate(rows) if row is best), 0)
+
+    def rank(place: int) -> tuple[bool, bool, int]:
+        is_slow = (rows[place].tokens_per_s or 0.0) < READING_RATE
+        return place != own, is_slow, abs(place - own)
+
+    return [rows[place] for place in sorted(sorted(range(len(rows)), key=rank)[:most])]
 
 
 def _show_rate(row: ServedHere) -> str:

@@ -28,7 +28,7 @@ TITLE: Final = Template("{model}")
 ABOUT: Final = Template("a token of a {prompt:#}-token prompt and the next output token, batch 1")
 COLUMNS: Final = (
     "class architecture | phase | J/token each | time/token time | computing compute_fraction | on chip chip | "
-    "off-chip memory off_chip_memory_fraction | control control_fraction | board losses board_fraction | "
+    "off-chip memory off_chip_memory_fraction | control control_fraction | unattributed losses board_fraction | "
     "static power static_fraction | compute utilization compute_utilization_fraction | hardware | precision"
 )
 KEPT: Final = "phase | J/token | computing | on chip | off-chip memory | static power | control"
