@@ -147,7 +147,7 @@ def test_facts_are_those_of_the_rows(workspace: Workspace) -> None:
     failing = [row for row in rows if (row.low_fraction or 0.0) > 0.0]
     assert len(answer.failures) == len(failing) and bool(limits["latency"].miss) == bool(failing)
     assert limits["memory"].miss == 0.0 and limits["memory"].missed_count == 0
-    leaders = {one.runs: one for one in answer.facts.of(Term)}
+    leaders = {one.runs: one for one in reversed(answer.facts.of(Term))}
     for name, parts in answer.subgraphs.items():
         pair = next((row.run_a, row.run_b) for row in answer.rows if row.hardware == name)
         assert leaders[pair].name == parts[0].name and leaders[pair].exact == parts[0].energy_difference_fj

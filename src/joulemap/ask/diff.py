@@ -48,7 +48,7 @@ def find_facts(
         facts=(
             *map(_change, known),
             *(_bound(known, metric, most) for metric, most in allowed.items()),
-            *(_lead(parts[name], pair) for name, pair in pairs.items() if parts[name]),
+            *(term for name, pair in pairs.items() for term in _lead(parts[name], pair)),
             *_find_lost(rows),
             *weigh_findings(list(found), []),
         ),
@@ -100,9 +100,15 @@ def _bound(rows: Iterable[VersionFigure], metric: str, allowed: float) -> Limit:
     )
 
 
-def _lead(rows: Sequence[SubgraphDifference], pair: Pair) -> Term:
-    """Return the subgraph of one chip whose energy changes most."""
-    row = rows[0]
+def _lead(rows: Sequence[SubgraphDifference], pair: Pair) -> list[Term]:
+    """Return the subgraph of one chip whose energy changes most, then the one that changes most the other way."""
+    first = rows[0].energy_difference_fj if rows else 0
+    other = next((row for row in rows if row.energy_difference_fj * first < 0), None)
+    return [_change_of(row, rows, pair) for row in (*rows[:1], *([other] if other is not None else []))]
+
+
+def _change_of(row: SubgraphDifference, rows: Sequence[SubgraphDifference], pair: Pair) -> Term:
+    """Return the change of a subgraph, with the number of `rows` that change alike."""
     return Term(
         runs=pair,
         level="subgraph",

@@ -93,7 +93,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "mean_power_budget": Template("every power mode whose average power is within {limit}[ ({origin})]"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "members": Template(
-        "at most {least:chance} confidence for {unsure} of {count} configurations on the front[; {likely} others may "
+        "{unsure} of {count} configurations are on the front with {least:chance} confidence or less[; {likely} others may "
         "be on it]"
     ),
     "metered": Template(

@@ -63,6 +63,11 @@ LEADER: Final = Template(
     "largest change[ on {name}]: {part}[ and {alike:n equal subgraph}], {difference}, {share} of all energy changes"
     "[ {each}]"
 )
+AGAINST: Final = Template(
+    "against it[ on {name}]: {part}[ and {alike:n equal subgraph}], {difference}, {share}[ {each}]"
+)
+LEAST_AGAINST: Final = 0.1
+"""Minimum share of all changes of a subgraph, with its equals, that changes the other way and has a line."""
 EACH: Final = "each"
 SHARED: Final = Template("{ranges}; {share} of the old version's energy is in kernels of both, whose errors cancel")
 NOT_SHARED: Final = Template("{ranges}; the versions share almost no kernel, so errors do not cancel")
@@ -179,7 +184,9 @@ def list_reasons(facts: Facts) -> list[str]:
     lines += [] if is_lost_first else _list_lost(facts)
     has_several = len(_name_chips(facts)) > 1
     lines += _list_unsure(facts) if has_several else []
-    leaders = (_describe_leader(one, facts, has_several=has_several) for one in facts.of(Term)[:1])
+    terms = facts.of(Term)
+    own = [one for one in terms[:2] if one.runs == terms[0].runs]
+    leaders = (_describe_leader(one, facts, is_first=one is own[0], has_several=has_several) for one in own)
     return [*lines, *filter(None, leaders)][:MOST_WHY]
 
 
@@ -203,11 +210,11 @@ def _list_unsure(facts: Facts) -> list[str]:
     return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in found.items()])]
 
 
-def _describe_leader(term: Term, facts: Facts, *, has_several: bool) -> str:
-    """Return the subgraph whose energy changes most; one chip is not named again."""
-    if term.share is None:
+def _describe_leader(term: Term, facts: Facts, *, is_first: bool, has_several: bool) -> str:
+    """Return the subgraph whose energy changes most, or most the other way; one chip is not named again."""
+    if term.share is None or (not is_first and abs(term.share) * (term.alike + 1) < LEAST_AGAINST):
         return ""
-    return LEADER(
+    return (LEADER if is_first else AGAINST)(
         name=name_all(facts.runs, term.runs[1:])[0] if has_several else None,
         part=term.name,
         alike=term.alike or None,
