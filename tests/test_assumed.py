@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.assumed import (
+from joulemap.answer.compare.summary import show_power
+from joulemap.answer.layout import (
     is_whole,
     show_assumed,
 )
@@ -88,20 +89,20 @@ def test_a_column_of_shares_moves_what_lies_right_of_it() -> None:
 def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     answer = workspace.compare("resnet18", hardware=["h100_sxm5", "tpu_v4"], calibration="none")
-    for run_id, name in answer.scope.named.items():
+    for run_id, one in answer.scope.outlines.items():
         ((share,),) = workspace.sql(
             "SELECT sum(line_energy_fj) FILTER (basis = 'assumed') / sum(line_energy_fj) FROM energy_ledger "
             f"WHERE run_id = {run_id}"
         ).rows
         assert_close(answer.scope.assumed[run_id].fraction, float(share or 0.0), rel=1e-9)
-        cell = next(row for row in answer.rows if row.hardware == name)
-        shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
-        assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
+        cell = next(row for row in answer.rows if row.hardware == one.configured_hardware)
+        assert is_whole(answer.scope.assumed[run_id], cell.energy_j)
+        assert bool(show_assumed(answer.scope.assumed[run_id])) == (float(share or 0.0) > 1.0 / 3.0)
     is_told = {}
     for hardware in ("l4", "h100_sxm5"):
-        one = workspace.analyze("resnet18", hardware, calibration="none")
-        (whole,) = one.scope.assumed.values()
-        shares = [found.values["share_fraction"] for found in one.facts.of(Caveat) if found.kind == "assumed"]
+        alone = workspace.analyze("resnet18", hardware, calibration="none")
+        (whole,) = alone.scope.assumed.values()
+        shares = [found.values["share_fraction"] for found in alone.facts.of(Caveat) if found.kind == "assumed"]
         assert shares in ([], [whole.fraction])
         is_told[hardware] = bool(shares)
     assert is_told == {"l4": True, "h100_sxm5": False}  # the static power of the H100 was measured
@@ -149,5 +150,5 @@ def test_boards_of_a_server_lack_their_host_unless_at_the_wall(workspace: Worksp
     board, wall = (
         workspace.compare("gemm(m=8,n=64,k=64)", attrs.evolve(asked, boundary=one)).scope for one in ("board", "system")
     )
-    assert ["+ host" in board.show_power(name, 100.0) for name in names] == [True, True, True, False]
-    assert ["+ host" in wall.show_power(name, 100.0) for name in names] == [False] * 4
+    assert ["+ host" in show_power(board, name, 100.0) for name in names] == [True, True, True, False]
+    assert ["+ host" in show_power(wall, name, 100.0) for name in names] == [False] * 4

@@ -287,7 +287,7 @@ def test_the_limit_is_a_keyword_of_the_library(tmp_path: Path) -> None:
 def test_the_way_is_told_as_an_assumption(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(HEAD + ITEM)
     answer = Workspace(tmp_path / "x.duckdb").compare(f"{tmp_path}/mine.py:net", hardware=["tpu_v4"])
-    assert any(REAL in row.text for row in answer.scope.caveats)
+    assert any(REAL in row.text for row in answer.scope.remarks)
 
 
 def test_a_meter_counts_what_is_held_and_forgets_what_is_not() -> None:

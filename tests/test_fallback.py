@@ -190,9 +190,9 @@ def test_chips_of_the_catalogue_leave_what_their_documentation_leaves(tmp_path_f
     fallen: dict[str, set[str]] = {}
     for model in ("resnet50", "vit_b_16"):
         answer = workspace.compare(model, asked)
-        found = {row.configured_hardware for row in answer.scope.fallen}
+        found = {row.configured_hardware for row in answer.scope.reading.fallen}
         fallen[model] = found
-        for row in answer.scope.fallen:
+        for row in answer.scope.reading.fallen:
             assert 0.0 < row.latency_fraction < 1.0
     assert fallen["resnet50"] == set()
     assert fallen["vit_b_16"] == {"coral_edge_tpu", "dpu_b4096_kv260", "qrb5165_hexagon698"}

@@ -188,7 +188,7 @@ class Loop(nn.Module):
 
 def test_the_line_that_reads_data_and_the_modules_that_never_ran_weigh_on_the_decision(workspace: Workspace) -> None:
     asked = workspace.compare(Loop(), torch.zeros(8, 8), hardware=CHIP)
-    places = [(row.kind, row.text) for row in asked.scope.caveats if row.kind != "assumed"]
+    places = [(row.kind, row.text) for row in asked.scope.remarks if row.kind != "assumed"]
     line = inspect.getsourcelines(Loop.forward)[1] + 3
     assert places == [("idle", "layers.1"), ("idle", "layers.2"), ("read", f"test_held.py:{line}")]
     (branched,) = (one for one in asked.facts.of(Caveat) if one.kind == "branched")
@@ -196,7 +196,7 @@ def test_the_line_that_reads_data_and_the_modules_that_never_ran_weigh_on_the_de
     assert branched.weight == UNKNOWN
     assert all(text in asked.document().sure for _, text in places)
     plain = workspace.compare(Net(), INPUT, hardware=CHIP)
-    assert not any(row.kind in ("read", "idle") for row in plain.scope.caveats)
+    assert not any(row.kind in ("read", "idle") for row in plain.scope.remarks)
 
 
 @pytest.mark.slow

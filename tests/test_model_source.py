@@ -349,8 +349,8 @@ def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.slow
 def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "x.duckdb").compare("ssdlite320_mobilenet_v3_large", hardware=["h100_sxm5"])
-    assert {row.kind for row in answer.scope.caveats} == {"assumed"}
-    assert any("nms: every box is assumed to survive" in row.text for row in answer.scope.caveats)
+    assert {row.kind for row in answer.scope.remarks} == {"assumed"}
+    assert any("nms: every box is assumed to survive" in row.text for row in answer.scope.remarks)
 
 
 @pytest.mark.parametrize(

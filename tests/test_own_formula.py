@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import joulemap
-from joulemap.answer.caveat import describe_caveat
 from joulemap.ask import fact
+from joulemap.ask.rule import find_assumed
 from joulemap.domain.workload import Operator
 from joulemap.hub.build import trace_request
 from joulemap.row.model import ModelCaveat
@@ -139,6 +139,7 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
 
 def test_the_hint_names_the_operator() -> None:
     row = ModelCaveat(kind="uncounted", text="mine.attend.default", operator_count=2)
-    assert describe_caveat(row) == (
+    (found,) = find_assumed(row)
+    assert caveat.describe_values(found.kind, found.values) == (
         'operations of 2 x mine::attend are not counted, only bytes; @joulemap.formula("mine::attend") adds them'
     )

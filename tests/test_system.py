@@ -412,6 +412,6 @@ def test_a_microcontroller_costs_at_its_board(tmp_path: Path) -> None:
     board = {row.hardware: row.energy_per_inference_j for row in workspace.cost("mlperf_tiny_kws", settings).rows}
     assert energies["stm32u575"] == board["stm32u575"]
     assert (energies["raspberry_pi_5"] or 0.0) > (board["raspberry_pi_5"] or 0.0)
-    assert found.scope.unplugged.keys() == {"stm32u575"}
+    assert found.scope.selection.unplugged.keys() == {"stm32u575"}
     with pytest.raises(UsageError, match="stm32u575 has no energy at the wall"):
         workspace.compare("mlperf_tiny_kws", attrs.evolve(settings, boundary="system"))

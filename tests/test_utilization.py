@@ -15,6 +15,7 @@ from conftest import Run
 from joulemap.answer.utilization.answer import KEEPING, PAIRING_TABLE, REMEDY_TABLE, UtilizationAnswer
 from joulemap.answer.utilization.variant import rebatch
 from joulemap.ask.fact import Share
+from joulemap.present.cell import mark_projected
 from joulemap.present.document import Grid
 from joulemap.present.format import write
 from joulemap.show.utilization import UNTRACED
@@ -340,7 +341,7 @@ def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: Utilizat
         ]
         if settings:
             best = max(settings, key=lambda one: one.gain_ratio)
-            assert best.choice in shown[answer.scope.mark(row.hardware)]
+            assert best.choice in shown[mark_projected(row.hardware, answer.projected)]
 
 
 @pytest.mark.slow

@@ -54,7 +54,6 @@ from joulemap.answer.record import (
 from joulemap.answer.report.answer import ReportAnswer as ReportAnswer
 from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
-from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.ask.fact import (
@@ -77,6 +76,7 @@ from joulemap.ask.fact import (
     Value as Value,
     Win as Win,
 )
+from joulemap.ask.scope import Scope as Scope
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.address import Address as Address
@@ -160,7 +160,6 @@ from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
 from joulemap.model.area import Area as Area
 from joulemap.model.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
-from joulemap.plan.budget import Budget as Budget, Excess as Excess
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
     Block as Block,
@@ -358,12 +357,11 @@ from joulemap.shortcut import (
     watch as watch,
     workload as workload,
 )
-from joulemap.show.product import Meaning as Meaning
-from joulemap.show.title import Conditions as Conditions, Title as Title
+from joulemap.show.title import Title as Title
 from joulemap.store.connection import Patience as Patience
 from joulemap.store.query import Rows as Rows
 from joulemap.store.recover import Recovery as Recovery
-from joulemap.store.run import AssumedEnergy as AssumedEnergy
+from joulemap.store.run import AssumedEnergy as AssumedEnergy, Outline as Outline
 from joulemap.store.statement import Statement as Statement
 from joulemap.system.errors import (
     AmbiguousNameError as AmbiguousNameError,

@@ -73,7 +73,7 @@ def test_limits_count_the_chips_beyond_them(workspace: Workspace) -> None:
     (limit,) = answer.facts.of(Limit)
     assert (limit.metric, limit.bound) == ("latency", Quantity(2e-5, "s"))
     left = {row.run_id for row in answer.rows}
-    missed = {answer.scope.named[one] for one in answer.scope.run_ids if one not in left}
+    missed = {answer.scope.outlines[one].configured_hardware for one in answer.scope.run_ids if one not in left}
     assert limit.missed_count == len(missed) > 0
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.part.edp import EdpAnswer
-from joulemap.ask.asked import AskedStored
 from joulemap.ask.edp import find_facts
 from joulemap.ask.fact import Change, Choice, Share
+from joulemap.ask.scope import Scope
 from joulemap.show.edp import describe_change, describe_product
 from joulemap.store.connection import reading
 from joulemap.workspace import Workspace
@@ -61,7 +61,7 @@ def test_changes_are_those_that_save_or_cost_enough(answer: EdpAnswer, workspace
         bounds = [row.replace(saving_fraction=least) for row in answer.bounds]
         with reading(workspace.path) as connection:
             facts = find_facts(
-                AskedStored(connection, [total.run_id]),
+                Scope.of_runs(connection, [total.run_id]),
                 run,
                 cuts=answer.cuts,
                 subgraphs=answer.subgraphs.rows,

@@ -11,10 +11,10 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import WEIGHED, Rules, SqlRule, list_sql_rules, list_wing_rules
+from joulemap.ask.scope import Scope
 from joulemap.present.template import Template
 from joulemap.show.caveat import CAVEAT, describe_caveat
 from joulemap.show.word import Words, read_words
@@ -236,9 +236,9 @@ ORDER BY run_id
 """
 
 
-def find_toys(asked: Asked) -> Iterator[Finding]:
+def find_toys(scope: Scope) -> Iterator[Finding]:
     """Find a caveat of the toy wing below."""
-    yield Finding(kind="toy", values={"count": len(asked.ids)})
+    yield Finding(kind="toy", values={"count": len(scope.run_ids)})
 
 
 TOY_RULES = Rules(functions=(find_toys,))

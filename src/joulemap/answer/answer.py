@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import attrs
 
 from joulemap.answer.engine import describe_evaluation, describe_unread
-from joulemap.answer.layout import fill, lay
-from joulemap.answer.scope import Scope
+from joulemap.answer.layout import fill, is_whole, lay, show_assumed
+from joulemap.answer.run import find_conditions, list_scope, title_runs
+from joulemap.ask.scope import Scope
 from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected
+from joulemap.present.document import Document, EnergyCell, Grid, Lines, Section, Text, draw_columns
 from joulemap.present.format import TABLE, write
 from joulemap.present.template import Template
 from joulemap.show.refusal import count_left_out, describe_left_out
@@ -163,16 +164,16 @@ class RunAnswer(Answer):
     @property
     def projected(self) -> frozenset[str]:
         """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
-        return self.scope.projected
+        return self.scope.unavailable
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
         """Query results behind the answer, with their SQL."""
-        return (*self.own_tables.values(), self.scope.caveats, self.scope.calibrations)
+        return (*self.own_tables.values(), self.scope.remarks, self.scope.calibrations)
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: scope, and every row of every table."""
-        return {**self._read_about(), **self.scope.data(), **super().data()}
+        return {**self._read_about(), **list_scope(self.scope), **super().data()}
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -197,7 +198,7 @@ class RunAnswer(Answer):
 
     def _bind(self, title: Title | None = None, meanings: Mapping[str, str] = NO_TEXTS) -> str:
         """Return a subject line with the conditions of the runs; by default that of the scope."""
-        return bind(title or self.scope.title, self.scope.conditions, self._beside_boundary, meanings)
+        return bind(title or title_runs(self.scope), find_conditions(self.scope), self._beside_boundary, meanings)
 
     def _count_left_out(self) -> tuple[Text, ...]:
         """Return a line for below a table: how much was left out; the notes have the reasons."""
@@ -208,9 +209,21 @@ class RunAnswer(Answer):
         return self._tell_left_out(describe_left_out)
 
     def _tell_left_out(self, describe: Callable[[Sequence[Refusal], str], str]) -> tuple[Text, ...]:
-        budget = self.scope.budget
+        budget = self.scope.selection.budget
         line = describe(self.scope.refusals_by_reason, budget.limit if budget is not None else "")
         return (Text(line),) if line else ()
+
+    def _mark(self, text: str) -> str:
+        """Return a text that begins with a chip's id, marked if the chip can be neither bought nor rented."""
+        return mark_projected(text, self.projected)
+
+    def _show_share(self, energy: EnergyCell) -> str:
+        """Return the assumed share of an energy for a table cell; empty for a share up to a third, or for a part of a
+        run.
+        """
+        whole = self.scope.assumed.get(energy.run_id)
+        is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
+        return "" if is_part else show_assumed(whole)
 
     @property
     def _beside_boundary(self) -> str:
@@ -239,12 +252,12 @@ class RunAnswer(Answer):
         return Document(
             title=self._bind(title, meanings),
             answer=answer,
-            sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
+            sections=tuple(section.with_shares(self._show_share) for section in sections),
             insights=tuple(insights),
             heading=heading,
             is_decision=is_decision,
             sure=sure,
-            details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
+            details=tuple(section.with_shares(self._show_share) for section in details),
             notes=notes,
             steps=steps,
             data={
@@ -286,7 +299,7 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
-        title = title or self.scope.title
+        title = title or title_runs(self.scope)
         if told is None:
             told = (*describe_unread(self.scope.models), *([instead] if instead else []))
         shown = (*sections, *(Section("", Text(line)) for line in told))
@@ -317,10 +330,10 @@ class RunAnswer(Answer):
         """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
         from joulemap.figure.figure import make_figure
 
-        line = bind(subject or self.scope.title, self.scope.conditions)
+        line = bind(subject or title_runs(self.scope), find_conditions(self.scope))
         made = make_figure(name, table, line, facts, texts)
         return attrs.evolve(
-            made, projected=self.scope.projected, about=str(subject.about) if subject is not None else ""
+            made, projected=self.scope.unavailable, about=str(subject.about) if subject is not None else ""
         )
 
     def _sketch(self, name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
@@ -342,7 +355,7 @@ class RunAnswer(Answer):
         """Return a grid of these columns of a table, with projected hardware marked; an empty table gives an empty
         grid.
         """
-        return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
+        return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.unavailable)
 
 
 def _to_plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.layout import shorten
-from joulemap.answer.run import show_limit
+from joulemap.answer.run import repeat_boundary, show_limit
 from joulemap.ask.candidate import find_chip, list_first
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
@@ -286,7 +286,7 @@ class CandidateAnswer(RunAnswer):
 
     @property
     def _has_runtimes(self) -> bool:
-        return len(self.scope.settings.runtime) > 1
+        return len(self.scope.runtimes) > 1
 
     @property
     def _drawn_name(self) -> str:
@@ -308,12 +308,22 @@ class CandidateAnswer(RunAnswer):
 
     def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
-        names = [self.scope.mark(find_chip(row)) for row in list_first(rows)]
+        names = [self._mark(find_chip(row)) for row in list_first(rows)]
         return [UNRANKED(names=", ".join(shorten(names, SHOWN_NAMES)))] if names else []
+
+    def _find_single(self) -> list[str]:
+        """Return the hardware that runs at one batch size although other hardware runs at several, in alphabetical
+        order.
+        """
+        sizes: dict[str, set[int]] = {}
+        for run in self.scope.outlines.values():
+            sizes.setdefault(run.hardware, set()).add(run.batch)
+        is_mixed = any(len(found) > 1 for found in sizes.values())
+        return sorted(name for name, found in sizes.items() if is_mixed and len(found) == 1)
 
     def _describe_terms(self) -> list[str]:
         """Return the notes on batch sizes and precision."""
-        names = shorten([*map(self.scope.mark, self.scope.single)], SHOWN_NAMES)
+        names = shorten([*map(self._mark, self._find_single())], SHOWN_NAMES)
         single = [SINGLE_NOTE(names=", ".join(names))] if names else []
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
         return [*single, *precision]
@@ -340,7 +350,7 @@ class CandidateAnswer(RunAnswer):
                 hardware=self.scope.spell(row.hardware),
                 precision=spell_precision(row.precision),
                 runtime="" if row.runtime == "fused" else row.runtime,
-                repeated=self.scope.repeat_boundary([row.hardware], repeated),
+                repeated=repeat_boundary(self.scope, [row.hardware], repeated),
             )
             for row in {row.run_id: row for row in rows}.values()
         ]
@@ -357,7 +367,7 @@ class CandidateAnswer(RunAnswer):
             "runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
         }
         joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
-        given = self.scope.repeat_boundary((row.hardware for row in runs), repeated)
+        given = repeat_boundary(self.scope, (row.hardware for row in runs), repeated)
         return STEP_COMPARE.words(model=self.scope.model, repeated=given, **joined)
 
 

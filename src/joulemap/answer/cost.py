@@ -20,16 +20,15 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_scope
 from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
 from joulemap.ask.fact import Choice, Facts
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance
@@ -278,7 +277,7 @@ class CostAnswer(RankedAnswer):
         runs = {row.run_id: row for row in self.grid}
         names = {row.run_id: self.name(row) for row in self.rows if row.run_id in runs}
         grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
-        chips = {row.run_id: self.scope.mark(find_chip(row)) for row in self.rows if row.run_id in runs}
+        chips = {row.run_id: self._mark(find_chip(row)) for row in self.rows if row.run_id in runs}
         short = chips if len(set(chips.values())) == len(chips) else names
         energies = [
             ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in runs.items()
@@ -301,7 +300,7 @@ class CostAnswer(RankedAnswer):
             PRICES,
             limit=limit,
             noun="chips",
-            hardware=lambda row: self.scope.mark(find_chip(row)),
+            hardware=lambda row: self._mark(find_chip(row)),
             price=_show_price,
         )
 
@@ -377,11 +376,11 @@ def cost_per(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
-    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
-        connection = runs.connection
-        ids = _keep_limits(connection, runs.ids, limits, used["host_share"])
+    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        connection = scope.connection
+        ids = _keep_limits(connection, scope.run_ids, limits, used["host_share"])
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid, seller=pay["seller"])
-        scope, break_evens = find_scope(runs), evens()
+        break_evens = evens()
         rows = fetch(connection, CostOption, run_ids=ids, **used, **paid, **named, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
@@ -397,7 +396,7 @@ def cost_per(
             break_evens = break_evens.with_rows(shown)
         in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
         even = break_evens[0] if break_evens.rows else None
-        facts = find_facts(runs, rows.rows, even, limits=limits, missed=set(runs.ids) - set(ids), per=per)
+        facts = find_facts(scope, rows.rows, even, limits=limits, missed=set(scope.run_ids) - set(ids), per=per)
         return CostAnswer(
             scope=scope,
             rows=rows,

@@ -10,13 +10,13 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.candidate import read_usage
-from joulemap.answer.scope import find_scope
+from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
@@ -123,14 +123,14 @@ class DiffAnswer(RunAnswer):
         drawn = self._lay_chips(rows) if len(chips) > 1 else self._lay_metrics(rows, METRIC_COLUMNS)
         every = [Section(ALL_TABLE, self._lay_metrics(rows, ALL_COLUMNS))] if len(chips) > 1 else []
         changed = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-        only = self.scope.mark(chips[0]) if len(chips) == 1 else ""
+        only = self._mark(chips[0]) if len(chips) == 1 else ""
         return self._compose_facts(
             self.facts,
             (show_under("", drawn, *self._count_left_out()),),
             self.rows,
             title=Title(
                 form=TITLE,
-                values={"before": self.before, "after": self.after, "name": only, **self.scope.setting_values},
+                values={"before": self.before, "after": self.after, "name": only, **list_settings(self.scope)},
             ),
             answer=describe_versions(self.facts),
             reasons=list_reasons(self.facts),
@@ -214,7 +214,7 @@ class DiffAnswer(RunAnswer):
         )
         rows = tuple((float(row.energy_difference_fj),) for row in self.subgraphs[hardware].rows[:limit])
         picture = Picture(kind="difference", after="energy", rows=rows, heading=MORE, left=LESS)
-        title = PARTS_TABLE(name=self.scope.mark(hardware))
+        title = PARTS_TABLE(name=self._mark(hardware))
         return Section(title, attrs.evolve(drawn, pictures=(picture,)))
 
 
@@ -261,14 +261,14 @@ def diff(
     selection = select_hardware(chosen)
     plans = [_plan(source, name, chosen, selection) for name in (before, after)]
     whole = attrs.evolve(plans[0], models=tuple(model for plan in plans for model in plan.models))
-    with holding_runs(source, whole, needs_catalogue=True) as runs:
-        scope, count = find_scope(runs), len(selection.pairs)
+    with holding_scope(source, whole, needs_catalogue=True) as scope:
+        connection, count = scope.connection, len(selection.pairs)
         scope.check_evaluated()
-        ids_a, ids_b = runs.ids[:count], runs.ids[count:] or runs.ids
-        rows = fetch(runs.connection, VersionFigure, run_ids_a=ids_a, run_ids_b=ids_b)
+        ids_a, ids_b = scope.run_ids[:count], scope.run_ids[count:] or scope.run_ids
+        rows = fetch(connection, VersionFigure, run_ids_a=ids_a, run_ids_b=ids_b)
         pairs = {row.hardware: (row.run_a, row.run_b) for row in rows if row.change_fraction is not None}
-        parts = {name: _find_parts(runs.connection, *pair) for name, pair in pairs.items()}
-        whole_rows = _add_costs(runs.connection, rows)
+        parts = {name: _find_parts(connection, *pair) for name, pair in pairs.items()}
+        whole_rows = _add_costs(connection, rows)
         return DiffAnswer(
             scope=scope,
             before=before,
@@ -276,7 +276,7 @@ def diff(
             rows=whole_rows,
             subgraphs=parts,
             allowed=dict(fail_above),
-            facts=find_facts(runs, whole_rows.rows, {name: one.rows for name, one in parts.items()}, fail_above),
+            facts=find_facts(scope, whole_rows.rows, {name: one.rows for name, one in parts.items()}, fail_above),
         )
 
 

@@ -11,8 +11,7 @@ from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.explain.table import lay_terms
 from joulemap.answer.run import prove
-from joulemap.answer.scope import find_stored_scope
-from joulemap.ask.asked import AskedStored
+from joulemap.ask.scope import Scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
@@ -120,14 +119,13 @@ def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
     with reading(source) as connection:
         pair = {"run_a": run_a, "run_b": run_b}
         check_runs(connection, pair)
-        scope = find_stored_scope(connection, (run_a, run_b))
+        scope = Scope.of_runs(connection, (run_a, run_b))
+        scope.read()
         is_whole = not scope.refused
         return DifferenceAnswer(
             scope=scope,
             settings=fetch(connection, Setting, **pair),
             constants=fetch(connection, Constant, **pair),
-            explanation=explain_pair(AskedStored(connection, scope.run_ids), scope, run_a, run_b, "energy")
-            if is_whole
-            else None,
+            explanation=explain_pair(scope, run_a, run_b, "energy") if is_whole else None,
             delays=fetch(connection, TERMS["latency"], **pair) if is_whole else None,
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import attrs
 
-from joulemap.answer.run import title_run
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.run import find_conditions, title_run
+from joulemap.ask.scope import Scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -19,6 +19,7 @@ from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -78,11 +79,12 @@ def export(
     if form == "explorer" and not is_saved:
         raise UsageError(f"{model} is not a saved program: Model Explorer draws a .pt2 of torch.export.save")
     nodes = _find_nodes(plan.models[0], source) if is_saved and form != "perfetto" else ()
-    with holding_scope(source, plan) as (scope, connection, ids):
+    with holding_runs(source, plan) as held:
+        scope, connection, ids = Scope.of(held), held.connection, held.ids
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
-        subject, base = (_describe(total, bind(title_run(total, scope), scope.conditions)) for total in totals)
+        subject, base = (_describe(total, bind(title_run(total, scope), find_conditions(scope))) for total in totals)
         steps = stream(connection, Step, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"

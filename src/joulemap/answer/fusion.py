@@ -10,15 +10,13 @@ import attrs
 from joulemap.answer.answer import RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_facts
 from joulemap.answer.run import prove, title_run
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
 from joulemap.ask.fusion import find_facts
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
@@ -228,11 +226,10 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)
     runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))
     asked = attrs.evolve(settings, runtime=runtimes)
-    with holding_runs(source, plan_selected((model,), asked, select_one(hardware, settings))) as runs:
-        scope, connection = find_scope(runs), runs.connection
+    with holding_scope(source, plan_selected((model,), asked, select_one(hardware, settings))) as scope:
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
-        tables = fetch_tables(connection, FusionAnswer, run_a=runs.ids[-1], run_b=runs.ids[0])
+        tables = fetch_tables(scope.connection, FusionAnswer, run_a=scope.run_ids[-1], run_b=scope.run_ids[0])
         total, patterns, subgraphs = tables["totals"][0], tables["patterns"].rows, tables["subgraphs"].rows
-        facts = find_facts(Asked(runs), total, patterns, subgraphs)
+        facts = find_facts(scope, total, patterns, subgraphs)
         return FusionAnswer(scope=scope, facts=facts, **tables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +16,21 @@ from joulemap.present.cell import (
     show_interval,
     show_plain,
     show_quantity,
+    show_share,
     show_signed,
 )
-from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, choose_rows, grid
+from joulemap.present.document import ENERGY_RUNS, SHARE_HEADING, EnergyCell, FieldCell, Grid, choose_rows, grid
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.present.picture import Picture, PictureKind
+    from joulemap.store.run import AssumedEnergy
+
+LEAST_STATED: Final = 1.0 / 3.0
+"""Assumed share of an energy above which answers show it."""
+
+SHARE_FIELD: Final = "assumed_energy_fraction"
+"""Field with the assumed share in rows that hold their own share rather than that of a run."""
 
 Cell = Callable[[Any], str]
 """Function that formats a cell from a row."""
@@ -209,3 +218,18 @@ def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:
     """Return a function that formats a field of a row with its interval, in the unit of the field's column."""
     unit = next(column.unit for column in table.columns if column.name == field)
     return lambda row: show_interval(getattr(row, field), unit, getattr(row, half_width))
+
+
+def show_assumed(one: AssumedEnergy | None) -> str:
+    """Return an assumed share for a table cell; empty for a share up to a third."""
+    return "" if one is None or one.fraction <= LEAST_STATED else show_share(one.fraction)
+
+
+def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
+    """Return the column of assumed shares in the syntax of `lay`; empty if no share is above a third."""
+    return f"*{SHARE_HEADING} {SHARE_FIELD} | " if any(map(show_assumed, shares)) else ""
+
+
+def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
+    """Return whether `energy_j` is the energy of the whole run rather than of a part."""
+    return energy_j is not None and math.isclose(energy_j * 1e15, one.energy_fj, rel_tol=1e-9)

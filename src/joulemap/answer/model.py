@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
-from joulemap.answer.caveat import describe_caveats
 from joulemap.answer.engine import describe_evaluation
 from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_modules
+from joulemap.ask.rule import find_assumed
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
@@ -31,6 +29,7 @@ from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.analyze import RunTotal
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
+from joulemap.show.caveat import describe_values
 from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
@@ -170,7 +169,7 @@ class ProfileAnswer(Answer):
             ),
             notes=(
                 *((FOLDED(one, macs=float(one.foldable_mac_count)),) if is_foldable else ()),
-                *describe_caveats(self.caveats),
+                *(describe_values(one.kind, one.values) for row in self.caveats for one in find_assumed(row)),
             ),
             steps=(COMPARE(one),) if one.is_shipped else (),
             data=self.data(),
@@ -299,9 +298,8 @@ def modules(source: Source, model: str, hardware: str | Hardware, settings: Sett
     """Return the energy and time of each module on one chip, including nested modules; raises like `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
-    with holding_runs(source, plan) as held:
-        scope = find_scope(held)
+    with holding_scope(source, plan) as scope:
         scope.check_evaluated()
-        found = fetch_tables(held.connection, ModulesAnswer, run_id=held.ids[0])
-        facts = find_modules(Asked(held), found["totals"][0], found["modules"])
+        found = fetch_tables(scope.connection, ModulesAnswer, run_id=scope.run_ids[0])
+        facts = find_modules(scope, found["totals"][0], found["modules"])
         return ModulesAnswer(scope=scope, **found, facts=facts)

@@ -17,14 +17,13 @@ from joulemap.answer.candidate import (
     read_usage,
 )
 from joulemap.answer.run import show_limit
-from joulemap.answer.scope import find_scope
 from joulemap.ask.fact import Facts
 from joulemap.ask.pareto import find_facts
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_ends
 from joulemap.present.document import Document, FieldCell, Grid, Section
@@ -221,12 +220,11 @@ def pareto(
         raise UsageError(f"both metrics are {x}: a front needs two")
     settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings)
-    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as runs:
-        connection = runs.connection
-        ids = list(runs.ids)
+    with holding_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+        connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)
-        scope, assumptions = find_scope(runs), fetch(connection, AssumedNumber, **used)
+        assumptions = fetch(connection, AssumedNumber, **used)
         scope.check_evaluated()
         found = rows()
-        facts = find_facts(runs, found.rows, x, y)
+        facts = find_facts(scope, found.rows, x, y)
         return ParetoAnswer(scope=scope, x=x, y=y, rows=found, assumptions=assumptions, facts=facts)

@@ -12,9 +12,6 @@ from joulemap.answer.candidate import (
     BATCH_NOTE,
     CONFIGURATIONS,
     LIMIT,
-    PRECISION_NOTE,
-    SHOWN_NAMES,
-    SINGLE_NOTE,
     RankedAnswer,
     describe_limits,
     describe_use,
@@ -27,9 +24,7 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.engine import INFERENCES
-from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
-from joulemap.answer.scope import find_scope
 from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.recommend import (
@@ -41,12 +36,12 @@ from joulemap.ask.recommend import (
     find_projection,
     find_without_host,
 )
+from joulemap.ask.scope import holding_scope
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_ends, show_plain
@@ -407,7 +402,6 @@ class RecommendAnswer(RankedAnswer):
 
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
-        names = shorten([*map(self.scope.mark, self.scope.single)], SHOWN_NAMES)
         return [
             TRIED(configurations=CONFIGURATIONS(count=len(self.rows)), chips=len(set(map(find_chip, self.rows)))),
             BATCH_NOTE,
@@ -417,8 +411,7 @@ class RecommendAnswer(RankedAnswer):
             *([self._describe_rate()] if self._rate else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._describe_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
-            *([SINGLE_NOTE(names=", ".join(names))] if names else []),
-            *([PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []),
+            *self._describe_terms(),
             *filter(None, [describe_unsupported(self.scope.refused_runs)]),
         ]
 
@@ -475,11 +468,10 @@ def recommend_at_rate(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
-    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
-        connection = runs.connection
-        bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
+    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        connection = scope.connection
+        bounds: dict[str, Any] = {"run_ids": list(scope.run_ids), **limits.parameters}
         more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all, "rate_per_s": rate_per_s}
-        scope = find_scope(runs)
         if limits.bounds:
             records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
             found = fetch_all(connection, records, **bounds, **more)
@@ -499,7 +491,7 @@ def recommend_at_rate(
             objective=objective,
             limits=limits,
             rate_per_s=rate_per_s,
-            facts=find_facts(runs, found["rows"].rows, found["violations"], wanted),
+            facts=find_facts(scope, found["rows"].rows, found["violations"], wanted),
             assumptions=fetch(connection, AssumedNumber, **used),
             **found,
         )

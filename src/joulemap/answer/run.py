@@ -1,15 +1,24 @@
-"""Text and checks on runs, shared by several answers. Energy and latency are per batch."""
+"""Subject lines, data and checks on runs, shared by several answers. Energy and latency are per batch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask.setting import names_engine
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.configuration import BOARD, SYSTEM
+from joulemap.domain.engine import group_engines, has_framework
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.product import FP32
+from joulemap.present.cell import mark_projected
 from joulemap.present.document import Text
 from joulemap.present.template import Template
-from joulemap.show.title import Title
+from joulemap.show.product import Fp32Run, Meaning, describe_fp32
+from joulemap.show.title import RUNS, Conditions, Title
 
 if TYPE_CHECKING:
-    from joulemap.answer.scope import Scope
+    from joulemap.ask.scope import Scope
     from joulemap.row.analyze import RunTotal
     from joulemap.row.edp import EdpTotal
     from joulemap.row.fusion import FusionTotal
@@ -49,12 +58,110 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
+def title_runs(scope: Scope) -> Title:
+    """Return a title with models, batch sizes, precisions and runtimes."""
+    return Title(form=RUNS, values={"models": scope.models, **list_settings(scope)})
+
+
+def list_settings(scope: Scope) -> dict[str, Any]:
+    """Return batch sizes, precisions and runtimes as values of a title."""
+    return {
+        "batches": [str(batch) for batch in scope.batches],
+        "precisions": scope.labels,
+        "runtimes": scope.runtimes,
+    }
+
+
 def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> Title:
     """Return a title with model, hardware and configuration; `runtime` replaces the run's own runtime."""
     values = {
         "model": row.model,
-        "name": scope.mark(row.hardware),
+        "name": mark_projected(row.hardware, scope.unavailable),
         "precision": row.precision,
         "runtime": runtime or row.runtime,
     }
     return Title(form=TITLE, row=row, values=values)
+
+
+def describe_arithmetic(scope: Scope) -> Meaning:
+    """Return the meaning of fp32 in the runs."""
+    distinct = dict.fromkeys(
+        (one.architecture, one.vendor, tuple(one.hardware_precisions), one.matmul_precision, one.runtime)
+        for one in scope.outlines.values()
+        if one.precision == FP32
+    )
+    return describe_fp32(Fp32Run.of(*one) for one in distinct)
+
+
+def find_conditions(scope: Scope) -> Conditions:
+    """Return the conditions of the runs for a subject line."""
+    return Conditions(
+        boundaries=scope.boundaries,
+        is_wall_else_board=scope.selection.fallback_boundary == BOARD and len(scope.boundaries) > 1,
+        hosts=tuple(dict.fromkeys(filter(None, scope.hosts.values()))),
+        changes={mark_projected(name, scope.unavailable): numbers for name, numbers in scope.changes.items()},
+        products=describe_arithmetic(scope).title,
+        is_fp32=scope.precisions == ((FP32, FP32),),
+    )
+
+
+def repeat_boundary(scope: Scope, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
+    """Return the repeated options, plus `--boundary system` if the boundary was not given but all hardware runs at
+    it.
+    """
+    is_implied = bool(scope.selection.fallback_boundary) and "--boundary" not in repeated
+    is_at_wall = all(HardwareRef.read(name).label in scope.at_wall for name in hardware)
+    return [*repeated, *(("--boundary", SYSTEM) if is_implied and is_at_wall else ())]
+
+
+def list_scope(scope: Scope) -> dict[str, Any]:
+    """Return the scope of an answer for machine formats."""
+    selection, arithmetic = scope.selection, describe_arithmetic(scope)
+    return {
+        "models": scope.models,
+        "batches": scope.batches,
+        "precisions": tuple(dict.fromkeys(precision for precision, _ in scope.precisions)),
+        "weight_precisions": tuple(dict.fromkeys(weights for _, weights in scope.precisions)),
+        "runtimes": scope.runtimes,
+        "boundaries": scope.boundaries,
+        "matmul_precisions": arithmetic.settings,
+        "fp32_products": arithmetic.title,
+        "run_ids": scope.run_ids,
+        "class_defaults": selection.meanings,
+        "unsupported": scope.refusals,
+        "power_budget_w": None if selection.budget is None else selection.budget.power_w,
+        "left_out": {
+            **{name: str(excess) for name, excess in selection.left_out.items()},
+            **({} if selection.fallback_boundary else selection.unplugged),
+        },
+        "caveats": scope.remarks.records(),
+        "calibrations": scope.calibrations.records(),
+        "uncalibrated": scope.uncalibrated,
+        "hosts": dict(scope.hosts),
+        "fallback": tuple(row.record() for row in scope.reading.fallen),
+        "omitted": tuple(row.record() for row in scope.reading.omitted),
+        "engines": _find_engines(scope),
+        "changes": dict(scope.changes),
+        "half_widths": {
+            name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
+            for name, widths in scope.doubts.items()
+        },
+    }
+
+
+def _find_engines(scope: Scope) -> dict[str, list[str]]:
+    """Return inference engine -> hardware deployed with it; a box has the engines of its devices.
+
+    Empty unless the engine runtime is requested, or hardware that only an engine supports is compared with other
+    hardware; and if the models name their serving engine.
+    """
+    if scope.is_divided or all(map(names_engine, scope.models)):
+        return {}
+    boxes = scope.selection.parts
+    entries = [
+        one
+        for entry, _ in scope.selection.pairs
+        for one in (map(HardwareEntry.of, boxes[entry.id]) if entry.id in boxes else (entry,))
+    ]
+    is_mixed = "fused" in scope.runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
+    return group_engines(entries) if "engine" in scope.runtimes or is_mixed else {}

@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Entry, Facts, Quantity, Share
+from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, rank, read_value
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.row.compare import Standing
@@ -21,27 +21,27 @@ PARTS: Final = (
 ENERGY: Final = "energy"
 
 
-def find_facts(asked: Asked, rows: Sequence[ArchitectureSummary]) -> Facts:
+def find_facts(scope: Scope, rows: Sequence[ArchitectureSummary]) -> Facts:
     """Return the facts of a contrast: the class with the least energy, one of unavailable hardware with less, a row per
     class, its largest part and its time in launches, and caveats.
     """
-    standings = rank(asked, ENERGY)
-    had = set(list_choosable(asked, asked.evaluated))
+    standings = rank(scope, ENERGY)
+    had = set(list_choosable(scope, scope.evaluated_ids))
     choice = choose([row for row in standings if row.run_id in had])
     summaries = {row.run_id: row for row in rows}
-    subjects = asked.runs({})
+    subjects = scope.subjects({})
     return Facts(
         asked=(ENERGY,),
         runs={
-            run_id: attrs.evolve(one, architecture=asked.outlines[run_id].architecture)
+            run_id: attrs.evolve(one, architecture=scope.outlines[run_id].architecture)
             for run_id, one in subjects.items()
         },
         facts=(
             choice,
-            *find_beyond(asked, standings, [choice]),
+            *find_beyond(scope, standings, [choice]),
             *(_enter(row, summaries[row.run_id]) for row in standings),
             *_divide(rows),
-            *find_own_caveats(asked, [choice], ENERGY),
+            *find_own_caveats(scope, [choice], ENERGY),
         ),
     )
 

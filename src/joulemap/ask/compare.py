@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked, vary
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope, vary
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.row.compare import Comparison, Insight, Recommendation
@@ -19,7 +19,7 @@ VALUES: Final[tuple[MetricName, ...]] = (
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     rows: Sequence[Comparison],
     available: Iterable[Recommendation],
     everything: Iterable[Recommendation],
@@ -33,25 +33,25 @@ def find_facts(
     known = {row.label: row.run_id for row in answered}
     varied = vary(answered)
     chosen, every = tuple(available), tuple(everything)
-    scope = "_per_inference" if any(row.goal == "energy_per_inference" for row in chosen) else ""
-    wanted = tuple(dict.fromkeys((_scoped(metric, scope), f"energy{scope}", "latency")))
+    per = "_per_inference" if any(row.goal == "energy_per_inference" for row in chosen) else ""
+    wanted = tuple(dict.fromkeys((_divide(metric, per), f"energy{per}", "latency")))
     entries = [_enter(row) for row in answered]
     values = {one.runs[0]: one.values for one in entries}
-    chips = {run_id: one.hardware for run_id, one in asked.outlines.items()}
+    chips = {run_id: one.hardware for run_id, one in scope.outlines.items()}
     choices = list(_choose(chosen, known, wanted, chips, values))
-    runs = asked.runs(varied)
+    runs = scope.subjects(varied)
     beyond = [
         one
         for one in _choose(every, known, wanted, chips, values)
         if not runs[one.runs[0]].is_available and one.runs[0] not in {own.runs[0] for own in choices}
     ]
     causes = list(_explain(insights, known))
-    caveats = find_caveats(asked, choices, metric=choices[0].metric if choices else metric)
+    caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *causes, *entries, *caveats))
 
 
-def _scoped(metric: PartMetricName, scope: str) -> str:
-    return f"{metric}{scope}" if metric in ("energy", "edp") else metric
+def _divide(metric: PartMetricName, per: str) -> str:
+    return f"{metric}{per}" if metric in ("energy", "edp") else metric
 
 
 def _enter(row: Comparison) -> Entry:

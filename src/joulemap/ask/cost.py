@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.candidate import MOST_ENTRIES, add_chances, choose_first, find_chip, find_likelier, list_first
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS
 from joulemap.domain.settings import Limits
-from joulemap.plan.hold import StoredRuns
 from joulemap.row.cost import BreakEven, CostOption
 
 CHANCE: Final = "probability_cheapest"
@@ -33,7 +32,7 @@ PRICES: Final[Mapping[str, str]] = {"rented": "rental price", "bought": "purchas
 
 
 def find_facts(
-    held: StoredRuns,
+    scope: Scope,
     rows: Sequence[CostOption],
     even: BreakEven | None,
     *,
@@ -44,7 +43,6 @@ def find_facts(
     """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, limits, a row
     per chip, and caveats. `missed` are the runs beyond the limits, and `per` is the unit of work of the model.
     """
-    asked = Asked(held)
     ranked = list_first(row for row in rows if is_asked(row) and row.rank is not None)
     best = next(iter(ranked), None)
     choices = [_choose(ranked, rows, per)] if best is not None else []
@@ -60,16 +58,16 @@ def find_facts(
     shown = ranked[:MOST_ENTRIES]
     turns = [*_turn_way(rows, best), *_turn_volume(even)]
     ids = {row.run_id for row in shown} | {one for fact in (*choices, *beyond) for one in (*fact.runs[:2], *fact.tied)}
-    weighed = Asked(held, [one for one in held.ids if one in ids or one not in asked.evaluated])
+    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
     caveats = find_caveats(weighed, choices, metric="cost", but=("host",), more=_find_prices(shown))
     return Facts(
         asked=("cost",),
-        runs=asked.runs({}),
+        runs=scope.subjects({}),
         facts=(
             *choices,
             *beyond,
             *turns,
-            *_bound(limits, {asked.outlines[one].hardware for one in missed}),
+            *_bound(limits, {scope.outlines[one].hardware for one in missed}),
             *map(_enter, shown),
             *likelier,
             *_find_elsewhere(rows),

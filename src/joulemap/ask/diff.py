@@ -8,11 +8,10 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
-from joulemap.plan.hold import StoredRuns
+from joulemap.ask.scope import Scope
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference
 from joulemap.system.units import FJ_PER_J
@@ -25,7 +24,7 @@ Pair: TypeAlias = tuple[int, int]
 
 
 def find_facts(
-    held: StoredRuns,
+    scope: Scope,
     rows: Sequence[VersionFigure],
     parts: Mapping[str, Sequence[SubgraphDifference]],
     allowed: Mapping[str, float],
@@ -36,15 +35,14 @@ def find_facts(
     `parts` maps hardware to its subgraphs that differ, and `allowed` maps metrics to the largest relative increase that
     is not a failure.
     """
-    asked = Asked(held)
     known = [row for row in rows if row.change_fraction is not None]
     pairs = {row.hardware: (row.run_a, row.run_b) for row in known}
     ids = {run_id for pair in pairs.values() for run_id in pair}
-    weighed = Asked(held, [one for one in held.ids if one in ids or one not in asked.evaluated])
+    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
     found = pair_findings(list_findings(weighed, metric=ASKED[0]), pairs.values())
     return Facts(
         asked=ASKED,
-        runs=asked.runs({}),
+        runs=scope.subjects({}),
         facts=(
             *map(_change, known),
             *(_bound(known, metric, most) for metric, most in allowed.items()),

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
 from joulemap.ask.part import choose_least, enter, gather
+from joulemap.ask.scope import Scope
 from joulemap.domain.configuration import MERGING
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
 
@@ -23,7 +23,7 @@ FUSION, LAUNCH, HALVING = "fusion", "launch", "halving"
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     total: EdpTotal,
     *,
     cuts: Iterable[EdpCut],
@@ -42,8 +42,8 @@ def find_facts(
             sums[row.run_id] = sums.get(row.run_id, 0.0) + row.edp_share_js
     half = next(row for row in cuts if row.level == "subgraph" and row.cut_fraction >= HALF)
     facts: list[Fact] = [
-        *(choose_least(asked, "edp") if comparison else []),
-        enter(asked, total, "edp"),
+        *(choose_least(scope, "edp") if comparison else []),
+        enter(scope, total, "edp"),
         *(
             Entry(runs=(run_id,), values={"edp": Quantity(edp, "Js")})
             for run_id, edp in sums.items()
@@ -73,7 +73,7 @@ def find_facts(
             if len(patterns) > 1
         ),
     ]
-    return gather(asked, "edp", facts)
+    return gather(scope, "edp", facts)
 
 
 def _count_wins(comparison: Sequence[EdpComparison]) -> Iterator[Share]:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES
@@ -50,7 +50,7 @@ OF_WHOLE_RUNS: Final = ("assumed", "recalled", "unattributed", "host", "hosted",
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     total: RunPair,
     categories: Iterable[CategoryDifference],
     roles: Sequence[RoleDifference],
@@ -73,7 +73,7 @@ def find_facts(
         found += _sum_quantities(found, total) if metric == "edp" else []
         found += _lead(subgraphs, total, subgraph, is_tied=bool(choice.tied))
     caveats: Iterable[Caveat | Refusal] = find_caveats(
-        asked, [choice], metric="latency" if metric == "latency" else "energy"
+        scope, [choice], metric="latency" if metric == "latency" else "energy"
     )
     if metric == "memory":
         caveats = (attrs.evolve(one, weight=0.0) if isinstance(one, Caveat) else one for one in caveats)
@@ -83,14 +83,14 @@ def find_facts(
             for one in caveats
         )
     sides = dict.fromkeys((total.run_a, total.run_b)).keys()
-    entries = [_enter(asked, run_id, total, side, subgraph) for run_id, side in zip(sides, "ab", strict=False)]
-    return Facts(asked=(metric,), runs=_name(asked, total), facts=(choice, *found, *entries, *caveats))
+    entries = [_enter(scope, run_id, total, side, subgraph) for run_id, side in zip(sides, "ab", strict=False)]
+    return Facts(asked=(metric,), runs=_name(scope, total), facts=(choice, *found, *entries, *caveats))
 
 
-def _name(asked: Asked, total: RunPair) -> dict[int, Subject]:
+def _name(scope: Scope, total: RunPair) -> dict[int, Subject]:
     """Return the runs; two runs on one chip differ by their ids."""
     is_same = total.hardware_a == total.hardware_b and total.run_a != total.run_b
-    return asked.runs({run_id: (f"run {run_id}",) for run_id in asked.ids} if is_same else {})
+    return scope.subjects({run_id: (f"run {run_id}",) for run_id in scope.run_ids} if is_same else {})
 
 
 def _choose(total: RunPair, metric: PartMetricName) -> Choice:
@@ -113,9 +113,9 @@ def _choose(total: RunPair, metric: PartMetricName) -> Choice:
     )
 
 
-def _enter(asked: Asked, run_id: int, total: RunPair, side: str, subgraph: str) -> Entry:
+def _enter(scope: Scope, run_id: int, total: RunPair, side: str, subgraph: str) -> Entry:
     """Return the values of one run, with its intervals; of a `subgraph` no interval is known."""
-    one = asked.outlines[run_id]
+    one = scope.outlines[run_id]
     energy, latency = (None, None) if subgraph else (one.energy_half_width, one.latency_half_width)
     return Entry(
         runs=(run_id,),

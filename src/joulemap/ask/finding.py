@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Refusal, Value
+from joulemap.ask.scope import Scope
 from joulemap.system.record import frozen
 
 
@@ -22,7 +22,7 @@ class Finding:
     doubt: float = 0.0
 
 
-Rule: TypeAlias = Callable[[Asked], Iterable[Finding | Refusal]]
+Rule: TypeAlias = Callable[[Scope], Iterable[Finding | Refusal]]
 
 RULES: Final[list[Rule]] = []
 

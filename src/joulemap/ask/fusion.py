@@ -8,10 +8,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
+from joulemap.ask.scope import Scope
 from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 ASKED: Final = ("energy", "latency")
@@ -28,24 +28,24 @@ FUSED, UNFUSED = "fused", "unfused"
 
 
 def find_facts(
-    asked: Asked, total: FusionTotal, patterns: Sequence[FusionPattern], subgraphs: Sequence[FusionSubgraph]
+    scope: Scope, total: FusionTotal, patterns: Sequence[FusionPattern], subgraphs: Sequence[FusionSubgraph]
 ) -> Facts:
     """Return the facts of fusion: the change of each quantity, a term per pattern, the causes of costs and of changes
     without fusion, the values of both runs, and caveats.
 
     Both runs are on one chip, so that what moves both in the same direction moves no saving.
     """
-    found = list_findings(asked, metric=ASKED[0])
+    found = list_findings(scope, metric=ASKED[0])
     doubts = [attrs.evolve(one, bias=0.0) if isinstance(one, Finding) else one for one in found]
     return Facts(
         asked=ASKED,
-        runs=asked.runs({}),
+        runs=scope.subjects({}),
         facts=(
             *_list_changes(total),
             *(term for row in patterns for term in _divide(row, patterns, total)),
             *find_costs(subgraphs, total),
             *find_unfused(subgraphs, total),
-            *_enter(asked, total),
+            *_enter(scope, total),
             *weigh_findings(doubts, []),
         ),
     )
@@ -178,12 +178,12 @@ def _group(rows: Sequence[FusionSubgraph], causes: Sequence[str], part: str, tot
             )
 
 
-def _enter(asked: Asked, total: FusionTotal) -> Iterator[Entry]:
+def _enter(scope: Scope, total: FusionTotal) -> Iterator[Entry]:
     """Yield the values of the fused run, then those of the separate one if it is stored, with their intervals."""
     ends = {total.run_id: (total.energy_j, total.latency_s)}
     ends = {**ends, total.separate_run_id: (total.separate_energy_j, total.separate_latency_s), **ends}
     for run_id, (energy, latency) in ends.items():
-        one = asked.outlines[run_id]
+        one = scope.outlines[run_id]
         yield Entry(
             runs=(run_id,),
             values={

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.plan.hold import StoredRuns
 from joulemap.row.pareto import ParetoPoint
 
 EVEN: Final = 0.5
@@ -22,7 +21,7 @@ WEIGHED: Final = 12
 """Number of configurations of the front whose caveats are found; its ends are added."""
 
 
-def find_facts(held: StoredRuns, rows: Sequence[ParetoPoint], x: MetricName, y: MetricName) -> Facts:
+def find_facts(scope: Scope, rows: Sequence[ParetoPoint], x: MetricName, y: MetricName) -> Facts:
     """Return the facts of a front in the metrics `x` and `y`: the front and its ends, the configurations of unavailable
     hardware that would be on it, its rows, and caveats, whose weights refer to its ends in `y`.
     """
@@ -40,11 +39,10 @@ def find_facts(held: StoredRuns, rows: Sequence[ParetoPoint], x: MetricName, y: 
         *(_lead(ends[::-1], x, row.x_value, row.x_half_width) for row in ends[-1:]),
     ]
     shown = {row.run_id for row in (*front[:WEIGHED], *ends)}
-    asked = Asked(held)
-    weighed = Asked(held, [one for one in held.ids if one in shown or one not in asked.evaluated])
+    weighed = scope.part([one for one in scope.run_ids if one in shown or one in scope.refused])
     return Facts(
         asked=(x, y),
-        runs=asked.runs({}),
+        runs=scope.subjects({}),
         facts=(
             *fronts,
             *choices,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.row.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
@@ -23,25 +23,25 @@ LEAST: Final = 0.01
 """Minimum share of architectural overhead that is a fact."""
 
 
-def gather(asked: Asked, metric: MetricName, facts: Iterable[Fact], runs: Mapping[int, Subject] | None = None) -> Facts:
+def gather(scope: Scope, metric: MetricName, facts: Iterable[Fact], runs: Mapping[int, Subject] | None = None) -> Facts:
     """Return these facts with the caveats of all rules; weights refer to the first choice, or else to the first run."""
     listed = list(facts)
     choices = [one for one in listed if isinstance(one, Choice)]
-    own = [Choice(runs=asked.evaluated[:1], metric=metric, value=Quantity(0.0))]
-    caveats = find_caveats(asked, choices or own, metric=metric, but=() if choices else OF_A_GAP)
-    return Facts(asked=(metric,), runs=runs or asked.runs({}), facts=(*listed, *caveats))
+    own = [Choice(runs=scope.evaluated_ids[:1], metric=metric, value=Quantity(0.0))]
+    caveats = find_caveats(scope, choices or own, metric=metric, but=() if choices else OF_A_GAP)
+    return Facts(asked=(metric,), runs=runs or scope.subjects({}), facts=(*listed, *caveats))
 
 
-def name_models(asked: Asked, rows: Iterable[Any]) -> dict[int, Subject]:
+def name_models(scope: Scope, rows: Iterable[Any]) -> dict[int, Subject]:
     """Return the runs, with their models if these differ."""
     models = {row.run_id: row.model for row in rows}
     is_several = len(set(models.values())) > 1
-    return asked.runs({run_id: (model,) for run_id, model in models.items()} if is_several else {})
+    return scope.subjects({run_id: (model,) for run_id, model in models.items()} if is_several else {})
 
 
-def enter(asked: Asked, row: Any, *more: MetricName) -> Entry:
+def enter(scope: Scope, row: Any, *more: MetricName) -> Entry:
     """Return energy and latency of a run with their intervals, and further metrics of its row."""
-    outline = asked.outlines[row.run_id]
+    outline = scope.outlines[row.run_id]
     values: dict[str, Quantity] = {
         "energy": Quantity(row.energy_j, "J", outline.energy_half_width),
         "latency": Quantity(row.latency_s, "s", outline.latency_half_width),
@@ -52,7 +52,7 @@ def enter(asked: Asked, row: Any, *more: MetricName) -> Entry:
 
 
 def find_analysis(
-    asked: Asked,
+    scope: Scope,
     total: RunTotal,
     actions: Iterable[ActionShare],
     bottlenecks: Iterable[BottleneckShare],
@@ -69,7 +69,7 @@ def find_analysis(
     parts: dict[str, Any] = {"level": "subgraph", "name": largest.name, "total": len(subgraphs)}
     overhead = total.overhead_fraction or 0.0
     facts: list[Fact] = [
-        enter(asked, total, "power", "edp"),
+        enter(scope, total, "power", "edp"),
         *share_out(runs, "energy", "category", categories),
         *share_out(runs, "time", "bottleneck", {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}),
         Share(runs=runs, metric="compute", share=total.compute_utilization_fraction),
@@ -86,14 +86,14 @@ def find_analysis(
         Share(runs=runs, metric="energy", share=largest.share_fraction, **parts),
         Share(runs=runs, metric="time", share=largest.latency_fraction, **parts),
     ]
-    return gather(asked, "energy", facts)
+    return gather(scope, "energy", facts)
 
 
-def find_modules(asked: Asked, total: RunTotal, modules: Iterable[ModulePart]) -> Facts:
+def find_modules(scope: Scope, total: RunTotal, modules: Iterable[ModulePart]) -> Facts:
     """Return the values of one run and its modules, without those inside them, largest energy first."""
     whole = total.energy_fj or 1
     shares = {row.module: row.own_energy_fj / whole for row in modules}
-    return gather(asked, "energy", [enter(asked, total), *share_out((total.run_id,), "energy", "module", shares)])
+    return gather(scope, "energy", [enter(scope, total), *share_out((total.run_id,), "energy", "module", shares)])
 
 
 def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[str, float]) -> Iterator[Share]:
@@ -103,7 +103,7 @@ def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[st
             yield Share(runs=runs, metric=metric, level=level, name=name, share=share)
 
 
-def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Callable[[Any], str]) -> Facts:
+def find_largest(scope: Scope, level: str, rows: Iterable[Any], name_part: Callable[[Any], str]) -> Facts:
     """Return the parts of each run by category or action, largest first; `name_part` returns the part of a row."""
     sums: dict[int, dict[str, int]] = {}
     listed = list(rows)
@@ -114,10 +114,10 @@ def find_largest(asked: Asked, level: str, rows: Iterable[Any], name_part: Calla
     for run_id, mine in sums.items():
         whole = sum(mine.values()) or 1
         found += share_out((run_id,), "energy", level, {name: value / whole for name, value in mine.items()})
-    return gather(asked, "energy", found, name_models(asked, listed))
+    return gather(scope, "energy", found, name_models(scope, listed))
 
 
-def find_whole(asked: Asked, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
+def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
     """Return the facts of whole runs: the one with the least energy if one model has several, the values of each, and
     its common categories of energy.
     """
@@ -127,21 +127,21 @@ def find_whole(asked: Asked, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
         mine = branches.setdefault(row.run_id, {})
         mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
     is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
-    choices = choose_least(asked, "energy") if is_choice else []
+    choices = choose_least(scope, "energy") if is_choice else []
     order = {run_id: place for one in reversed(choices) for place, run_id in enumerate(one.runs)}
     found: list[Fact] = [*choices]
     ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
-    found += [enter(asked, row) for row in ordered]
+    found += [enter(scope, row) for row in ordered]
     for row in ordered:
         mine = branches.get(row.run_id, {})
         whole = sum(mine.values()) or 1
         found += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
-    return gather(asked, "energy", found, name_models(asked, answered))
+    return gather(scope, "energy", found, name_models(scope, answered))
 
 
-def choose_least(asked: Asked, metric: MetricName) -> list[Choice]:
+def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:
     """Return the best run of one model by a metric, then an unavailable run that is better, if there is one."""
-    rows = rank(asked, metric)
-    among = set(list_choosable(asked, asked.evaluated))
+    rows = rank(scope, metric)
+    among = set(list_choosable(scope, scope.evaluated_ids))
     choice = choose([row for row in rows if row.run_id in among])
-    return [choice, *find_beyond(asked, rows, [choice])]
+    return [choice, *find_beyond(scope, rows, [choice])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Facts, Share
+from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
 from joulemap.row.compare import Strength
 
@@ -20,21 +20,21 @@ WHOLE: Final = {"utilization": "utilization", "idle": "units", "launch": "latenc
 """Aspect of a run alone -> what its share divides."""
 
 
-def find_facts(asked: Asked, metric: str, strengths: Sequence[Strength]) -> Facts:
+def find_facts(scope: Scope, metric: str, strengths: Sequence[Strength]) -> Facts:
     """Return the facts of a ranking by `metric`: the best run, an unavailable run that is better, what limits the first
     runs, a row per run, and caveats.
     """
-    rows = rank(asked, metric)
-    among = set(list_choosable(asked, asked.evaluated))
+    rows = rank(scope, metric)
+    among = set(list_choosable(scope, scope.evaluated_ids))
     choice = choose([row for row in rows if row.run_id in among])
     facts = (
         choice,
-        *find_beyond(asked, rows, [choice]),
+        *find_beyond(scope, rows, [choice]),
         *_limit(strengths, choice),
         *list_entries(rows),
-        *find_own_caveats(asked, [choice], metric),
+        *find_own_caveats(scope, [choice], metric),
     )
-    return Facts(asked=(metric,), runs=asked.runs({}), facts=facts)
+    return Facts(asked=(metric,), runs=scope.subjects({}), facts=facts)
 
 
 def _limit(rows: Sequence[Strength], choice: Choice) -> Iterator[Share]:

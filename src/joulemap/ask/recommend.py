@@ -11,7 +11,6 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.asked import VARYING, Asked, vary
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
     add_chances,
@@ -24,11 +23,11 @@ from joulemap.ask.candidate import (
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
+from joulemap.ask.scope import VARYING, Scope, vary
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits
-from joulemap.plan.hold import StoredRuns
 from joulemap.row.compare import Insight
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch
@@ -119,7 +118,7 @@ def find_other_cost(row: RankedConfiguration) -> float | None:
 
 
 def find_facts(
-    held: StoredRuns, rows: Sequence[RankedConfiguration], violations: Iterable[Violation], wanted: Wanted
+    scope: Scope, rows: Sequence[RankedConfiguration], violations: Iterable[Violation], wanted: Wanted
 ) -> Facts:
     """Return the facts of a recommendation: the choice, limits with the nearest miss, changes after which another
     configuration wins, the cause of the lead, rows and caveats.
@@ -143,13 +142,13 @@ def find_facts(
     pivotal = {row.run_id: row for row in (*ranked[:MOST_ENTRIES], *(() if ranked else far[:MOST_ENTRIES]))}
     named = {one for fact in decided for one in fact.runs}
     pivotal |= {row.run_id: row for row in reversed(rows) if row.run_id in named - pivotal.keys()}
-    asked = Asked(held, pivotal)
+    weighed = scope.part(pivotal)
     caveats = find_caveats(
-        asked,
+        weighed,
         choices[:1] or [_weigh_miss(one) for one in decided if isinstance(one, Limit) and one.runs][:1],
         metric=wanted.objective,
         but=("host",) if counts_hosts(rows) else (),
-        more=(*_find_hosts(pivotal.values(), asked, wanted), *_find_prices(pivotal.values(), wanted)),
+        more=(*_find_hosts(pivotal.values(), weighed, wanted), *_find_prices(pivotal.values(), wanted)),
     )
     alike = (one for fact in choices for one in (*fact.tied, *fact.equal))
     unranked = (row.run_id for row in rows if row.status == "feasible" and row.rank is None)
@@ -157,10 +156,10 @@ def find_facts(
     tried = [row for row in rows if row.status in ("feasible", "infeasible")]
     return Facts(
         asked=tuple(dict.fromkeys((wanted.objective, *(name for name, _ in wanted.limits.bounds)))),
-        runs=Asked(held, dict.fromkeys((*pivotal, *alike, *beside))).runs(vary(tried or rows, _vary_by(rows))),
+        runs=scope.part(dict.fromkeys((*pivotal, *alike, *beside))).subjects(vary(tried or rows, _vary_by(rows))),
         facts=(
             *decided,
-            *_explain(held, ranked, wanted),
+            *_explain(scope, ranked, wanted),
             *_supply(best, wanted),
             *(_enter(row, wanted) for row in pivotal.values()),
             *own,
@@ -306,7 +305,7 @@ def _turn(rows: Sequence[RankedConfiguration], best: RankedConfiguration, wanted
         )
 
 
-def _explain(held: StoredRuns, ranked: Sequence[RankedConfiguration], wanted: Wanted) -> Iterator[Cause]:
+def _explain(scope: Scope, ranked: Sequence[RankedConfiguration], wanted: Wanted) -> Iterator[Cause]:
     """Yield the category of energy that differs most between the best two chips; hosts and idle time count too."""
     if wanted.objective not in ("energy", "energy_per_inference") or len(ranked) < 2:
         return
@@ -318,7 +317,7 @@ def _explain(held: StoredRuns, ranked: Sequence[RankedConfiguration], wanted: Wa
         name: (getattr(rival, column) or 0.0) - (getattr(best, column) or 0.0)
         for name, column in (("host", "host_energy_per_inference_j"), ("idle", "idle_energy_per_inference_j"))
     }
-    (row,) = fetch(held.connection, Insight, run_ids=[best.run_id, rival.run_id])
+    (row,) = fetch(scope.connection, Insight, run_ids=[best.run_id, rival.run_id])
     gross_j = sum(abs(gap_j) for gap_j in gaps.values())
     if row.category_share_fraction:
         own_j = row.category_difference_j / (1 if best.batch != rival.batch else best.batch)  # per inference
@@ -344,14 +343,14 @@ def _supply(best: RankedConfiguration | None, wanted: Wanted) -> Iterator[Supply
         yield Supply(runs=(best.run_id,), name=name, power=Quantity(best.total_power_w, "W"), life=life)
 
 
-def _find_hosts(shown: Iterable[RankedConfiguration], asked: Asked, wanted: Wanted) -> Iterator[Finding]:
+def _find_hosts(shown: Iterable[RankedConfiguration], scope: Scope, wanted: Wanted) -> Iterator[Finding]:
     """Yield the assumed host that a value includes; its effect on the order is the factor that it adds."""
     is_energy = METRIC[wanted.objective].unit == "J" or METRIC[wanted.objective].is_higher_better
     for row in shown:
         whole, alone = order(wanted.objective, row.objective_value), order(wanted.objective, row.hostless_value)
         if not row.objective_value or not row.hostless_value or abs(whole / alone - 1.0) < LEAST_SHARE:
             continue
-        needs = asked.outlines[row.run_id].needs_host
+        needs = scope.outlines[row.run_id].needs_host
         ratio = max(whole / alone, alone / whole)
         values = {
             "quantity": METRIC["energy"].label if is_energy else METRIC[wanted.objective].label,

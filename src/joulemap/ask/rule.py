@@ -19,19 +19,20 @@ from typing import Any, Final, cast
 
 import attrs
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.refusal import find_left_out, find_refused
+from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
-from joulemap.domain.configuration import ENGINE, NO_HOST
+from joulemap.domain.configuration import ENGINE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
-from joulemap.row.run import Fallback, Omitted
+from joulemap.row.model import Caveat as StoredCaveat, ModelCaveat
+from joulemap.row.run import Fallback
 from joulemap.store.library import find_query, list_topic
-from joulemap.store.query import fetch, run_query
+from joulemap.store.query import run_query
 from joulemap.store.run import Outline, count_appending
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts, list_wings
@@ -105,7 +106,7 @@ def list_wing_rules() -> tuple[Rules, ...]:
 
 
 def find_caveats(
-    asked: Asked,
+    scope: Scope,
     choices: Sequence[Choice],
     *,
     metric: str,
@@ -118,23 +119,23 @@ def find_caveats(
     `more` has findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
     where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
-    found = list_findings(asked, metric=metric, but=but)
+    found = list_findings(scope, metric=metric, but=but)
     return weigh_findings([*more, *represent(found, stands_for)], choices)
 
 
-def list_findings(asked: Asked, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
+def list_findings(scope: Scope, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
     """Return the findings of all rules about stored runs, as `find_caveats` does before it weighs them."""
     found: list[Finding | Refusal] = []
     extra = list_wing_rules()
     needs = {**NEEDS, **{kind: applies for rules in extra for kind, applies in rules.needs.items()}}
     for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
         applies = needs.get(one.kind, bool)
-        if one.kind == FALLBACK and not asked.fallen:
+        if one.kind == FALLBACK and not scope.fallen:
             continue
-        if ids := [run_id for run_id in asked.evaluated if applies(asked.outlines[run_id])]:
-            found += _ask(asked, one, ids, name_weighed(metric))
+        if ids := [run_id for run_id in scope.evaluated_ids if applies(scope.outlines[run_id])]:
+            found += _ask(scope, one, ids, name_weighed(metric))
     for find in (*RULES, *(find for rules in extra for find in rules.functions), *SETTINGS):
-        found += find(asked)
+        found += find(scope)
     return found
 
 
@@ -163,12 +164,12 @@ def represent(
             yield from (attrs.evolve(one, run_id=run) for run in stands_for[one.run_id])
 
 
-def _ask(asked: Asked, one: SqlRule, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
+def _ask(scope: Scope, one: SqlRule, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
     """Yield the findings of one SQL rule."""
     query = find_query(one.query, one.folder)
     given = {"run_ids": list(run_ids), "metric": metric}
     declared = {parameter.name for parameter in query.parameters}
-    table = run_query(asked.connection, query, {key: value for key, value in given.items() if key in declared})
+    table = run_query(scope.connection, query, {key: value for key, value in given.items() if key in declared})
     for row in table.records():
         values = {
             column.name: _read(column, row[column.name]) for column in query.columns if column.name not in WEIGHED
@@ -212,28 +213,36 @@ def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | No
 
 
 @rule
-def traced(asked: Asked) -> Iterator[Finding]:
+def traced(scope: Scope) -> Iterator[Finding]:
     """Find assumptions of the traces, operators that they could not count, and code that branched on data."""
-    rows = asked.remarks
+    rows = scope.remarks
     if not rows:
         return
-    from joulemap.domain.remark import name_uncounted, write_appending
+    from joulemap.domain.remark import write_appending
 
     is_assumed = any(row.kind == "assumed" for row in rows)
-    counts = count_appending(asked.connection, asked.ids) if is_assumed else ()
+    counts = count_appending(scope.connection, scope.run_ids) if is_assumed else ()
     appending = {write_appending(count): count for count in counts}
     for row in rows:
-        if row.kind == "uncounted":
-            named = name_uncounted(row.text)
-            yield Finding(kind="uncounted", values={"name": named, "operators": row.operator_count}, doubt=UNKNOWN)
-        elif row.kind == "assumed" and row.text not in appending:
-            yield Finding(kind="traced", values={"text": row.text})
-        elif row.kind == "assumed":
-            yield find_appending(appending[row.text], row.text, {one.runtime for one in asked.outlines.values()})
+        if row.kind == "assumed" and row.text in appending:
+            yield find_appending(appending[row.text], row.text, set(scope.runtimes))
+        else:
+            yield from find_assumed(row)
     read, idle = (tuple(dict.fromkeys(row.text for row in rows if row.kind == kind)) for kind in ("read", "idle"))
     if read:
         places = tuple(filter(None, read))
         yield Finding(kind="branched", values={"places": places, "modules": len(idle), "idle": idle}, doubt=UNKNOWN)
+
+
+def find_assumed(row: ModelCaveat | StoredCaveat) -> Iterator[Finding]:
+    """Find an assumption of a trace, or an operator that it could not count, in a row on the trace."""
+    from joulemap.domain.remark import name_uncounted
+
+    if row.kind == "uncounted":
+        values: dict[str, Value] = {"name": name_uncounted(row.text), "operators": row.operator_count}
+        yield Finding(kind="uncounted", values=values, doubt=UNKNOWN)
+    elif row.kind == "assumed":
+        yield Finding(kind="traced", values={"text": row.text})
 
 
 def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
@@ -245,56 +254,52 @@ def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
 
 
 @rule
-def unsupported(asked: Asked) -> Iterator[Refusal]:
+def unsupported(scope: Scope) -> Iterator[Refusal]:
     """Find runs that their hardware cannot do, by reason, and hardware that was left out before."""
-    yield from find_refused(asked.outlines, asked.unavailable)
-    yield from find_left_out(asked.selection, asked.unavailable)
+    yield from find_refused(scope.outlines, scope.unavailable)
+    yield from find_left_out(scope.selection, scope.unavailable)
 
 
 @rule
-def meant(asked: Asked) -> Iterator[Finding]:
+def meant(scope: Scope) -> Iterator[Finding]:
     """Find classes and short names that stand for hardware."""
-    for name, hardware in asked.selection.meanings.items():
+    for name, hardware in scope.selection.meanings.items():
         yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": ()})
-    for name, (hardware, *others) in asked.selection.abbreviations.items():
+    for name, (hardware, *others) in scope.selection.abbreviations.items():
         yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": tuple(others)})
 
 
 @rule
-def changed(asked: Asked) -> Iterator[Finding]:
+def changed(scope: Scope) -> Iterator[Finding]:
     """Find numbers of hardware that the question changes."""
-    for run_id, one in asked.outlines.items():
+    for run_id, one in scope.outlines.items():
         for number in one.changes:
             yield Finding(kind="changed", run_id=run_id, values={"number": number})
 
 
 @rule
-def hosted(asked: Asked) -> Iterator[Finding]:
+def hosted(scope: Scope) -> Iterator[Finding]:
     """Find runs that include a named host."""
-    for run_id, one in asked.outlines.items():
+    for run_id, one in scope.outlines.items():
         if one.host:
             yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
 
 
 @rule
-def own(asked: Asked) -> Iterator[Finding]:
+def own(scope: Scope) -> Iterator[Finding]:
     """Find runs on hardware of the user's own files whose assumed numbers alone make wide intervals."""
-    for run_id in asked.evaluated:
-        one = asked.outlines[run_id]
+    for run_id in scope.evaluated_ids:
+        one = scope.outlines[run_id]
         widths = {"energy": one.energy_own_half_width or 0.0, "latency": one.latency_own_half_width or 0.0}
         large = {name: width if width >= LEAST_OWN else None for name, width in widths.items()}
-        if any(large.values()) and one.hardware in asked.selection.spelling:
+        if any(large.values()) and one.hardware in scope.spelling:
             yield Finding(kind="own", run_id=run_id, values=large, doubt=max(widths.values()))
 
 
 @rule
-def omitted(asked: Asked) -> Iterator[Finding]:
+def omitted(scope: Scope) -> Iterator[Finding]:
     """Find operators that runs of a device alone leave out, because only a host could compute them."""
-    alone = [run_id for run_id in asked.evaluated if asked.outlines[run_id].host == NO_HOST]
-    found: dict[int, list[Omitted]] = {}
-    for row in fetch(asked.connection, Omitted, run_ids=alone) if alone else ():
-        found.setdefault(row.run_id, []).append(row)
-    for run_id, rows in found.items():
+    for run_id, rows in scope.omitted.items():
         share = math.fsum(row.mac_fraction for row in rows)
         values: dict[str, Value] = {
             "operations": tuple(row.operation for row in rows),
@@ -305,9 +310,9 @@ def omitted(asked: Asked) -> Iterator[Finding]:
 
 
 @rule
-def limited(asked: Asked) -> Iterator[Finding]:
+def limited(scope: Scope) -> Iterator[Finding]:
     """Find what a compiler leaves to a host, each operation with the limit that it exceeds."""
-    for run_id, rows in asked.fallen.items():
+    for run_id, rows in scope.fallen.items():
         named = [name_excess(row) if row.is_compiled else row.operation for row in rows]
         first = rows[0]
         if operations := tuple(filter(None, named)):
@@ -331,13 +336,13 @@ def name_excess(row: Fallback) -> str:
 
 
 @rule
-def narrow(asked: Asked) -> Iterator[Finding]:
+def narrow(scope: Scope) -> Iterator[Finding]:
     """Find fp32 runs whose products the libraries compute in a narrower precision.
 
     The factor of two per halved significand is a decree: what a product gains depends on the chip.
     """
-    for run_id in asked.evaluated:
-        one = asked.outlines[run_id]
+    for run_id in scope.evaluated_ids:
+        one = scope.outlines[run_id]
         if one.precision != FP32 or one.matmul_precision == HIGHEST:
             continue
         products = find_products(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from joulemap.ask.asked import Asked, names_engine
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding, Rule
+from joulemap.ask.scope import Scope
 from joulemap.domain.configuration import ENGINE, MEASURED_HOST, SYSTEM
 from joulemap.domain.engine import has_framework, is_deployed, name_engine
 from joulemap.domain.weight import find_weight_format
@@ -27,32 +27,32 @@ FEW: Final = 0.8
 """Credibility of a calibration below which it has few measurements."""
 
 
-def stored(asked: Asked) -> Iterator[Finding]:
+def stored(scope: Scope) -> Iterator[Finding]:
     """Find formats in which weights are stored, if not at the precision of the activations."""
-    pairs = dict.fromkeys((one.precision, one.weight_precision) for one in asked.outlines.values())
+    pairs = dict.fromkeys((one.precision, one.weight_precision) for one in scope.outlines.values())
     formats = (find_weight_format(*pair) for pair in pairs)
     for described in dict.fromkeys(one.describe() for one in formats if one is not None):
         yield Finding(kind="stored", values={"format": described})
 
 
-def placed(asked: Asked) -> Iterator[Finding]:
+def placed(scope: Scope) -> Iterator[Finding]:
     """Find how boxes divide the model over their devices."""
-    for run_id, one in asked.outlines.items():
+    for run_id, one in scope.outlines.items():
         if one.placement:
             yield Finding(kind="placed", run_id=run_id, values={"placement": one.placement})
 
 
-def budgeted(asked: Asked) -> Iterator[Finding]:
+def budgeted(scope: Scope) -> Iterator[Finding]:
     """Find the power budget that selected the power modes."""
-    if budget := asked.selection.budget:
+    if budget := scope.selection.budget:
         values: dict[str, Value] = {"limit": budget.limit, "limit_w": budget.power_w, "origin": budget.reason or None}
         yield Finding(kind="mean_power_budget" if budget.is_mean else "power_budget", values=values)
 
 
-def walled(asked: Asked) -> Iterator[Finding]:
+def walled(scope: Scope) -> Iterator[Finding]:
     """Find what the boundary `system` adds to each board, and runs that are at another boundary instead."""
-    at_wall = {run_id: one for run_id, one in asked.outlines.items() if one.boundary == SYSTEM}
-    found = fetch(asked.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
+    at_wall = {run_id: one for run_id, one in scope.outlines.items() if one.boundary == SYSTEM}
+    found = fetch(scope.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
     rows = {row.hardware: row for row in found}
     for run_id, one in at_wall.items():
         row = rows.get(one.hardware)
@@ -68,17 +68,17 @@ def walled(asked: Asked) -> Iterator[Finding]:
             "board_count": round(boards) if host is not None and boards and boards > 1.0 else None,
         }
         yield Finding(kind="walled", run_id=run_id, values=values)
-    fallback = asked.selection.fallback_boundary
-    for run_id, one in asked.outlines.items():
-        if fallback and one.hardware in asked.selection.unplugged:
-            reason = asked.selection.unplugged[one.hardware]
+    fallback = scope.selection.fallback_boundary
+    for run_id, one in scope.outlines.items():
+        if fallback and one.hardware in scope.selection.unplugged:
+            reason = scope.selection.unplugged[one.hardware]
             yield Finding(kind="unwalled", run_id=run_id, values={"boundary": fallback, "reason": reason})
 
 
-def launched(asked: Asked) -> Iterator[Finding]:
+def launched(scope: Scope) -> Iterator[Finding]:
     """Find the host whose thread launches the kernels of eager runs, and its time for each."""
-    eager = {run_id: one for run_id, one in asked.outlines.items() if one.runtime == EAGER}
-    times = find_launches(asked.connection, eager) if eager else ()
+    eager = {run_id: one for run_id, one in scope.outlines.items() if one.runtime == EAGER}
+    times = find_launches(scope.connection, eager) if eager else ()
     found = {(hardware, host): (has_link, seconds) for hardware, host, has_link, seconds in times}
     for run_id, one in eager.items():
         if (one.hardware, one.host) not in found:
@@ -92,16 +92,21 @@ def launched(asked: Asked) -> Iterator[Finding]:
             yield Finding(kind="launched" if one.host else "launched_by_default", run_id=run_id, values=values)
 
 
-def compiled(asked: Asked) -> Iterator[Finding]:
+def names_engine(model: str) -> bool:
+    """Return True for the name of a pass of a served model, which states its engine as an argument."""
+    return "engine=" in model
+
+
+def compiled(scope: Scope) -> Iterator[Finding]:
     """Find the inference engine that the runtime `engine` means on chips that also have a framework's compiler.
 
     The runtime `fused` needs an explanation only if some of the hardware has a framework's compiler and some has that
     of its vendor alone. A served model names its engine.
     """
-    devices = {run_id: asked.list_devices(one) for run_id, one in asked.outlines.items() if not names_engine(one.model)}
+    devices = {run_id: scope.list_devices(one) for run_id, one in scope.outlines.items() if not names_engine(one.model)}
     is_mixed = len({has_framework(architecture) for pairs in devices.values() for architecture, _ in pairs}) > 1
     for run_id, pairs in devices.items():
-        runtime = asked.outlines[run_id].runtime
+        runtime = scope.outlines[run_id].runtime
         for name in dict.fromkeys(name_engine(*pair) for pair in pairs):
             values: dict[str, Value] = {"engine": name}
             if runtime == ENGINE and is_deployed(name):
@@ -110,12 +115,9 @@ def compiled(asked: Asked) -> Iterator[Finding]:
                 yield Finding(kind="deployed" if is_deployed(name) else "compiler", run_id=run_id, values=values)
 
 
-def calibrated(asked: Asked) -> Iterator[Finding]:
+def calibrated(scope: Scope) -> Iterator[Finding]:
     """Find the calibrations that runs use, with their measurements and errors."""
-    if not any(one.is_calibrated for one in asked.outlines.values()):
-        return
-    rows = fetch(asked.connection, StoredCalibration, run_ids=list(asked.ids))
-    yield from find_calibrations(rows, {one.hardware for one in asked.outlines.values()})
+    yield from find_calibrations(scope.calibrations, set(scope.hardware))
 
 
 def find_calibrations(rows: Iterable[StoredCalibration], hardware: Collection[str]) -> Iterator[Finding]:

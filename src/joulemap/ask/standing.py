@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.row.compare import Standing
 from joulemap.store.query import fetch
 
 
-def rank(asked: Asked, metric: str) -> tuple[Standing, ...]:
+def rank(scope: Scope, metric: str) -> tuple[Standing, ...]:
     """Return the evaluated runs by rank within each model. Chances are those among runs that can be chosen."""
-    among = list_choosable(asked, asked.evaluated)
-    ids = {"run_ids": list(asked.ids), "among_ids": list(among) if among != asked.evaluated else []}
-    return fetch(asked.connection, Standing, metric=metric, **ids).rows
+    among = list_choosable(scope, scope.evaluated_ids)
+    ids = {"run_ids": list(scope.run_ids), "among_ids": list(among) if among != scope.evaluated_ids else []}
+    return fetch(scope.connection, Standing, metric=metric, **ids).rows
 
 
-def list_choosable(asked: Asked, ids: Sequence[int]) -> tuple[int, ...]:
+def list_choosable(scope: Scope, ids: Sequence[int]) -> tuple[int, ...]:
     """Return the runs that an answer can choose: those of available chips if these are several, otherwise all."""
-    is_any = asked.plan.settings.takes_all
-    had = tuple(one for one in ids if is_any or asked.outlines[one].hardware not in asked.unavailable)
-    return had if len({asked.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
+    is_any = scope.settings.takes_all
+    had = tuple(one for one in ids if is_any or scope.outlines[one].hardware not in scope.unavailable)
+    return had if len({scope.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
 
 
 def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
@@ -47,7 +47,7 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     )
 
 
-def find_beyond(asked: Asked, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:
+def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:
     """Return the best run of each model over the best of its choice, where that is another run."""
     firsts = {row.workload_id: row.run_id for row in reversed(rows)}
     workloads = {row.run_id: row.workload_id for row in rows}
@@ -55,17 +55,17 @@ def find_beyond(asked: Asked, rows: Sequence[Standing], choices: Iterable[Choice
     if not pairs:
         return []
     ids = [run_id for pair in pairs for run_id in pair]
-    found = fetch(asked.connection, Standing, run_ids=ids, metric=rows[0].metric)
+    found = fetch(scope.connection, Standing, run_ids=ids, metric=rows[0].metric)
     is_several = len(firsts) > 1
     groups = [list(group) for _, group in groupby(found, lambda row: row.workload_id)]
     return [choose(group, model=group[0].model if is_several else "") for group in groups]
 
 
-def find_own_caveats(asked: Asked, choices: Sequence[Choice], metric: str) -> list[Caveat | Refusal]:
+def find_own_caveats(scope: Scope, choices: Sequence[Choice], metric: str) -> list[Caveat | Refusal]:
     """Return the caveats of the first runs of each choice, and all refusals, heaviest first."""
     ids = {run_id for one in choices for run_id in one.runs[:MOST_ENTRIES]}
-    kept = [one for one in asked.ids if not choices or one in ids or one not in asked.evaluated]
-    return find_caveats(asked.part(kept), choices, metric=metric)
+    kept = [one for one in scope.run_ids if not choices or one in ids or one in scope.refused]
+    return find_caveats(scope.part(kept), choices, metric=metric)
 
 
 def list_entries(rows: Iterable[Standing]) -> list[Entry]:

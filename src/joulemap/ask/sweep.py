@@ -10,11 +10,10 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from joulemap.ask.asked import Asked, vary
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope, vary
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.plan.hold import StoredRuns
 from joulemap.row.compare import PairChance, Recommendation
 from joulemap.row.sweep import SweepPoint, SweepSeries
 from joulemap.store.query import fetch
@@ -43,7 +42,7 @@ LEAST_SPILL: Final = 1.2
 
 
 def find_facts(
-    held: StoredRuns,
+    scope: Scope,
     series: Iterable[SweepSeries],
     points: Iterable[SweepPoint],
     *,
@@ -58,7 +57,6 @@ def find_facts(
     best = [
         Best(row, curves[find_series(row)]) for row in series if row.energy_batch is not None and row.throughput_batch
     ]
-    asked = Asked(held)
     chosen: list[Choice] = []
     beyond: list[Choice] = []
     models = list(dict.fromkeys(one.row.model for one in best))
@@ -66,7 +64,7 @@ def find_facts(
         every = [one for one in best if one.row.model == model]
         had = [one for one in every if one.row.is_available or takes_all] or every
         told = model if len(models) > 1 else ""
-        own = list(_choose(asked, had, told))
+        own = list(_choose(scope, had, told))
         chosen += own
         if len(had) < len(every):
             beyond += [choice for place, one in enumerate(own) for choice in _prefer(every, one, place)]
@@ -78,17 +76,17 @@ def find_facts(
         *(one for choice in chosen for one in (*choice.runs[:2], *choice.tied)),
         *(one.ids[0] for one in shown),
     }
-    weighed = Asked(held, [one for one in held.ids if one in ids or one not in asked.evaluated])
+    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
     return Facts(
         asked=ASKED,
-        runs=asked.runs(vary(listed, ("precision", "runtime"))),
+        runs=scope.subjects(vary(listed, ("precision", "runtime"))),
         facts=(
             *chosen,
             *beyond,
             *_find_limit(best, max_latency_s),
-            *_find_turns(asked, listed, takes_all),
+            *_find_turns(scope, listed, takes_all),
             *(fall for one in leading for fall in one.find_falls()),
-            *(one.enter(asked.outlines) for one in best),
+            *(one.enter(scope.outlines) for one in best),
             *find_caveats(weighed, chosen, metric="energy"),
         ),
     )
@@ -154,7 +152,7 @@ class Best:
         )
 
 
-def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
+def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
     """Yield the best chip by each asked metric, each chip at its best batch."""
     for place, name in enumerate(ASKED):
         ids = {one.ids[place]: one for one in rows}
@@ -163,7 +161,7 @@ def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
         if len(ids) < 2:
             yield Choice(runs=tuple(ids), metric=name, value=Quantity(next(iter(values.values())), unit), model=model)
             continue
-        goals = {row.goal: row for row in fetch(asked.connection, Recommendation, run_ids=list(ids))}
+        goals = {row.goal: row for row in fetch(scope.connection, Recommendation, run_ids=list(ids))}
         # runs of one batch are compared by the energy of the batch, which has the same order
         row = goals.get(name) or goals["energy"]
         winner, *others = row.ranked_ids
@@ -173,7 +171,7 @@ def _choose(asked: Asked, rows: Sequence[Best], model: str) -> Iterator[Choice]:
         yield Choice(
             runs=(winner, rival, *(one for one in others if one != rival)),
             metric=name,
-            value=Quantity(values[winner], unit, getattr(asked.outlines[winner], width)),
+            value=Quantity(values[winner], unit, getattr(scope.outlines[winner], width)),
             ratio=ends[1] / ends[0],
             probability=row.probability_best,
             ahead=dict(zip(others, row.ahead_probabilities, strict=False)).get(rival),
@@ -213,7 +211,7 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
         )
 
 
-def _find_turns(asked: Asked, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
+def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
     groups: dict[tuple[str, ...], list[SweepPoint]] = {}
@@ -225,7 +223,7 @@ def _find_turns(asked: Asked, points: Sequence[SweepPoint], takes_all: bool) -> 
         if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
             found += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
     pairs = sorted({one for turn in found if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
-    chances = fetch(asked.connection, PairChance, run_ids=pairs) if pairs else ()
+    chances = fetch(scope.connection, PairChance, run_ids=pairs) if pairs else ()
     close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
     for turn in found:
         is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close

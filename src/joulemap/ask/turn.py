@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Share, Subject, Swing, Turn
 from joulemap.ask.rule import find_caveats, name_weighed
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, MetricName
 
@@ -27,9 +27,9 @@ def is_better(metric: MetricName, value: float, other: float) -> bool:
     return (value < other) != METRIC[metric].is_higher_better
 
 
-def choose(asked: Asked, metric: MetricName, values: Sequence[float], probability: float | None) -> Choice:
+def choose(scope: Scope, metric: MetricName, values: Sequence[float], probability: float | None) -> Choice:
     """Return the better of two runs by a metric; `values` has their values."""
-    (value_a, value_b), (run_a, run_b) = values, asked.ids
+    (value_a, value_b), (run_a, run_b) = values, scope.run_ids
     is_first = is_better(metric, value_a, value_b)
     winner, loser = (run_a, run_b) if is_first else (run_b, run_a)
     is_close = probability is not None and probability < TOLD_APART
@@ -107,9 +107,9 @@ def _share_out(rows: Sequence[Any], sides: Mapping[str, tuple[int, ...]]) -> Ite
             yield Share(runs=runs, metric=UNCERTAINTY, share=share)
 
 
-def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
+def find_swings(scope: Scope, rows: Sequence[Any], metric: MetricName) -> Facts:
     """Return the facts of a sensitivity: the metric of each run, the constants that move it most, and caveats."""
-    ids = {one.configured_hardware: run_id for run_id, one in asked.outlines.items()}
+    ids = {one.configured_hardware: run_id for run_id, one in scope.outlines.items()}
     weighed = name_weighed(metric)
     unit = METRIC[metric].unit
     entries, swings = [], []
@@ -117,7 +117,7 @@ def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
         own = [row for row in rows if row.hardware == hardware]
         if not own or own[0].metric_value is None:
             continue
-        outline = asked.outlines[run_id]
+        outline = scope.outlines[run_id]
         width = outline.energy_half_width if weighed == "energy" else outline.latency_half_width
         is_plain = sum(abs(one) for one in (METRIC[metric].latency_power, METRIC[metric].energy_power)) == 1.0
         value = Quantity(own[0].metric_value, unit, width if is_plain else None)
@@ -135,6 +135,6 @@ def find_swings(asked: Asked, rows: Sequence[Any], metric: MetricName) -> Facts:
             for row in own[:MOST_TURNS]
             if row.span_fraction or row.elasticity
         ]
-    weights = [Choice(runs=tuple(asked.evaluated[:2]), metric=metric, value=Quantity(0.0, unit))]
-    caveats = find_caveats(asked, weights, metric=metric)
-    return Facts(asked=(metric,), runs=asked.runs({}), facts=(*entries, *swings, *caveats))
+    weights = [Choice(runs=tuple(scope.evaluated_ids[:2]), metric=metric, value=Quantity(0.0, unit))]
+    caveats = find_caveats(scope, weights, metric=metric)
+    return Facts(asked=(metric,), runs=scope.subjects({}), facts=(*entries, *swings, *caveats))

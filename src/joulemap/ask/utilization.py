@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Limit, Quantity, Share, Turn
 from joulemap.ask.part import gather
+from joulemap.ask.scope import Scope
 from joulemap.row.utilization import Remedy, Utilization, UtilizationFlag
 
 BOUNDS: Final = ("compute", "memory", "launch")
@@ -21,7 +21,7 @@ ALIKE: Final = 0.005
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     rows: Sequence[Utilization],
     flags: Iterable[UtilizationFlag],
     remedies: Iterable[Remedy],
@@ -45,12 +45,12 @@ def find_facts(
             )
         )
     for row in rows:
-        facts += _share(row, asked.outlines[row.run_id].latency_half_width, has_plain_gemms=has_plain_gemms)
-    facts += [_turn(one, asked.unavailable) for one in remedies]
+        facts += _share(row, scope.outlines[row.run_id].latency_half_width, has_plain_gemms=has_plain_gemms)
+    facts += [_turn(one, scope.unavailable) for one in remedies]
     order = {row.run_id: place for place, row in enumerate(reversed(rows))}
     for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
         facts += _limit(flag)
-    return gather(asked, "utilization", facts)
+    return gather(scope, "utilization", facts)
 
 
 def _share(row: Utilization, half_width: float | None, *, has_plain_gemms: bool) -> Iterator[Fact]:

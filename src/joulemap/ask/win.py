@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from typing import Final, Protocol, TypeVar
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Choice, Facts, Quantity, Win
+from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
 from joulemap.row.compare import Contender, ModelFigure, Standing
 
@@ -38,11 +38,11 @@ class Entrant(Protocol):
 Row = TypeVar("Row", bound=Entrant)
 
 
-def find_parts(asked: Asked, rows: Sequence[Contender], metric: str, level: str) -> Facts:
+def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: str) -> Facts:
     """Return the facts of a contest by parts: wins of each chip over all models and for each, the best run of each
     model in all, an unavailable run that is better, and caveats.
     """
-    had = set(list_choosable(asked, asked.evaluated))
+    had = set(list_choosable(scope, scope.evaluated_ids))
     workloads = [list(group) for _, group in groupby(rows, lambda row: row.workload_id)]
     contests = [[list(part) for _, part in groupby(some, lambda row: row.part_index)] for some in workloads]
     is_choice = len({row.hardware for row in rows}) > 1
@@ -52,35 +52,35 @@ def find_parts(asked: Asked, rows: Sequence[Contender], metric: str, level: str)
         for parts in (contests if is_choice and len(workloads) > 1 else ())
         for win in _count(parts, had, metric, level, model=parts[0][0].model)
     ]
-    standings = rank(asked, metric) if metric != TRAFFIC else ()
-    choices = _choose(asked, standings, had)
-    caveats = find_own_caveats(asked, choices, metric)
-    return Facts(asked=(metric,), runs=asked.runs({}), facts=(*choices, *wins, *own, *caveats))
+    standings = rank(scope, metric) if metric != TRAFFIC else ()
+    choices = _choose(scope, standings, had)
+    caveats = find_own_caveats(scope, choices, metric)
+    return Facts(asked=(metric,), runs=scope.subjects({}), facts=(*choices, *wins, *own, *caveats))
 
 
-def find_models(asked: Asked, rows: Sequence[ModelFigure], metric: str) -> Facts:
+def find_models(scope: Scope, rows: Sequence[ModelFigure], metric: str) -> Facts:
     """Return the facts of a comparison of models: the best run of each model, the models that each chip is best for,
     the model with the least and the one with the most on each chip, rows, and caveats.
     """
-    had = set(list_choosable(asked, asked.evaluated))
+    had = set(list_choosable(scope, scope.evaluated_ids))
     contests = [list(group) for _, group in groupby(rows, lambda row: row.workload_id)]
-    standings = rank(asked, metric)
-    choices = _choose(asked, standings, had)
+    standings = rank(scope, metric)
+    choices = _choose(scope, standings, had)
     is_choice = len({row.hardware for row in standings}) > 1
     wins = _count(contests, had, metric, MODEL) if is_choice else []
-    caveats = find_own_caveats(asked, choices, metric)
+    caveats = find_own_caveats(scope, choices, metric)
     facts = (*choices, *wins, *_spread(standings), *list_entries(standings), *caveats)
-    return Facts(asked=(metric,), runs=asked.runs({}), facts=facts)
+    return Facts(asked=(metric,), runs=scope.subjects({}), facts=facts)
 
 
-def _choose(asked: Asked, standings: Sequence[Standing], had: Collection[int]) -> list[Choice]:
+def _choose(scope: Scope, standings: Sequence[Standing], had: Collection[int]) -> list[Choice]:
     """Return the best run of each model, then unavailable runs that are better."""
     groups = [list(rows) for _, rows in groupby(standings, lambda row: row.workload_id)]
     choices = [
         choose([row for row in rows if row.run_id in had] or rows, model=rows[0].model if len(groups) > 1 else "")
         for rows in groups
     ]
-    return [*choices, *find_beyond(asked, standings, choices)]
+    return [*choices, *find_beyond(scope, standings, choices)]
 
 
 def _spread(standings: Sequence[Standing]) -> Iterator[Change]:

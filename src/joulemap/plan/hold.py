@@ -36,7 +36,6 @@ from joulemap.plan.workload import (
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import has_hardware
-from joulemap.store.reading import RunReading
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 from joulemap.system.errors import ModelError
@@ -76,11 +75,6 @@ class StoredRuns:
     """Ids of the runs, each once, in the requested order."""
     connection: Connection
     tally: RunTally
-
-    @cached_property
-    def reading(self) -> RunReading:
-        """Properties of the runs."""
-        return RunReading(self.connection, self.ids)
 
 
 @contextlib.contextmanager

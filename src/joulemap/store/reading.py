@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import attrs
+
+from joulemap.domain.configuration import NO_HOST
+from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
-from joulemap.store.query import fetch
-from joulemap.store.run import Outline, find_outlines, find_projected_hardware
+from joulemap.store.query import fetch, fetch_none
+from joulemap.store.run import AssumedEnergy, Outline, find_assumed, find_outlines, find_projected_hardware
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
-    from joulemap.row.run import Fallback
+    from joulemap.row.run import Fallback, Omitted
 
 
 @frozen
 class RunReading:
     """Properties of stored runs, each read when it is first needed."""
 
-    connection: Connection
+    connection: Connection = attrs.field(eq=False, repr=False)
     ids: tuple[int, ...]
+    whole: RunReading | None = attrs.field(default=None, eq=False, repr=False)
+    """Reading that these runs are a part of, which has read or reads the properties of single runs."""
+
+    def part(self, ids: tuple[int, ...]) -> RunReading:
+        """Return a reading of some of these runs."""
+        return self if ids == self.ids else RunReading(self.connection, ids, self.whole or self)
 
     @cached_property
     def outlines(self) -> dict[int, Outline]:
         """Run id -> configuration."""
-        return find_outlines(self.connection, self.ids)
+        if self.whole is None:
+            return find_outlines(self.connection, self.ids)
+        return {one: self.whole.outlines[one] for one in self.ids if one in self.whole.outlines}
 
     @cached_property
     def unavailable(self) -> frozenset[str]:
         """Hardware that can be neither bought nor rented."""
-        return find_projected_hardware(self.connection)
+        return find_projected_hardware(self.connection) if self.whole is None else self.whole.unavailable
 
     @cached_property
     def remarks(self) -> Table[Caveat]:
@@ -42,8 +55,38 @@ class RunReading:
     def fallen(self) -> tuple[Fallback, ...]:
         """Operators that a host computes because a chip's compiler does not support them."""
         ids = [run_id for run_id, run in self.outlines.items() if run.has_helper]
+        if self.whole is not None:
+            return tuple(row for row in self.whole.fallen if row.run_id in ids)
         if not ids:
             return ()
         from joulemap.row.run import Fallback
 
         return fetch(self.connection, Fallback, run_ids=ids).rows
+
+    @cached_property
+    def omitted(self) -> tuple[Omitted, ...]:
+        """Unsupported operators that runs without a host do not count."""
+        ids = [run_id for run_id, run in self.outlines.items() if run.host == NO_HOST]
+        if self.whole is not None:
+            return tuple(row for row in self.whole.omitted if row.run_id in ids)
+        if not ids:
+            return ()
+        from joulemap.row.run import Omitted
+
+        return fetch(self.connection, Omitted, run_ids=ids).rows
+
+    @cached_property
+    def calibrations(self) -> Table[StoredCalibration]:
+        """Calibrations that the runs used; empty if all used class defaults."""
+        find = fetch if any(run.is_calibrated for run in self.outlines.values()) else fetch_none
+        return find(self.connection, StoredCalibration, run_ids=list(self.ids))
+
+    @cached_property
+    def assumed(self) -> Mapping[int, AssumedEnergy]:
+        """Run id -> assumed part of its energy."""
+        return find_assumed(self.connection, self.ids) if self.whole is None else self.whole.assumed
+
+    def read(self) -> None:
+        """Read all properties, so that they stay known after the connection is closed."""
+        for name in ("outlines", "unavailable", "remarks", "fallen", "omitted", "calibrations", "assumed"):
+            getattr(self, name)

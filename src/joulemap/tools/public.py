@@ -46,7 +46,9 @@ BESIDE: Final = {
 }
 """Module -> names that are always public."""
 
-HIDDEN: Final = {"Batch", "Call", "Chapter", "Connection", "Report", "Shape", "default_workspace"}
+HIDDEN: Final = {
+    "Batch", "Call", "Chapter", "Connection", "Report", "RunReading", "Selection", "Shape", "default_workspace",
+}  # fmt: skip
 """Names that public objects use, but that callers do not need, so that they are not public."""
 
 

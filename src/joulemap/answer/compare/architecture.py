@@ -13,10 +13,9 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, fetch_tables
 from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, find_stored_scope, widen
 from joulemap.ask.architecture import ENERGY, PARTS, find_facts, find_largest, find_share
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts
+from joulemap.ask.scope import Scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
@@ -155,7 +154,7 @@ class ArchitecturesAnswer(RunAnswer):
 
     def name(self, row: ArchitectureSummary) -> str:
         """Return the name of a row: its class, or its hardware if another row has the same class."""
-        return row.architecture if len(self._alike(row)) == 1 else self.scope.mark(row.hardware)
+        return row.architecture if len(self._alike(row)) == 1 else self._mark(row.hardware)
 
     def label(self, row: ArchitectureSummary) -> str:
         """Return the label of a row in tables: its class, numbered if another row has the same class."""
@@ -264,7 +263,7 @@ class ArchitecturesAnswer(RunAnswer):
         ]
 
     def _title(self, row: ArchitectureSummary) -> str:
-        return CLASS_TITLE(row, label=self.label(row), name=self.scope.mark(row.hardware))
+        return CLASS_TITLE(row, label=self.label(row), name=self._mark(row.hardware))
 
     def _introduce(self, row: ArchitectureSummary, by: ClassDivision) -> tuple[Lines, ...]:
         """Return the text above the largest actions of a class: its principle and its rank."""
@@ -311,7 +310,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [
             *((COMMON(self),) if self.asked == COMMON_PRECISION else ()),
             *(
-                REPLACED(row, name=self.scope.mark(row.hardware), asked=self.asked)
+                REPLACED(row, name=self._mark(row.hardware), asked=self.asked)
                 for row in self.rows
                 if row.precision != self.asked
             ),
@@ -376,17 +375,17 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     nearest precision that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises
     like `compare`.
     """
-    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, asked):
-        found = fetch_tables(asked.connection, ArchitecturesAnswer, run_ids=list(asked.ids))
-        facts = find_facts(asked, found["rows"].rows)
+    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as scope:
+        found = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
+        facts = find_facts(scope, found["rows"].rows)
         return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **found)
 
 
 @contextlib.contextmanager
 def holding_classes(
     source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
-) -> Iterator[tuple[Scope, Asked]]:
-    """Yield the scope of the runs, and the runs in order with a connection to the database.
+) -> Iterator[Scope]:
+    """Yield the scope of a question about one chip per class, with an open connection.
 
     `hardware` holds one chip per class, used if the settings name no hardware. Raises like `compare`.
     """
@@ -394,19 +393,17 @@ def holding_classes(
     known = known_hardware()
     unplugged = {} if settings.hardware else find_unplugged((known[name] for name in hardware), settings.boundary)
     chosen = settings.hardware or tuple(name for name in hardware if name not in unplugged)
-    settings = attrs.evolve(settings, hardware=chosen)
+    asked, settings = settings, attrs.evolve(settings, hardware=chosen)
     selection = select_hardware(settings)
     selection = attrs.evolve(selection, unplugged={**unplugged, **selection.unplugged})
     whole = plan_selected(models, settings, selection)
     whole.selection.check_chips("architectures")
     with holding_plans(source, _divide(whole)) as (connection, held):
-        ids = _order_runs(whole, held)
-        names = tuple(model.request.model for model in whole.models)
-        asked = Asked.of(whole, connection, ids)
-        found = find_stored_scope(connection, asked.ids, asked.reading)
-        scope = attrs.evolve(widen(found, whole.selection), models=names)
+        scope = Scope.of_plan(whole, connection, _order_runs(whole, held))
+        scope = attrs.evolve(scope, settings=asked, names=tuple(model.request.model for model in whole.models))
         scope.check_evaluated()
-        yield scope, asked
+        yield scope
+        scope.read()
 
 
 def _divide(whole: Plan) -> list[Plan]:

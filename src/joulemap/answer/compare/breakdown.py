@@ -10,14 +10,12 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_beside
 from joulemap.answer.run import prove
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_whole
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
@@ -87,7 +85,7 @@ class BreakdownAnswer(RunAnswer):
         answered = [row for row in self.rows if row.status == "ok"]
         spelled = [scope.spell(row.hardware) for row in answered if row.model == self.rows[0].model]
         trees = [
-            Section(TREE_TABLE(row, name=scope.mark(row.hardware)), self._lay_tree(row)) for row in answered
+            Section(TREE_TABLE(row, name=self._mark(row.hardware)), self._lay_tree(row)) for row in answered
         ]  # fmt: skip
         return self._compose_facts(
             self.facts,
@@ -115,7 +113,7 @@ class BreakdownAnswer(RunAnswer):
 
     def _name(self, row: RunFigure) -> str:
         model = row.model if len(self.scope.models) > 1 else ""
-        return NAME(model=model, name=self.scope.mark(row.hardware))
+        return NAME(model=model, name=self._mark(row.hardware))
 
     def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
         """Return a grid with a row per figure and a column per run.
@@ -145,9 +143,8 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     Raises like `compare`.
     """
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as held:
-        scope, ids = find_scope(held), list(held.ids)
+    with holding_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
-        found = fetch_tables(held.connection, BreakdownAnswer, run_ids=ids)
-        facts = find_whole(Asked(held), found["rows"], found["tree"])
+        found = fetch_tables(scope.connection, BreakdownAnswer, run_ids=list(scope.run_ids))
+        facts = find_whole(scope, found["rows"], found["tree"])
         return BreakdownAnswer(scope=scope, **found, facts=facts)

@@ -11,15 +11,14 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.scope import Scope, find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice, Facts, Win
+from joulemap.ask.scope import holding_scope
 from joulemap.ask.win import find_parts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
@@ -34,6 +33,9 @@ from joulemap.system.record import frozen
 
 PARTS_TITLE: Final = Template("{metric} of each {part}")
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
+Mark = Callable[[str], str]
+"""Function that marks the name of hardware that can be neither bought nor rented."""
+
 WINNER: Final = ("best", "advantage")
 MORE_ON: Final = Template("more on {name}")
 ALIKE: Final = Template("{tied_count} tied")
@@ -74,7 +76,7 @@ class ContestAnswer(RunAnswer):
         first, *others = (
             show_under(
                 rows[0].model if is_several else "",
-                lay_out(rows, self.scope, self.by, limit, pairs.get(rows[0].model if is_several else "", ())),
+                lay_out(rows, self._mark, self.by, limit, pairs.get(rows[0].model if is_several else "", ())),
                 *(self._count_left_out() if rows is workloads[0] else ()),
             )
             for rows in workloads
@@ -104,7 +106,7 @@ class ContestAnswer(RunAnswer):
 
     def _title(self, model: str = "") -> Title:
         """Return the subject line of all models, or of one."""
-        title = self.scope.title
+        title = title_runs(self.scope)
         values = {**title.values, "models": (model,)} if model else title.values
         about = PARTS_TITLE(metric=METRIC[self.metric].label, part=self.by)
         return attrs.evolve(title, values=values, about=about)
@@ -142,7 +144,7 @@ class ContestAnswer(RunAnswer):
         ]
 
 
-def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int, pair: Sequence[int] = ()) -> Grid:
+def lay_out(rows: Iterable[Contender], mark: Mark, by: ModelDivision, limit: int, pair: Sequence[int] = ()) -> Grid:
     """Return a grid of the largest subgraphs or operators of one workload, with a column per chip, and a picture of the
     difference between the two runs of a `pair`.
     """
@@ -161,20 +163,20 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
         ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
         return ("" if ratio is None else f"{ratio:.3g}x",)
 
-    drawn = lay_across(contests, scope, PART_HEADINGS[by], head, WINNER, show_advantage, largest)
+    drawn = lay_across(contests, mark, PART_HEADINGS[by], head, WINNER, show_advantage, largest)
     drawn = drawn.out_of(len(contests), limit, f"{by}s")
     if len(sums) < 2:
         return drop_winner(drawn, len(WINNER))
     if len(pair) < 2:
         return drawn
     kept = tuple(name for name in drawn.keep if name not in WINNER)  # marks show the best
-    return attrs.evolve(drawn, keep=kept, pictures=(_draw(contests, largest, scope, pair),))
+    return attrs.evolve(drawn, keep=kept, pictures=(_draw(contests, largest, mark, pair),))
 
 
-def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], scope: Scope, pair: Sequence[int]) -> Picture:
+def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], mark: Mark, pair: Sequence[int]) -> Picture:
     """Return bars of how much more than the first run of a pair the second one takes for each part."""
     values = [{row.run_id: row.value for row in contests[place]} for place in shown]
-    names = {row.run_id: scope.mark(row.hardware) for row in contests[0]}
+    names = {row.run_id: mark(row.hardware) for row in contests[0]}
     first, second = pair
     return Picture(
         kind="difference",
@@ -188,7 +190,7 @@ def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], scope: 
 
 def lay_across(
     contests: Sequence[Sequence[Row]],
-    scope: Scope,
+    mark: Mark,
     heads: tuple[str, ...],
     head: Callable[[Row], tuple[str, ...]],
     winner: tuple[str, ...],
@@ -212,16 +214,16 @@ def lay_across(
         best = [row for row in contest if row.value is not None and row.value == first.value]
         cells_of = [(place, len(heads) + hardware.index(row.hardware)) for row in best]
         (marked if len(best) == 1 else tied).update(cells_of)
-        named = ALIKE(first) if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
+        named = ALIKE(first) if first.tied_count > 1 else mark(first.hardware) if best else ""
         values = (
             show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
             for name in hardware
         )
-        beside = (_name_available(contest, scope),) if has_beside else ()
+        beside = (_name_available(contest, mark),) if has_beside else ()
         cells.append((*head(first), *values, named, *show_more(contest), *beside))
-    names = tuple(map(scope.mark, hardware))
+    names = tuple(map(mark, hardware))
     wins, had = (
-        Counter(scope.mark(row.hardware) for contest in contests for row in _list_best(contest, is_any=is_any))
+        Counter(mark(row.hardware) for contest in contests for row in _list_best(contest, is_any=is_any))
         for is_any in (True, False)
     )
     last = (*winner, *(("best available",) if has_beside else ()))
@@ -246,12 +248,12 @@ def _list_best(contest: Sequence[Row], *, is_any: bool) -> list[Row]:
     return [row for row in contest if row.value is not None and (is_any or row.is_available)][:1]
 
 
-def _name_available(contest: Iterable[Row], scope: Scope) -> str:
+def _name_available(contest: Iterable[Row], mark: Mark) -> str:
     """Return the best available hardware among the rows of one contest; a text for a tie or if none is available."""
     best = [row for row in contest if row.value is not None and row.is_available]
     if len(best) > 1 and best[0].value == best[1].value:
         return ALIKE(tied_count=sum(row.value == best[0].value for row in best))
-    return scope.mark(best[0].hardware) if best else "none"
+    return mark(best[0].hardware) if best else "none"
 
 
 def compare_parts(
@@ -270,11 +272,11 @@ def compare_parts(
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as held:
-        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+    with holding_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
+        connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Contender, run_ids=ids, level=by, metric=metric)
         victories = fetch(connection, Victory, run_ids=ids, level=by, metric=metric)
         contended = rows()
-        facts = find_parts(Asked(held), contended.rows, metric, by)
+        facts = find_parts(scope, contended.rows, metric, by)
         return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, rows=contended, facts=facts)

@@ -10,15 +10,14 @@ import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare.contest import WINNER, drop_winner, lay_across
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Entry, Facts
+from joulemap.ask.scope import holding_scope
 from joulemap.ask.win import find_models
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Grid, Section, show_under
@@ -65,7 +64,7 @@ class ModelsAnswer(RunAnswer):
             self.facts,
             (show_under("", self._cross(), *self._count_left_out()),),
             self.rows,
-            title=attrs.evolve(self.scope.title, about=MODELS_TITLE(metric=METRIC[self.metric].label)),
+            title=attrs.evolve(title_runs(self.scope), about=MODELS_TITLE(metric=METRIC[self.metric].label)),
             answer=self.describe_best(),
             reasons=list_model_reasons(self.facts),
             details=(Section("Figures (per batch)", self._lay(self.rows, FIGURES)),),
@@ -83,7 +82,7 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), WINNER[:1])
+        drawn = lay_across(contests, self._mark, ("model",), lambda row: (row.model,), WINNER[:1])
         if len({row.hardware for row in self.rows}) < 2:
             drawn = drop_winner(drawn, 1)
         values = {one.runs[0]: one.values[self.metric] for one in self.facts.of(Entry)}
@@ -120,8 +119,7 @@ def compare_models(
     """
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as held:
-        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+    with holding_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
-        rows = fetch(connection, ModelFigure, run_ids=ids, metric=metric)
-        return ModelsAnswer(scope=scope, metric=metric, rows=rows, facts=find_models(Asked(held), rows.rows, metric))
+        rows = fetch(scope.connection, ModelFigure, run_ids=list(scope.run_ids), metric=metric)
+        return ModelsAnswer(scope=scope, metric=metric, rows=rows, facts=find_models(scope, rows.rows, metric))

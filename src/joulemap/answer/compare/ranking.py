@@ -10,15 +10,13 @@ import attrs
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity
 from joulemap.ask.ranking import EVEN, find_facts
+from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_ends, show_units
@@ -124,7 +122,7 @@ class RankingAnswer(RunAnswer):
             if self.placements is not None and row.status == "ok"
         ]
         if self.subgraphs:
-            drawn = lay_out(self.subgraphs, self.scope, "subgraph", len(self.subgraphs))
+            drawn = lay_out(self.subgraphs, self._mark, "subgraph", len(self.subgraphs))
             parts.append(Section(SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
         return self._compose_facts(
             self.facts,
@@ -259,9 +257,9 @@ def rank_hardware(
     """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs((model,), settings)) as held:
-        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+    with holding_scope(source, plan_runs((model,), settings)) as scope:
         scope.check_evaluated()
+        connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, RankedHardware, run_ids=ids, sort=sort)
         metric = "latency" if sort == "throughput" else "energy"
         strengths = fetch(connection, Strength, run_ids=ids)
@@ -270,7 +268,7 @@ def rank_hardware(
             sort=sort,
             mix=fetch(connection, ModelMix, run_ids=ids),
             strengths=strengths,
-            facts=find_facts(Asked(held), "energy_per_inference" if sort == "energy" else sort, strengths.rows),
+            facts=find_facts(scope, "energy_per_inference" if sort == "energy" else sort, strengths.rows),
             spread=fetch(connection, UtilizationSpread, run_ids=ids) if has_details else None,
             numbers=fetch(connection, HardwareNumber, run_ids=ids) if has_details else None,
             subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_subgraphs else None,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import title_runs
 from joulemap.ask.compare import find_facts
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import Scope, holding_scope
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
@@ -70,6 +70,9 @@ JUDGED: Final = (
 SHOWN: Final = 10
 """Default number of chips in a table."""
 
+POWER: Final = Template("{power:W}{host}")
+AND_HOST: Final = " + host"
+
 
 @frozen(kw_only=True)
 class CompareAnswer(RunAnswer):
@@ -115,7 +118,7 @@ class CompareAnswer(RunAnswer):
             self.facts,
             (show_under("", figures, *self._count_left_out()), *self._list_further(limit)),
             self.rows,
-            title=attrs.evolve(self.scope.title, about=", ".join((*self._describe_per(), *figures.common))),
+            title=attrs.evolve(title_runs(self.scope), about=", ".join((*self._describe_per(), *figures.common))),
             answer=self.describe_best(),
             reasons=list_reasons(self.facts),
             details=(
@@ -180,7 +183,7 @@ class CompareAnswer(RunAnswer):
         is_shown = any(
             row.energy_ratio == row.latency_ratio == 1.0 for row in shown
         )  # the baseline is divided by itself
-        ratio = "ratio" if is_shown else RATIO_TO(baseline=self.scope.mark(baseline))
+        ratio = "ratio" if is_shown else RATIO_TO(baseline=self._mark(baseline))
         columns = SUMMARY_COLUMNS(
             label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "", ratio_heading=ratio
         )
@@ -193,7 +196,7 @@ class CompareAnswer(RunAnswer):
             limit=limit,
             noun="configurations" if self.varying else "chips",
             stays=stays,
-            average_power_w=lambda row: self.scope.show_power(row.hardware, row.average_power_w),
+            average_power_w=lambda row: show_power(self.scope, row.hardware, row.average_power_w),
             units_used_count=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
         )
         best, tied = self._mark_best(shown, drawn.headings, label)
@@ -249,6 +252,15 @@ class CompareAnswer(RunAnswer):
         ]
 
 
+def show_power(scope: Scope, hardware: str, power_w: float | None) -> str:
+    """Return a power for a table cell, marked if it omits the host that the hardware needs."""
+    if power_w is None:
+        return ""
+    label = HardwareRef.read(hardware).label
+    is_alone = scope.hosts.get(label) == "" and label not in scope.at_wall
+    return POWER(power=power_w, host=AND_HOST if is_alone else "")
+
+
 def compare(
     source: Source, model: str, settings: Settings = SETTINGS, *, metric: PartMetricName = "energy", baseline: str = ""
 ) -> CompareAnswer:
@@ -262,9 +274,9 @@ def compare(
     """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
-    with holding_runs(source, plan) as held:
-        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+    with holding_scope(source, plan) as scope:
         scope.check_evaluated()
+        connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         find = start if is_choice else start_none
@@ -277,7 +289,7 @@ def compare(
         recommendations = found.with_rows(row for row in found if not row.is_among)
         available = found.with_rows(row for row in found if row.is_among or not others)
         explained = insights()
-        facts = find_facts(Asked(held), compared.rows, available, recommendations, explained, metric)
+        facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
     answer = CompareAnswer(
         scope=scope,
         recommendations=recommendations,

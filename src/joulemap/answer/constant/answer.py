@@ -11,13 +11,15 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import described
 from joulemap.answer.price import find_prices
+from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import Scope
 from joulemap.domain.constant import Constant
 from joulemap.domain.metric import VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
-from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
@@ -101,7 +103,7 @@ class ConstantAnswer(RunAnswer):
             self.facts,
             (Section("", shown),),
             table,
-            title=attrs.evolve(self.scope.title, about=about),
+            title=attrs.evolve(title_runs(self.scope), about=about),
             answer=describe_turn(self.facts),
             reasons=list_reasons(self.facts),
             trust=describe_odds(self.facts),
@@ -111,7 +113,7 @@ class ConstantAnswer(RunAnswer):
 
     def _can_set(self, row: Varied) -> bool:
         """Return whether `--set` may change a constant that the question has not set."""
-        return row.constant not in self.scope.set_constants
+        return row.constant not in {name.rpartition(":")[2] for name in self.scope.settings.changes}
 
     def _fill_pair(
         self, steps: Iterable[Template], names: Iterable[str], repeated: Sequence[str], setting: str
@@ -125,12 +127,15 @@ class ConstantAnswer(RunAnswer):
 @contextlib.contextmanager
 def holding_variations(
     source: Source, plan: Plan, metric: VariedMetricName, usage: Usage
-) -> Iterator[tuple[StoredRuns, list[Variation], str]]:
-    """Yield the runs of a plan, each of them as a function of its constants, and the way of paying.
+) -> Iterator[tuple[Scope, list[Variation], str]]:
+    """Yield the scope of a question about the runs of a plan, each run as a function of its constants, and the way of
+    paying.
 
     `usage` applies if the metric is a cost. Raises like `holding_runs`.
     """
     billed = usage if metric in BILLED else None
     with holding_runs(source, plan, needs_catalogue=billed is not None) as runs:
         prices = find_prices(runs.connection, runs.ids, plan.settings, billed)
-        yield runs, find_variations(runs, billed, prices.of_run), prices.paid
+        scope = Scope.of(runs)
+        yield scope, find_variations(runs, billed, prices.of_run), prices.paid
+        scope.read()

@@ -13,8 +13,7 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.answer import DIGITS, SHOWN, STEP_TRY, ConstantAnswer, holding_variations, show_elasticity
 from joulemap.answer.constant.pair import Flip, Pair
 from joulemap.answer.price import name_unpriced
-from joulemap.answer.scope import DOUBTED_IN, find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.turn import HALF, choose, find_reversals, is_better
@@ -106,6 +105,17 @@ class BatchWinner:
     winner: str | None = described("A or B; null if one has no value")
 
 
+DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "energy": ("energy",),
+    "efficiency": ("energy",),
+    "latency": ("latency",),
+    "throughput": ("latency",),
+    "edp": ("latency", "energy"),
+    "power": ("latency", "energy"),
+}
+"""Metric -> quantities (`energy`, `latency`) that its uncertainty comes from."""
+
+
 @frozen(kw_only=True)
 class FlipAnswer(ConstantAnswer):
     """Constants that would make the other hardware better, and the best next measurement."""
@@ -191,12 +201,12 @@ class FlipAnswer(ConstantAnswer):
         if all(row.flip_ratio is None for row in self.rows):
             return ()
         texts = {"quantity": METRIC[self.metric].label}
-        subject = attrs.evolve(self.scope.title, about=DRAWN_TITLE(**self._pair))
+        subject = attrs.evolve(title_runs(self.scope), about=DRAWN_TITLE(**self._pair))
         return (self._draw_figure("flip", self.rows, subject, join_clauses(self.sentences()), texts),)
 
     @property
     def _pair(self) -> dict[str, Any]:
-        name_a, name_b = map(self.scope.mark, self.names)
+        name_a, name_b = map(self._mark, self.names)
         return {"metric": METRIC[self.metric], "a": name_a, "b": name_b}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -221,7 +231,7 @@ class FlipAnswer(ConstantAnswer):
             self.rows,
             ALL_COLUMNS,
             **cells,
-            hardware=lambda row: self.scope.mark(row.hardware or BOTH),
+            hardware=lambda row: self._mark(row.hardware or BOTH),
             value=lambda row: row.show(row.value),
             ratio_elasticity=lambda row: show_elasticity(row.ratio_elasticity),
             low_ratio=lambda row: SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
@@ -291,18 +301,16 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    with holding_variations(source, plan, metric, usage) as (runs, variations, paid):
-        scope = find_scope(runs)
+    with holding_variations(source, plan, metric, usage) as (scope, variations, paid):
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = variations
-        chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
+        chances = fetch(scope.connection, PairChance, run_ids=list(scope.run_ids), metric=INTERVALS.get(metric, "none"))
         values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
-        asked = Asked(runs)
-        choice = choose(asked, metric, values, probability)
-        caveats = find_caveats(asked, [choice], metric=metric)
-        named = asked.runs({})
+        choice = choose(scope, metric, values, probability)
+        caveats = find_caveats(scope, [choice], metric=metric)
+        named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
     rows = Pair(side_a, side_b, metric, half_width).rows()
     batches = _try_batches(source, model, settings, selection, metric, usage)

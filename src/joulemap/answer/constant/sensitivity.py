@@ -21,8 +21,7 @@ from joulemap.answer.constant.answer import (
     show_elasticity,
 )
 from joulemap.answer.price import name_unpriced
-from joulemap.answer.scope import find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
@@ -146,9 +145,9 @@ class SensitivityAnswer(ConstantAnswer):
             if not rows[0].span_fraction:
                 continue
             value = show_quantity(rows[0].metric_value, metric.unit)
-            hardware, per = self.scope.mark(name), self._per
+            hardware, per = self._mark(name), self._per
             about = DRAWN_TITLE(metric=metric, hardware=hardware, value=value, per=per)
-            subject = attrs.evolve(self.scope.title, about=about)
+            subject = attrs.evolve(title_runs(self.scope), about=about)
             table = self.rows.with_rows(rows)
             made.append(self._draw_figure("tornado", table, subject, findings[name], describe_metric(metric)))
         return tuple(made)
@@ -167,7 +166,7 @@ class SensitivityAnswer(ConstantAnswer):
             self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way),
             chosen,
             TITLE(metric=METRIC[self.metric], paid=self.paid),
-            list_swing_notes(map(self.scope.mark, self.capped), still_count),
+            list_swing_notes(map(self._mark, self.capped), still_count),
             details=[self._draw(name, 2 * limit) for name in names],
             steps=self._steps(names[:2], repeated),
         )
@@ -208,7 +207,7 @@ class SensitivityAnswer(ConstantAnswer):
         columns = ALL_COLUMNS(metric=metric)
         drawn = self._lay_constants(rows, columns, limit=limit, noun="constants", value=lambda row: row.show(row.value))
         value = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
-        return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value, per=self._per), drawn)
+        return Section(ALL_TITLE(hardware=self._mark(hardware), metric=metric, value=value, per=self._per), drawn)
 
     def _lay_constants(self, rows: Sequence[Sensitivity], columns: str, **more: Any) -> Grid:
         """Return a grid of constants with the range of each, and of the metric over this range."""
@@ -277,13 +276,12 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with holding_variations(source, plan, metric, usage) as (runs, variations, paid):
-        scope = find_scope(runs)
+    with holding_variations(source, plan, metric, usage) as (scope, variations, paid):
         scope.check_evaluated()
         if all(one.metric(metric) is None for one in variations):
             raise name_unpriced(variations[0].name, metric, paid)
         rows = [row for one in variations for row in _rank(one, metric)]
-        facts = find_swings(Asked(runs), rows, metric)
+        facts = find_swings(scope, rows, metric)
     return SensitivityAnswer(
         scope=scope,
         metric=metric,

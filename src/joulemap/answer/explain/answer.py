@@ -11,17 +11,15 @@ from joulemap.answer.answer import Figures, fetch_tables
 from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide, lay_categories
-from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import find_conditions, prove, title_runs
 from joulemap.ask.explain import LEADING, find_facts
+from joulemap.ask.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import BATCHES, DifferenceDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -103,7 +101,7 @@ class ExplainAnswer(PairAnswer):
         """Return a waterfall figure from A through the causes to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
-        title = bind(self.title(), self.scope.conditions)
+        title = bind(self.title(), find_conditions(self.scope))
         return (draw_waterfall(self, title, join_clauses(self.sentences())),)
 
     def document(
@@ -188,7 +186,7 @@ class ExplainAnswer(PairAnswer):
         name_a, name_b = self.names
         quantity = METRIC[self.metric].label
         return attrs.evolve(
-            self.scope.title,
+            title_runs(self.scope),
             beside=(OF_PART(part=self.subgraph),) if self.subgraph else (),
             about=ABOUT(quantity=quantity, a=name_a, b=name_b),
         )
@@ -249,15 +247,12 @@ def explain(
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
-    with holding_runs(source, plan_selected((model,), settings, selection)) as held:
-        scope = find_scope(held)
+    with holding_scope(source, plan_selected((model,), settings, selection)) as scope:
         scope.check_evaluated()
-        return explain_pair(Asked(held), scope, held.ids[0], held.ids[-1], metric, subgraph)
+        return explain_pair(scope, scope.run_ids[0], scope.run_ids[-1], metric, subgraph)
 
 
-def explain_pair(
-    asked: Asked, scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = ""
-) -> ExplainAnswer:
+def explain_pair(scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = "") -> ExplainAnswer:
     """Explain why stored run B differs from stored run A in a metric.
 
     Raises UnsupportedError if a run was refused, UnknownNameError for a subgraph that neither run has.
@@ -270,12 +265,12 @@ def explain_pair(
     found: dict[str, Any] = {
         "traffic": None,
         "metric_terms": None,
-        **fetch_tables(asked.connection, PairAnswer, more=more, **given),
+        **fetch_tables(scope.connection, PairAnswer, more=more, **given),
     }
     if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
     facts = find_facts(
-        asked,
+        scope,
         found["totals"][0],
         found["categories"],
         found["roles"].rows,

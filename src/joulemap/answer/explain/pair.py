@@ -131,7 +131,7 @@ class PairAnswer(RunAnswer):
         """Displayed names of A and B: hardware, or run ids if both runs are on one chip."""
         if self.are_runs:
             return f"run {self.total.run_a}", f"run {self.total.run_b}"
-        return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)
+        return self._mark(self.total.hardware_a), self._mark(self.total.hardware_b)
 
     @property
     def values(self) -> tuple[float, float]:

@@ -11,8 +11,7 @@ import attrs
 from joulemap.answer.answer import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
 from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, holding_parts
-from joulemap.answer.run import overlaps, title_run
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import find_conditions, overlaps, title_run
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_analysis
 from joulemap.domain.default import SETTINGS
@@ -247,7 +246,7 @@ class AnalyzeAnswer(PartsAnswer):
 
     def figures(self) -> Figures:
         """Return the energy tree and the roofline of the run's subgraphs."""
-        subject = bind(title_run(self.total, self.scope), self.scope.conditions)
+        subject = bind(title_run(self.total, self.scope), find_conditions(self.scope))
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
     def sketched(self, by: RunDivision, /) -> Drawings:
@@ -366,10 +365,10 @@ def analyze(
     does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
     cannot run the configuration, for example for lack of a precision or of memory.
     """
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, held):
-        connection, run_id = held.connection, held.ids[0]
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
+        connection, run_id = scope.connection, scope.run_ids[0]
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
         found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])
         (total,) = found["totals"]
-        facts = find_analysis(Asked(held), total, found["actions"], found["bottlenecks"], found["subgraphs"].rows)
+        facts = find_analysis(scope, total, found["actions"], found["bottlenecks"], found["subgraphs"].rows)
         return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events(), facts=facts)

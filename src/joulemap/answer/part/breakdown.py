@@ -9,15 +9,13 @@ import attrs
 
 from joulemap.answer.answer import Drawings
 from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, holding_parts, lay_across
-from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, find_scope
-from joulemap.ask.asked import Asked
+from joulemap.answer.run import prove, title_runs
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_largest
+from joulemap.ask.scope import Scope, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.category import name_category
@@ -120,7 +118,7 @@ class PartAnswer(PartsAnswer):
             shown,
             self.rows,
             title=attrs.evolve(
-                self.scope.title,
+                title_runs(self.scope),
                 beside=(
                     ON_HARDWARE(hardware=list(dict.fromkeys(map(self._name, runs.values())))),
                     *([OF_SUBGRAPH(subgraph=self.subgraph)] if self.subgraph else []),
@@ -133,7 +131,7 @@ class PartAnswer(PartsAnswer):
         )
 
     def _name(self, rows: Rows) -> str:
-        return self.scope.mark(rows[0].hardware)
+        return self._mark(rows[0].hardware)
 
     def _lay_each(self) -> Grid:
         """Return a grid of all rows, up to `SHOWN_ROWS`."""
@@ -232,8 +230,8 @@ def break_down(
     Raises like `analyze`; UnknownNameError for a subgraph that the model does not have.
     """
     _check(level, by)
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, held):
-        answer = _fetch(scope, held, level=level, by=by, subgraph=subgraph, is_common=False)
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
+        answer = _fetch(scope, level=level, by=by, subgraph=subgraph, is_common=False)
     return _check_energy(answer)
 
 
@@ -253,11 +251,10 @@ def compare_breakdowns(
     """
     _check(level, by)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as held:
-        scope = find_scope(held)
+    with holding_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
-        check_subgraph(held.connection, list(held.ids), subgraph)
-        answer = _fetch(scope, held, level=level, by=by, subgraph=subgraph, is_common=True)
+        check_subgraph(scope, subgraph)
+        answer = _fetch(scope, level=level, by=by, subgraph=subgraph, is_common=True)
     return _check_energy(answer)
 
 
@@ -266,15 +263,13 @@ def _check(level: ModelDivision, by: EnergyDivision) -> None:
     check_name("division", by, get_args(EnergyDivision))
 
 
-def _fetch(
-    scope: Scope, held: StoredRuns, *, level: ModelDivision, by: EnergyDivision, subgraph: str, is_common: bool
-) -> PartAnswer:
-    given = {"run_ids": list(held.ids), "level": level, "subgraph": subgraph}
-    connection, is_by_category = held.connection, by == "category"
+def _fetch(scope: Scope, *, level: ModelDivision, by: EnergyDivision, subgraph: str, is_common: bool) -> PartAnswer:
+    given = {"run_ids": list(scope.run_ids), "level": level, "subgraph": subgraph}
+    connection, is_by_category = scope.connection, by == "category"
     categories = fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None
     actions = None if is_by_category else fetch(connection, PartAction, **given)
     table = actions if categories is None else categories
-    facts = find_largest(Asked(held), by, table or (), name_part)
+    facts = find_largest(scope, by, table or (), name_part)
     return PartAnswer(
         scope=scope, level=level, by=by, subgraph=subgraph, categories=categories, actions=actions, facts=facts
     )

@@ -11,7 +11,6 @@ from joulemap.answer.answer import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import lay_facts
 from joulemap.answer.part.part import FACTS, PartsAnswer, holding_parts, lay_across
 from joulemap.answer.run import title_run
-from joulemap.ask.asked import Asked
 from joulemap.ask.edp import find_facts
 from joulemap.ask.fact import Facts
 from joulemap.domain.default import SETTINGS
@@ -205,7 +204,7 @@ class EdpAnswer(PartsAnswer):
         names: dict[int, str] = {}
         subgraphs: dict[int, dict[int, EdpComparison]] = {}
         for row in self.comparison:
-            names[row.run_id] = self.scope.mark(row.hardware)
+            names[row.run_id] = self._mark(row.hardware)
             subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
         lines = []
         for by_run in list(subgraphs.values())[:limit]:
@@ -230,12 +229,12 @@ def edp(
     `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
     reason. Raises like `analyze`.
     """
-    with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, held):
-        beside = list(scope.evaluated_ids) if len(held.ids) > 1 else []
-        found = fetch_tables(held.connection, EdpAnswer, run_id=held.ids[0], run_ids=beside)
+    with holding_parts(source, "edp", model, hardware, settings, against=against) as scope:
+        beside = list(scope.evaluated_ids) if len(scope.run_ids) > 1 else []
+        found = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
         (total,) = found["totals"]
         facts = find_facts(
-            Asked(held),
+            scope,
             total,
             cuts=found["cuts"],
             subgraphs=found["subgraphs"].rows,

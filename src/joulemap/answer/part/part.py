@@ -10,15 +10,13 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import prove
-from joulemap.answer.scope import Scope, find_scope
+from joulemap.ask.scope import Scope, holding_scope
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
-from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Grid, Text
-from joulemap.store.connection import Connection
 from joulemap.store.run import find_subgraphs
 from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.system.record import frozen
@@ -78,8 +76,8 @@ def holding_parts(
     *,
     against: Iterable[str | Hardware] = (),
     subgraph: str = "",
-) -> Iterator[tuple[Scope, StoredRuns]]:
-    """Yield the scope and the runs: the run on `hardware` first, then the runs on `against`.
+) -> Iterator[Scope]:
+    """Yield the scope of the run on `hardware` and of the runs on `against`, in this order, with an open connection.
 
     Raises UsageError for a folder of several chips, UnsupportedError if the run on `hardware` was refused,
     UnknownNameError for a subgraph that no run has.
@@ -87,15 +85,14 @@ def holding_parts(
     settings.check_single(question)
     select_one(hardware, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
-    with holding_runs(source, plan_selected((model,), settings, selection)) as held:
-        scope = find_scope(held)
-        if held.ids[0] in scope.refused:
-            raise UnsupportedError(scope.refused[held.ids[0]])
-        check_subgraph(held.connection, list(held.ids), subgraph)
-        yield scope, held
+    with holding_scope(source, plan_selected((model,), settings, selection)) as scope:
+        if scope.run_ids[0] in scope.refused:
+            raise UnsupportedError(scope.refused[scope.run_ids[0]])
+        check_subgraph(scope, subgraph)
+        yield scope
 
 
-def check_subgraph(connection: Connection, ids: list[int], subgraph: str) -> None:
+def check_subgraph(scope: Scope, subgraph: str) -> None:
     """Raise UnknownNameError for a subgraph that no run has; an empty name means every subgraph."""
-    if subgraph and subgraph not in (known := find_subgraphs(connection, ids)):
+    if subgraph and subgraph not in (known := find_subgraphs(scope.connection, scope.run_ids)):
         raise UnknownNameError("subgraph", subgraph, known)

@@ -14,10 +14,11 @@ from joulemap.answer.layout import lay
 from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
+from joulemap.answer.run import find_conditions, title_runs
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.category import name_category
-from joulemap.present.cell import join_names, show_quantity, show_share
+from joulemap.present.cell import join_names, mark_projected, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.template import Template
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
@@ -149,7 +150,10 @@ class Drawn:
         scope, use = self.found.compare.scope, self.found.utilization
         names = [self._mark(row.hardware) for row in self.found.answered]
         choices = tuple(
-            Choice(label=name, figure=draw_roof(table, bind(attrs.evolve(scope.title, about=name), scope.conditions)))
+            Choice(
+                label=name,
+                figure=draw_roof(table, bind(attrs.evolve(title_runs(scope), about=name), find_conditions(scope))),
+            )
             for name, table in zip(names, self.found.roofs, strict=True)
         )
         chooses = "hardware" if len(choices) > 1 else ""
@@ -230,7 +234,7 @@ class Drawn:
     def accuracy(self) -> Chapter:
         """Return the chapter on the accuracy of predictions for each chip."""
         rows = self.found.accuracy
-        drawn = lay(rows, SCORE_COLUMNS, projected=self.found.compare.scope.projected)
+        drawn = lay(rows, SCORE_COLUMNS, projected=self.found.compare.projected)
         blocks = (
             Text(ACCURACY_MEANING),
             Badges(badges=tuple(_grade(row, self._mark(row.hardware)) for row in rows)),
@@ -267,7 +271,7 @@ class Drawn:
         return ", ".join([*named[:SHOWN_USERS], *([f"{rest} more"] if rest > 0 else [])])
 
     def _mark(self, name: str) -> str:
-        return self.found.compare.scope.mark(name)
+        return mark_projected(name, self.found.compare.projected)
 
     def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
         return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))

@@ -18,12 +18,12 @@ from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.part.edp import EdpAnswer, edp
 from joulemap.answer.report.part import list_parts
-from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import find_answer
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
@@ -112,7 +112,8 @@ def find_out(
     added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
     steps.begin("breakdown")
     runs = compare_runs(source, (model,), chosen)
-    with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
+    with holding_runs(source, plan_runs((model,), chosen)) as held:
+        connection, ids = held.connection, list(held.ids)
         own = {
             "tree": fetch(connection, EnergyLeaf, run_ids=ids, most=LEAVES if len(ids) <= FEW else 1),
             "accuracy": fetch(connection, PredictionStanding, run_ids=ids),

@@ -10,8 +10,8 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
-from joulemap.answer.scope import find_scope
 from joulemap.ask.fact import Entry, Facts
+from joulemap.ask.scope import Scope
 from joulemap.ask.sweep import find_facts, find_series
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC
@@ -218,7 +218,7 @@ class SweepAnswer(RunAnswer):
     def _name(self, row: SweepSeries | SweepPoint) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
         varying = (name for name in self._varying if name != "model")
-        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
+        return " ".join((self._mark(row.hardware), *(getattr(row, name) for name in varying)))
 
     def _title(self) -> Title:
         scope = self.scope
@@ -228,15 +228,14 @@ class SweepAnswer(RunAnswer):
             "batches": SPAN(first=batches[0], last=batches[-1] if len(batches) > 1 else ""),
             "hardware": len({row.hardware for row in self.series}),
             "precisions": scope.labels,
-            "runtimes": scope.settings.runtime,
+            "runtimes": scope.runtimes,
         }
         return Title(form=TITLE, values=values)
 
     @property
     def _varying(self) -> tuple[str, ...]:
         """Settings that differ between rows (model, precision or runtime), so that tables must show them."""
-        settings = self.scope.settings
-        values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": settings.runtime}
+        values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": self.scope.runtimes}
         return tuple(name for name, found in values.items() if len(found) > 1)
 
     def _draw(self, by: SweepDivision, rows: Table[Any], limit: int | None = None) -> Grid:
@@ -409,15 +408,15 @@ def sweep(
     """
     asked = attrs.evolve(settings, batch=choose_batches(models, settings, BATCHES))
     with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:
-        connection, ids = runs.connection, list(runs.ids)
+        scope, connection, ids = Scope.of(runs), runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)
-        scope = find_scope(runs)
+        scope.read()
         scope.check_evaluated()
         found: dict[str, Any] = fetch_tables(
             connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s
         )
         read = points()
-        facts = find_facts(runs, found["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
+        facts = find_facts(scope, found["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
         return SweepAnswer(
             scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
         )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.layout import Cell
-from joulemap.answer.scope import SHOWN_FRACTION, find_scope
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import holding_scope
 from joulemap.ask.utilization import BOUNDS, find_facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
@@ -18,10 +17,9 @@ from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import label_precision
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_plain, show_quantity, show_share
+from joulemap.present.cell import show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.compare import ModelMix
@@ -116,6 +114,9 @@ SHOWN_RIVALS: Final = 3
 
 MOSTLY: Final = 0.5
 """Minimum share of a model's MACs in GEMMs other than convolutions for `has_plain_gemms`."""
+
+SHOWN_FRACTION: Final = 0.0005
+"""Share of an energy below which the share is displayed as zero."""
 
 
 @frozen(kw_only=True)
@@ -230,7 +231,7 @@ class UtilizationAnswer(RunAnswer):
         return self.zones if any(len(row.batches) > 1 for row in self.zones or ()) else None
 
     def _mark_choice(self, row: Remedy) -> str:
-        return mark_projected(row.choice, self.scope.projected)
+        return self._mark(row.choice)
 
     def _lay_details(self, rows: Table[Any] | None, columns: str, **cells: Cell) -> tuple[Grid, ...]:
         """Return a grid of a table; nothing if it was not requested or is empty."""
@@ -259,7 +260,7 @@ class UtilizationAnswer(RunAnswer):
                 median_advantage_ratio=lambda row: (
                     "" if row.median_advantage_ratio is None else ADVANTAGE(ratio=row.median_advantage_ratio)
                 ),
-                runner_up=lambda row: RUNNER_UP(row, name=scope.mark(row.runner_up)) if row.runner_up else "",
+                runner_up=lambda row: RUNNER_UP(row, name=self._mark(row.runner_up)) if row.runner_up else "",
             ),
             Text(describe_pairing(scope.model, has_several=len(self.rows) > 1)),
         )
@@ -333,9 +334,9 @@ def utilization(
     variants = evaluate_variants(source, plan) if has_advice else None
     if is_pairing:
         evaluate_sizes(source, plan)
-    with holding_runs(source, plan) as held:
-        scope, connection, ids = find_scope(held), held.connection, list(held.ids)
+    with holding_scope(source, plan) as scope:
         scope.check_evaluated()
+        connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)
         given = variants or Variants(batch=(), precision=(), other=(), untraced="")
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
@@ -361,7 +362,7 @@ def utilization(
         used = rows()
         answered = [row for row in used if row.status == "ok"]
         better = rank_remedies(answered[-1], remedies or ())
-        facts = find_facts(Asked(held), answered, flags, better, has_plain_gemms=has_plain_gemms)
+        facts = find_facts(scope, answered, flags, better, has_plain_gemms=has_plain_gemms)
         return UtilizationAnswer(
             scope=scope,
             facts=facts,

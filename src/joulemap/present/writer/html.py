@@ -43,7 +43,9 @@ def _write_page(document: Document) -> str:
     label = document.reason_label
     parts.append("" if label else write_list(document.insights))
     reasons = (label, document.insights if label else ())
-    parts.append(write_labelled((reasons, (TRUST, (document.sure,) if document.sure else ()), (NEXT, document.steps[:1]))))
+    parts.append(
+        write_labelled((reasons, (TRUST, (document.sure,) if document.sure else ()), (NEXT, document.steps[:1])))
+    )
     parts += [
         write_fold(section.title or MORE, "\n".join(filter(None, map(write_block, section.blocks))))
         for section in document.details

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import represent, weigh_findings
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
@@ -42,7 +42,7 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     found: Sequence[Finding | Refusal],
     rows: Sequence[FleetRow],
     winners: Sequence[FleetWinner],
@@ -70,7 +70,7 @@ def find_facts(
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]
     entries = [_enter(key, row) for key, row in (*shown.items(), *joined.items())]
     runs = {
-        key: Subject(hardware=row.label, is_available=asked.outlines[row.run_id].hardware not in asked.unavailable)
+        key: Subject(hardware=row.label, is_available=scope.outlines[row.run_id].hardware not in scope.unavailable)
         for key, row in known.items()
     }
     return Facts(

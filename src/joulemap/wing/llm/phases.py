@@ -159,11 +159,11 @@ def contrast_phases(
     chunk = min(prompt, CHUNK)
     steps = Step(tokens=chunk, cached=(prompt - chunk) // 2), Step(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
-    with holding_classes(source, passes, settings, HARDWARE) as (scope, asked):
-        rows = fetch(asked.connection, ArchitectureSummary, run_ids=list(asked.ids))
+    with holding_classes(source, passes, settings, HARDWARE) as scope:
+        rows = fetch(scope.connection, ArchitectureSummary, run_ids=list(scope.run_ids))
         if not (pairs := _pair(rows.rows)):
             raise UnsupportedError("no hardware runs both phases: " + "; ".join(scope.refusals))
-        facts = find_facts(asked, pairs, chunk)
+        facts = find_facts(scope, pairs, chunk)
         return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows, facts=facts)
 
 

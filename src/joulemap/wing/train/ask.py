@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE
 
@@ -57,7 +57,7 @@ def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, Trai
 
 
 def find_facts(
-    asked: Asked, rows: Sequence[TrainingRow], training: Training, chances: Mapping[str, float | None]
+    scope: Scope, rows: Sequence[TrainingRow], training: Training, chances: Mapping[str, float | None]
 ) -> Facts:
     """Return the facts of training; a run of the facts is a row.
 
@@ -72,17 +72,17 @@ def find_facts(
         if row.run_id is not None:
             stored.setdefault(row.run_id, []).append(key)
     weighed = "latency" if choices else "energy"
-    caveats = find_caveats(asked, choices, metric=weighed, more=_find_own(known), stands_for=stored)
+    caveats = find_caveats(scope, choices, metric=weighed, more=_find_own(known), stands_for=stored)
     first = keys[id(ranked[0])]
     entries = [_enter(keys[id(row)], row, training) for row in ranked]
     return Facts(
         asked=(SAMPLE, "step"),
-        runs=_name_runs(asked, known),
+        runs=_name_runs(scope, known),
         facts=(*choices, *_list_phases(first, known[first], training), *entries, *caveats),
     )
 
 
-def _name_runs(asked: Asked, known: Mapping[int, TrainingRow]) -> dict[int, Subject]:
+def _name_runs(scope: Scope, known: Mapping[int, TrainingRow]) -> dict[int, Subject]:
     precisions, batches = (len({getattr(row, name) for row in known.values()}) > 1 for name in ("precision", "batch"))
     return {
         key: Subject(
@@ -92,8 +92,8 @@ def _name_runs(asked: Asked, known: Mapping[int, TrainingRow]) -> dict[int, Subj
                 *([row.precision] if precisions else []),
                 *([f"batch {row.batch}"] if batches else []),
             ),
-            is_available=row.run_id is None or asked.outlines[row.run_id].hardware not in asked.unavailable,
-            is_named=bool(asked.plan.settings.hardware),
+            is_available=row.run_id is None or scope.outlines[row.run_id].hardware not in scope.unavailable,
+            is_named=scope.is_named,
         )
         for key, row in known.items()
     }

@@ -20,7 +20,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import mark_projected, show, show_quantity
 from joulemap.present.document import Document, Section
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.part import describe_ranges
@@ -262,7 +262,7 @@ def _answer(
     name = target if isinstance(target, str) else target.id
     return WatchAnswer(
         model=found.total.model if found else type(module).__name__,
-        hardware=found.scope.mark(found.total.hardware) if found else name,
+        hardware=mark_projected(found.total.hardware, found.projected) if found else name,
         is_here=is_here,
         rows=rows,
         prediction=found,

@@ -12,17 +12,15 @@ import attrs
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import find_chip, price_parameters
-from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
+from joulemap.ask.scope import Scope, holding_scope
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
@@ -92,7 +90,6 @@ def _resolve(demand: Demand) -> Demand:
 class _Stored:
     """Stored runs that fleets are built from, with the assumptions of their costs and what rules find about them."""
 
-    asked: Asked
     findings: Sequence[Finding | Refusal]
     stations: Table[Station]
     assumptions: Table[AssumedNumber]
@@ -121,9 +118,8 @@ def _batch(
     shares = _share(find_model_name(model, load_models()), demand)  # runs have the catalogue's name, not an alias
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
-    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
-        stored = _read(Asked(runs), settings, usage, prices, metric=demand.deciding)
-        scope = find_scope(runs)
+    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        stored = _read(scope, settings, usage, prices, metric=demand.deciding)
     scope.check_evaluated()
     return _Found(scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand))
 
@@ -154,7 +150,7 @@ def _fill_boxes(selection: Selection) -> Selection:
 
 
 def _read(
-    asked: Asked,
+    scope: Scope,
     settings: Settings,
     usage: Usage,
     prices: Sequence[Price],
@@ -167,12 +163,10 @@ def _read(
     used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
-    assert asked.unavailable is not None  # read while the connection is open
     return _Stored(
-        asked=asked,
-        findings=list_findings(asked, metric=metric, but=but),
-        stations=fetch(asked.connection, Station, run_ids=list(asked.ids), **rest, **paid, **pay, engine=engine),
-        assumptions=fetch(asked.connection, AssumedNumber, **used),
+        findings=list_findings(scope, metric=metric, but=but),
+        stations=fetch(scope.connection, Station, run_ids=list(scope.run_ids), **rest, **paid, **pay, engine=engine),
+        assumptions=fetch(scope.connection, AssumedNumber, **used),
     )
 
 
@@ -208,18 +202,17 @@ def _serve(
     source.talk("evaluating the chosen servers (2 of 3) …")
     groups = [(one.question, one.plan, [one.case]) for one in opened]
     with holding_passes(source, groups) as (connection, (_, decode)):
-        asked, engine = Asked.of(whole, connection, decode), question.stack.name
-        stored = _read(asked, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
-        scope = widen(find_stored_scope(connection, decode), whole.selection)
+        scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
+        stored = _read(scope, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
+        scope.read()
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
-    if settings.hardware:  # without runs, these chips have no ids in the scope
-        named = {-place: reason for place, reason in enumerate(lost.values(), 1)}
-        facts = (
-            Refusal(runs=(key,), reason=named[key], hardware=(chip,)) for key, chip in zip(named, lost, strict=True)
+    if settings.hardware:
+        unstored = (
+            Refusal(runs=(-place,), reason=reason, hardware=(chip,))
+            for place, (chip, reason) in enumerate(lost.items(), 1)
         )
-        refused = (*scope.refused_runs, *facts)
-        scope = attrs.evolve(scope, refused={**scope.refused, **named}, refused_runs=refused)
+        scope = attrs.evolve(scope, unstored=tuple(unstored))
     stations = {row.run_id: row for row in stored.stations}
     source.talk("counting devices (3 of 3) …")
     servers = [(one.server, one.case, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)]
@@ -256,7 +249,7 @@ def _rank(found: _Found, demand: Demand) -> FleetAnswer:
     mixtures = mix(available, terms)
     return FleetAnswer(
         scope=found.scope,
-        facts=find_facts(stored.asked, stored.findings, rows, winners, [*mixtures, *pairs], demand),
+        facts=find_facts(found.scope, stored.findings, rows, winners, [*mixtures, *pairs], demand),
         demand=demand,
         shares=found.shares,
         pay=terms.pay,

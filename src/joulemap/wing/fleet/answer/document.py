@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.run import find_conditions, repeat_boundary
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.table import Column, Table
@@ -138,7 +139,7 @@ class FleetAnswer(RunAnswer):
                 "rate": "" if len(self.levels) > 1 else rate,
                 "targets": [text.TARGETS[name](target=value) for name, value in targets.items() if value is not None],
                 "precisions": self.scope.labels,
-                "runtimes": () if self.engine else self.scope.settings.runtime,
+                "runtimes": () if self.engine else self.scope.runtimes,
                 "engine": self.engine,
                 "served": "" if self.serving is None else describe_served(self.serving),
             },
@@ -151,7 +152,7 @@ class FleetAnswer(RunAnswer):
         """
         from joulemap.figure.figure import make_figure
 
-        best, subject = first_of_each(self.ok), bind(self.title(), self.scope.conditions)
+        best, subject = first_of_each(self.ok), bind(self.title(), find_conditions(self.scope))
         if not best:
             return ()
         drawn = [make_figure("fleet", self.rows.with_rows(best), subject, describe_answer(self.facts))]
@@ -249,10 +250,10 @@ class FleetAnswer(RunAnswer):
             rate = self._find_server_rate(best)
             devices = text.NEXT_DEVICES.words(best) if best.server_device_count > 1 else []
             asked = text.NEXT_RATE.words(rate=f"{rate:.3g}")
-            given = self.scope.repeat_boundary([rows[0].hardware], repeated)
+            given = repeat_boundary(self.scope, [rows[0].hardware], repeated)
             return [[*text.NEXT_LLM.words(**named), *precision, *devices, *asked, *given]]
         step = text.NEXT_EXPLAIN if len(chips) > 1 else text.NEXT_EDP
-        given = self.scope.repeat_boundary((row.hardware for row in rows), repeated)
+        given = repeat_boundary(self.scope, (row.hardware for row in rows), repeated)
         return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
     def _find_joined(self) -> str:
@@ -268,7 +269,7 @@ class FleetAnswer(RunAnswer):
 
     def _name(self, label: str) -> str:
         """Return a fleet's label as it reads in a sentence."""
-        return self.scope.mark(label).replace(DELAYED, text.DELAYED)
+        return self._mark(label).replace(DELAYED, text.DELAYED)
 
     def _describe_division(self) -> list[str]:
         """Return a sentence on the devices per server of the best fleet, and on another number with similar results."""
@@ -305,7 +306,7 @@ class FleetAnswer(RunAnswer):
         kept = {row.hardware for row in self.rows if row.status != LATE}
         if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
             late_text = text.LATE_ONE if len(missed) == 1 else text.LATE
-            yield late_text(names=_name_some([*map(self.scope.mark, missed)]))
+            yield late_text(names=_name_some([*map(self._mark, missed)]))
         if not self.ok:
             over = over[1:]  # the first is the headline
         if over:
@@ -314,9 +315,9 @@ class FleetAnswer(RunAnswer):
             without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
             if unpriced := list(dict.fromkeys(without)):
                 other = "" if self.pay == "both" else text.PAY_BOTH
-                names = _name_some([*map(self.scope.mark, unpriced)])
+                names = _name_some([*map(self._mark, unpriced)])
                 yield text.UNPRICED(names=names, price=text.PRICES[self.pay], other=other)
-            if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
+            if unlike := {self._mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
                 priced = [text.PRICED(name=name, price=price.partition(", ")[0]) for name, price in unlike.items()]
                 yield text.OTHER_SELLER(names=_name_some(priced))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):

@@ -11,9 +11,8 @@ from joulemap.answer.answer import fetch_tables
 from joulemap.answer.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, widen
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage
@@ -34,7 +33,6 @@ from joulemap.wing.llm.decoder.name import find_alias
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import Stored
@@ -95,14 +93,15 @@ def _answer(
     costs = serve(question, served)
     stored = choose_stored(served)
     with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
-        found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings)
+        scope = Scope.of_plan(attrs.evolve(whole, settings=settings), connection, [*ids[0], *ids[1]])
+        found = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
         if not any(row.phase == "decode" for row in found["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
         rows = form_rows(question, kept, costs, found["phases"])
         pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
-        runs = Asked.of(attrs.evolve(whole, settings=settings), connection, ids[1])
-        facts = _find_facts(runs, question, served, rows, loads, pools, found) if has_facts else NO_FACTS
+        facts = _find_facts(scope.part(ids[1]), question, served, rows, loads, pools, found) if has_facts else NO_FACTS
+        scope.read()
     return LlmAnswer(
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),
@@ -116,12 +115,12 @@ def _answer(
         pools=make_table("llm pool", PoolRow, pools),
         not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
         not_loaded=tuple(not_loaded),
-        **{**found, "scope": widen(found["scope"], whole.selection)},
+        **found,
     )
 
 
 def _find_facts(
-    asked: Asked,
+    scope: Scope,
     question: Question,
     served: Sequence[Case],
     rows: Sequence[ServedRow],
@@ -138,11 +137,11 @@ def _find_facts(
     }
     if loads:
         fit = [row for row in rows if row.status == OK]
-        return load.find_facts(asked, loads, pools, fit, found["phases"].rows, **shared)
+        return load.find_facts(scope, loads, pools, fit, found["phases"].rows, **shared)
     hours = find_busy_hours(found["assumptions"])
     paid = hours if hours < HOURS else None
     is_divided = not (question.serving.devices or question.alike)
-    return batch.find_facts(asked, rows, found["phases"], found["winners"], hours=paid, is_divided=is_divided, **shared)
+    return batch.find_facts(scope, rows, found["phases"], found["winners"], hours=paid, is_divided=is_divided, **shared)
 
 
 def _serve_load(
@@ -168,7 +167,7 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
 
 
 def read_tables(
-    connection: Connection,
+    scope: Scope,
     question: Question,
     served: Sequence[Case],
     stored: Sequence[Case],
@@ -180,15 +179,14 @@ def read_tables(
     *,
     has_winners: bool = True,
 ) -> dict[str, Any]:
-    """Return name -> table of the answer, read from stored runs, and the scope of these runs."""
+    """Return name -> table of the answer, read from the stored runs of a scope, and the scope."""
     prefill, decode = ids
     used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
-    every = list(dict.fromkeys([*prefill, *decode]))
     asked = {
         "prefill_ids": prefill,
         "decode_ids": decode,
-        "run_ids": every,
+        "run_ids": list(scope.run_ids),
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
@@ -208,5 +206,4 @@ def read_tables(
     if has_winners:
         slow = [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served]
         given |= {"takes_all": settings.takes_all, "slow_half_widths": slow}
-    tables = fetch_tables(connection, LlmAnswer, but, **given)
-    return {"scope": find_stored_scope(connection, every), **tables}
+    return {"scope": scope, **fetch_tables(scope.connection, LlmAnswer, but, **given)}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.assumed import head_assumed, show_assumed
 from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
+from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
@@ -278,9 +278,9 @@ class LlmAnswer(RunAnswer):
             priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]
             if priced:
                 best = min(priced, key=lambda row: float(getattr(row, column)))
-                usd, label = getattr(best, column), self.scope.mark(best.label)
+                usd, label = getattr(best, column), self._mark(best.label)
                 yield text.OTHER_WAY(best, way=other, usd=usd, label=label)
-        unlike = {self.scope.mark(row.hardware): row.unlike_told for row in self.phases if row.unlike_told}
+        unlike = {self._mark(row.hardware): row.unlike_told for row in self.phases if row.unlike_told}
         if unlike:
             yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
 

@@ -13,11 +13,10 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
 from joulemap.answer.engine import describe_unread
-from joulemap.answer.scope import widen
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
+from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -68,7 +67,7 @@ COLLECTED: Final = 5
 FAR: Final = 10.0
 """Ratio of a time to its target from which the answer shows the ratio without decimals."""
 
-Subject = tuple[Asked, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
+Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
 Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
@@ -334,7 +333,6 @@ def _pay(
     deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
     devices.
     """
-    from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables
 
     best: dict[str, Found] = {}
@@ -352,17 +350,17 @@ def _pay(
         costs |= serve(own, [case])
     cases = [case for case, *_ in chosen]
     with holding_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
+        scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
         tables = read_tables(
-            connection, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
+            scope, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
         )
-        scope = widen(find_stored_scope(connection, [*ids[0], *ids[1]]), whole.selection)
-        asked = Asked.of(whole, connection, ids[1])
+        decoding = scope.part(ids[1])
         is_priced = any(row.usd_per_million is not None for row in tables["phases"])  # cost follows the time paid for
-        findings = list_findings(asked, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)
-        assert asked.unavailable is not None  # read while the connection is open
+        findings = list_findings(decoding, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)
+        scope.read()
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
     steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == "decode"}
     found_tables = {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}
-    return found_tables, paid, (asked, steps, findings)
+    return found_tables, paid, (decoding, steps, findings)

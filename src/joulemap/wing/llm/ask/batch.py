@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,
@@ -38,7 +38,7 @@ GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     rows: Sequence[ServedRow],
     phases: Iterable[ServedPhase],
     winners: Iterable[ServedWinner],
@@ -56,7 +56,7 @@ def find_facts(
     """
     steps = {(row.label, row.batch): row for row in phases if row.phase == "decode"}
     deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
-    runs = name_runs(asked, deployed)
+    runs = name_runs(scope, deployed)
     served = {key: row for key, row in enumerate(rows, 1) if row.status == OK}
     choices = [*_choose(winners, served)] if len({row.label for row in served.values()}) > 1 else []
     own = (
@@ -66,7 +66,7 @@ def find_facts(
         *(_find_divided(served) if is_divided else ()),
     )
     caveats = find_caveats(
-        asked, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+        scope, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row) for key, row in served.items()]
     return Facts(asked=(DECODE_ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Share
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.llm.ask.served import (
@@ -64,7 +64,7 @@ WIDTHS: Final = {TAIL: "first_token_half_width", ENERGY: "output_token_half_widt
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     loads: Sequence[LoadRow],
     pools: Sequence[PoolRow],
     served: Sequence[ServedRow],
@@ -94,12 +94,12 @@ def find_facts(
     choices = [_choose(kept, metric, find_width) for metric in WIDTHS] if len(kept) > 1 and not pools else []
     own = (*find_served(deployed, engine, most_context=most_context), *_find_excluded(rows))
     caveats = find_caveats(
-        asked, choices, metric="latency", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+        scope, choices, metric="latency", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     entries = [_enter(key, row, find_width) for key, row in rows.items()]
     limits, shares = _list_limits(rows), _list_shares(rows, pools)
     facts = (*choices, *limits, *shares, *entries, *caveats)
-    return Facts(asked=(TAIL, ENERGY), runs=name_runs(asked, deployed), facts=facts)
+    return Facts(asked=(TAIL, ENERGY), runs=name_runs(scope, deployed), facts=facts)
 
 
 def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:

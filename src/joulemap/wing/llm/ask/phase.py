@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Change, Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
+from joulemap.ask.scope import Scope
 from joulemap.row.architectures import ArchitectureSummary
 
 PHASES: Final = ("prefill", "decode")
@@ -16,7 +16,7 @@ SHARES: Final = {"compute": ("compute",), "memory": ("off_chip_memory", "static"
 """Name of a share -> common categories that it joins."""
 
 
-def find_facts(asked: Asked, pairs: Sequence[tuple[ArchitectureSummary, ArchitectureSummary]], tokens: int) -> Facts:
+def find_facts(scope: Scope, pairs: Sequence[tuple[ArchitectureSummary, ArchitectureSummary]], tokens: int) -> Facts:
     """Return the facts of pairs of a prefill pass of `tokens` tokens and a decode step of one token."""
     runs = {
         row.run_id: Subject(hardware=row.architecture, settings=(phase,))
@@ -39,12 +39,12 @@ def find_facts(asked: Asked, pairs: Sequence[tuple[ArchitectureSummary, Architec
             )
         )
         for row in rows:
-            each_j = Quantity((row.energy_j or 0.0) / count, "J", asked.outlines[row.run_id].energy_half_width)
+            each_j = Quantity((row.energy_j or 0.0) / count, "J", scope.outlines[row.run_id].energy_half_width)
             facts.append(Entry(runs=(row.run_id,), values={"energy": each_j}))
     for pair in pairs:
         facts += _contrast(pair, tokens)
     first = [pair[0].run_id for pair in pairs]
-    caveats = find_caveats(Asked.of(asked.plan, asked.connection, first), (), metric="energy")
+    caveats = find_caveats(scope.part(first), (), metric="energy")
     return Facts(asked=("energy",), runs=runs, facts=(*facts, *caveats))
 
 

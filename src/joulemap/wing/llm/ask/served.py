@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Quantity, Subject
 from joulemap.ask.finding import Finding
+from joulemap.ask.scope import Scope
 from joulemap.system.record import frozen
 
 ENERGY: Final = "energy_per_token"
@@ -88,7 +88,7 @@ def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int 
             yield Finding(kind="context", run_id=one.key, values={"tokens": one.largest_context, "most": most_context})
 
 
-def name_runs(asked: Asked, deployed: Iterable[Deployed]) -> dict[int, Subject]:
+def name_runs(scope: Scope, deployed: Iterable[Deployed]) -> dict[int, Subject]:
     """Return the row of each deployment -> run."""
     known = list(deployed)
     differ = len({one.precision for one in known}) > 1
@@ -100,8 +100,8 @@ def name_runs(asked: Asked, deployed: Iterable[Deployed]) -> dict[int, Subject]:
                 *([f"ep{one.expert_device_count}"] if one.expert_device_count > 1 else []),
                 *([one.precision] if differ else []),
             ),
-            is_available=one.run_id is None or asked.outlines[one.run_id].hardware not in asked.unavailable,
-            is_named=bool(asked.plan.settings.hardware),
+            is_available=one.run_id is None or scope.outlines[one.run_id].hardware not in scope.unavailable,
+            is_named=scope.is_named,
         )
         for one in known
     }

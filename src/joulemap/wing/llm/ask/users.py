@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import represent as represent_rows, weigh_findings
+from joulemap.ask.scope import Scope
 from joulemap.wing.llm.ask.served import COST, FIRST, MEASURED, TIME, Deployed, find_served, name_runs, represent
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ WIDTHS: Final = {FIRST: "first_token_half_width", TIME: "between_half_width"}
 
 
 def find_facts(
-    asked: Asked,
+    scope: Scope,
     rows: Sequence[UserRow],
     target: LatencyTarget,
     steps: Mapping[str, ServedPhase],
@@ -73,7 +73,7 @@ def find_facts(
     metric = COST if choices[0].metric == COST else ENERGY
     return Facts(
         asked=(metric, FIRST, TIME),
-        runs=name_runs(asked, deployed),
+        runs=name_runs(scope, deployed),
         facts=(*choices, *limits, *entries, *caveats),
     )
 

@@ -53,7 +53,7 @@ class PipelineCompareAnswer(CompareAnswer):
             busy_fraction=lambda row: show_share(self.paced.measure_utilization(row)),
             run_id=self.paced.name_busiest,
         )
-        slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
+        slow = [self._mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
         return (Section(TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
 

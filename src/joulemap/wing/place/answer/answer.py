@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, Figures
-from joulemap.answer.assumed import head_assumed, show_assumed
 from joulemap.answer.computed import make_table
+from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.doubt import load_doubt

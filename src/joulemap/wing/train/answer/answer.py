@@ -12,9 +12,8 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, widen
-from joulemap.ask.asked import Asked
 from joulemap.ask.fact import Facts
+from joulemap.ask.scope import Scope
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
@@ -232,14 +231,15 @@ def train(
                 ids = [row.run_id for row in rows if row.run_id is not None]
                 if not ids:
                     raise UnsupportedError(_refuse(rows))
-                scope = find_stored_scope(runs.connection, ids)
+                scope = Scope.of_plan(plan, runs.connection, ids)
                 chance = _find_chance(runs.connection, rank(rows)[:2], SPEED)
                 pairs = find_pairs(rows)
                 chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
-                facts = find_facts(Asked.of(plan, runs.connection, ids), rows, training, chances)
+                facts = find_facts(scope, rows, training, chances)
+                scope.read()
                 chosen = next((one.pay for one in found.values()), "")
     return TrainAnswer(
-        scope=widen(scope, selection),
+        scope=scope,
         model=steps[0].model,
         training=training,
         rows=make_table("train", TrainingRow, rows),

@@ -1,0 +1,311 @@
+"""Scope of a question, as its rules and its answer see it: stored runs, and how their hardware was selected."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.ask.fact import Refusal, Subject
+from joulemap.ask.refusal import find_left_out, find_refused
+from joulemap.domain.configuration import NO_HOST, SYSTEM
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
+from joulemap.domain.weight import label_precision
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.run import Plan
+from joulemap.plan.selection import Selection
+from joulemap.plan.source import Source
+from joulemap.store.connection import Connection
+from joulemap.store.reading import RunReading
+from joulemap.store.run import AssumedEnergy, Outline
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.table import Table
+    from joulemap.row.calibration import StoredCalibration
+    from joulemap.row.model import Caveat
+    from joulemap.row.run import Fallback, Omitted
+
+VARYING: Final = ("precision", "batch", "runtime")
+"""Settings that distinguish runs of one chip."""
+
+
+@frozen(kw_only=True)
+class Scope:
+    """Stored runs of a question, or those of them that matter, and how their hardware was selected.
+
+    Properties are found when they are first used, from what `reading` holds or reads.
+    """
+
+    reading: RunReading
+    settings: Settings
+    selection: Selection
+    """Hardware that the question selected; empty if the user named runs."""
+    is_named: bool
+    """True if the user named the hardware or the runs."""
+    is_divided: bool = True
+    """False if all runs are those of one plan."""
+    names: tuple[str, ...] = ()
+    """Models as the caller named them; empty to take the names of the stored runs."""
+    unstored: tuple[Refusal, ...] = ()
+    """Hardware that was refused before it had a stored run."""
+
+    @classmethod
+    def of(cls, held: StoredRuns) -> Scope:
+        """Return the scope of a question about the runs of a plan."""
+        names = tuple(dict.fromkeys(model.request.model for model in held.plan.models))
+        return attrs.evolve(cls.of_plan(held.plan, held.connection, held.ids), names=names, is_divided=False)
+
+    @classmethod
+    def of_plan(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Scope:
+        """Return the scope of a question about these stored runs, which may be those of several plans."""
+        return cls(
+            reading=RunReading(connection, tuple(dict.fromkeys(ids))),
+            settings=plan.settings,
+            selection=plan.selection,
+            is_named=bool(plan.settings.hardware),
+        )
+
+    @classmethod
+    def of_runs(cls, connection: Connection, ids: Sequence[int]) -> Scope:
+        """Return the scope of a question about runs that the user named by their ids."""
+        return cls(
+            reading=RunReading(connection, tuple(ids)),
+            settings=SETTINGS,
+            selection=Selection(pairs=(), own={}),
+            is_named=True,
+        )
+
+    def part(self, ids: Iterable[int]) -> Scope:
+        """Return some of these runs as the scope, with the same hardware selected."""
+        return attrs.evolve(self, reading=self.reading.part(tuple(dict.fromkeys(ids))))
+
+    def read(self) -> None:
+        """Read everything that an answer needs after the connection is closed."""
+        self.reading.read()
+
+    @property
+    def connection(self) -> Connection:
+        """Connection to the database with the runs."""
+        return self.reading.connection
+
+    @property
+    def run_ids(self) -> tuple[int, ...]:
+        """Run ids in the order of the question: by model, batch, hardware."""
+        return self.reading.ids
+
+    @property
+    def outlines(self) -> dict[int, Outline]:
+        """Run id -> configuration."""
+        return self.reading.outlines
+
+    @property
+    def remarks(self) -> Table[Caveat]:
+        """Assumptions of the traces, and operators that they could not count."""
+        return self.reading.remarks
+
+    @property
+    def calibrations(self) -> Table[StoredCalibration]:
+        """Calibrations that the runs used; empty if all used class defaults."""
+        return self.reading.calibrations
+
+    @property
+    def unavailable(self) -> frozenset[str]:
+        """Hardware that can be neither bought nor rented."""
+        return self.reading.unavailable
+
+    @property
+    def assumed(self) -> Mapping[int, AssumedEnergy]:
+        """Run id -> assumed part of its energy."""
+        return self.reading.assumed
+
+    @cached_property
+    def fallen(self) -> dict[int, list[Fallback]]:
+        """Run id -> operators that a host computes, for the runs that have some."""
+        return _group(self.reading.fallen)
+
+    @cached_property
+    def omitted(self) -> dict[int, list[Omitted]]:
+        """Run id -> unsupported operators that a run without a host does not count, for the runs that have some."""
+        return _group(self.reading.omitted)
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """Models, as the caller named them if known."""
+        return self.names or tuple(dict.fromkeys(one.model for one in self.outlines.values()))
+
+    @property
+    def model(self) -> str:
+        """First model of the question; most questions have only one."""
+        return self.models[0]
+
+    @cached_property
+    def batches(self) -> tuple[int, ...]:
+        """Batch sizes of the runs, smallest first."""
+        return tuple(sorted({one.batch for one in self.outlines.values()}))
+
+    @cached_property
+    def precisions(self) -> tuple[tuple[str, str], ...]:
+        """Distinct precisions of the runs, each as (precision of activations, stored precision of GEMM weights)."""
+        return tuple(dict.fromkeys((one.precision, one.weight_precision) for one in self.outlines.values()))
+
+    @property
+    def labels(self) -> list[str]:
+        """Precisions of the runs, with that of the weights if it differs."""
+        return [label_precision(*pair) for pair in self.precisions]
+
+    @cached_property
+    def runtimes(self) -> tuple[str, ...]:
+        """Distinct runtimes of the runs."""
+        return tuple(dict.fromkeys(one.runtime for one in self.outlines.values()))
+
+    @cached_property
+    def boundaries(self) -> tuple[str, ...]:
+        """Boundaries of the energies: `board`, `chip` or `system`. Only stored runs named by id may mix several."""
+        return tuple(sorted({one.boundary for one in self.outlines.values()}))
+
+    @cached_property
+    def at_wall(self) -> frozenset[str]:
+        """Hardware with energies at the wall plug. These energies include a host."""
+        return frozenset(one.hardware for one in self.outlines.values() if one.boundary == SYSTEM)
+
+    @cached_property
+    def hardware(self) -> tuple[str, ...]:
+        """Ids of the runs' hardware, in alphabetical order."""
+        return tuple(sorted({one.hardware for one in self.outlines.values()}))
+
+    @cached_property
+    def hosts(self) -> dict[str, str]:
+        """Hardware that needs a host -> host that its runs include; empty if they include none."""
+        return {
+            # a host that only launches the kernels of a server's board adds no energy
+            one.hardware: one.host if one.needs_host or one.host == NO_HOST else ""
+            for one in self.outlines.values()
+            if one.needs_host or one.is_node_board
+        }
+
+    @cached_property
+    def changes(self) -> dict[str, tuple[str, ...]]:
+        """Hardware at its power mode -> changed numbers, with their former values."""
+        return {one.configured_hardware: tuple(one.changes) for one in self.outlines.values() if one.changes}
+
+    @cached_property
+    def uncalibrated(self) -> tuple[str, ...]:
+        """Hardware of the runs without a calibration, in alphabetical order."""
+        return tuple(sorted({one.hardware for one in self.outlines.values() if not one.is_calibrated}))
+
+    @cached_property
+    def doubts(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Hardware at its power mode -> `latency` or `energy` -> two half-widths of 80 % intervals, in natural
+        logarithms.
+
+        The first is the total, the second the part due to the hardware's own numbers. Both are the largest of its runs.
+        """
+        found: dict[str, dict[str, tuple[float, float]]] = {}
+        for one in self.outlines.values():
+            widths = found.setdefault(one.configured_hardware, {})
+            for quantity, width, own in (
+                ("latency", one.latency_half_width, one.latency_own_half_width),
+                ("energy", one.energy_half_width, one.energy_own_half_width),
+            ):
+                if width is not None:
+                    widths[quantity] = max(widths.get(quantity, (0.0, 0.0)), (width, own or 0.0))
+        return found
+
+    @cached_property
+    def evaluated_ids(self) -> tuple[int, ...]:
+        """Ids of runs that were not refused."""
+        return tuple(one for one in self.run_ids if self.outlines[one].refusal is None)
+
+    @cached_property
+    def refused(self) -> dict[int, str]:
+        """Id of a refused run -> reason why the hardware cannot run it."""
+        return {run_id: one.refusal for run_id, one in self.outlines.items() if one.refusal is not None}
+
+    @cached_property
+    def refused_runs(self) -> tuple[Refusal, ...]:
+        """Refused runs by reason, then hardware that was refused before it had a run."""
+        return (*find_refused(self.outlines, self.unavailable), *self.unstored)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Distinct reasons why hardware was refused."""
+        return tuple(dict.fromkeys(one.reason for one in self.refused_runs))
+
+    @property
+    def refusals_by_reason(self) -> tuple[Refusal, ...]:
+        """Refused runs by reason, then the hardware that the power budget or the boundary excludes."""
+        return (*self.refused_runs, *find_left_out(self.selection, self.unavailable))
+
+    def check_evaluated(self) -> None:
+        """Raise UnsupportedError with the reasons if every run was refused."""
+        if not self.evaluated_ids:
+            meant = [f"{name} means {hardware}" for name, hardware in self.selection.meanings.items()]
+            raise UnsupportedError("; ".join((*self.refusals, *meant)))
+
+    def can_flip(self, *hardware: str) -> bool:
+        """Return whether `flip` accepts this hardware at its power modes; it accepts chips but no boxes."""
+        return not any(one.placement and one.configured_hardware in hardware for one in self.outlines.values())
+
+    @cached_property
+    def spelling(self) -> dict[str, str]:
+        """Displayed name of hardware from a file -> name that commands use for it."""
+        return self.selection.spelling
+
+    def spell(self, hardware: str) -> str:
+        """Return the name that a command uses for a displayed chip name."""
+        return self.spelling.get(hardware, hardware)
+
+    def list_devices(self, run: Outline) -> Sequence[tuple[str, str]]:
+        """Return (class, vendor) of the hardware of a run, or of each device of a box."""
+        parts = self.selection.parts.get(run.hardware)
+        return [(one.architecture, one.vendor) for one in parts] if parts else [(run.architecture, run.vendor)]
+
+    def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
+        """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
+        return {
+            run_id: Subject(
+                hardware=one.configured_hardware,
+                settings=settings.get(run_id, ()),
+                is_available=one.hardware not in self.unavailable,
+                is_named=self.is_named,
+            )
+            for run_id, one in self.outlines.items()
+        }
+
+
+def _group(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    """Return run id -> its rows."""
+    found: dict[int, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.run_id, []).append(row)
+    return found
+
+
+@contextlib.contextmanager
+def holding_scope(
+    source: Source, plan: Plan, *, needs_catalogue: bool = False, has_ledger: bool = True
+) -> Iterator[Scope]:
+    """Yield the scope of a question about the runs of a plan, with an open connection.
+
+    When the question ends, the scope is read, so that the answer outlives the connection. Raises like `holding_runs`.
+    """
+    with holding_runs(source, plan, needs_catalogue=needs_catalogue, has_ledger=has_ledger) as held:
+        scope = Scope.of(held)
+        yield scope
+        scope.read()
+
+
+def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:
+    """Return run id -> the settings in which the rows differ; the first row of a run counts."""
+    listed = list(rows)
+    varying = [name for name in names if len({getattr(row, name) for row in listed}) > 1]
+    return {
+        row.run_id: tuple(f"batch {row.batch}" if one == "batch" else getattr(row, one) or "" for one in varying)
+        for row in reversed(listed)
+    }

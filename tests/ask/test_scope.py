@@ -1,0 +1,37 @@
+"""Scope of a question: the same whether its runs are planned or named, and known after its connection is closed."""
+
+from __future__ import annotations
+
+from joulemap.answer.run import list_scope
+from joulemap.ask.scope import Scope
+from joulemap.store.connection import reading
+from joulemap.workspace import Workspace
+
+CHIPS = ("l4", "tpu_v4", "coral_edge_tpu")
+
+
+def test_runs_named_by_ids_have_the_scope_of_their_question(workspace: Workspace) -> None:
+    answer = workspace.compare(
+        "resnet18", hardware=CHIPS, precision=("fp32", "bf16", "int8"), batch=8, runtime=("fused", "engine")
+    )
+    asked = list_scope(answer.scope)
+    with reading(workspace.path) as connection:
+        scope = Scope.of_runs(connection, answer.scope.run_ids)
+        scope.read()
+    named = list_scope(scope)
+    assert asked.keys() == named.keys()
+    assert {name for name in asked if asked[name] != named[name]} == {"engines"}  # nothing was selected
+    assert asked["precisions"] == ("fp32", "bf16", "int8") and asked["runtimes"] == ("fused", "engine")
+    assert len(scope.run_ids) == 3 * 3 * 2
+    assert {*scope.evaluated_ids, *scope.refused} == {*scope.run_ids}
+    assert scope.evaluated_ids == answer.scope.evaluated_ids and scope.refusals
+
+
+def test_a_part_of_a_scope_knows_its_own_runs_alone(workspace: Workspace) -> None:
+    scope = workspace.compare("resnet18", hardware=CHIPS, precision="int8").scope
+    kept = [run_id for run_id, one in scope.outlines.items() if one.hardware != "l4"]
+    part = scope.part(kept)
+    assert part.run_ids == tuple(kept) and part.hardware == ("coral_edge_tpu", "tpu_v4")
+    assert scope.part(scope.run_ids).reading is scope.reading  # nothing is read again
+    assert part.selection is scope.selection
+    assert part.doubts == {name: width for name, width in scope.doubts.items() if name != "l4"}
