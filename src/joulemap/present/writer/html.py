@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from joulemap.domain.table import Table
-from joulemap.present.cell import PROJECTION_NOTE, show_count
+from joulemap.present.cell import PROJECTION_MARK, PROJECTION_NOTE, show_count
 from joulemap.present.document import NEXT, TRUST, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 from joulemap.system.frame import escape, make_cells, make_table
@@ -40,6 +40,8 @@ def _write_page(document: Document) -> str:
     for section in document.sections:
         parts += [f"<h2>{escape(section.title)}</h2>"] if section.title and section.texts else []
         parts += filter(None, map(write_block, section.blocks))
+    if any(isinstance(block, Grid) and block.is_marked for section in document.sections for block in section.blocks):
+        parts.append(f"<p>{escape(PROJECTION_MARK)}</p>")
     label = document.reason_label
     parts.append("" if label else write_list(document.insights))
     reasons = (label, document.insights if label else ())
