@@ -1520,8 +1520,8 @@ class Workspace:
         """Time the calls of a module inside the block, module by module, and print them next to the prediction.
 
         `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
-        itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
-        With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
-        UnknownNameError for unknown hardware. A module that cannot be traced or run has no prediction; the answer states
-        the reason.
+        itself. The default precision is that of autocast or of the weights; a compiled module is timed as a
+        whole, at the runtime `fused`. With `quiet` nothing is printed. Raises UsageError for an object that is not a module
+        or was not called, and UnknownNameError for unknown hardware. A module that cannot be traced or run has no
+        prediction; the answer states the reason.
         """

@@ -9,7 +9,7 @@ import math
 import pickle
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import pytest
@@ -28,9 +28,8 @@ from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, U
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
-from joulemap.wing.verify.answer.file import read_file
+from joulemap.wing.verify.answer.file import Reading, read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
-from joulemap.wing.verify.show import ALL_INSIDE
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
@@ -202,11 +201,14 @@ def test_a_trace_whose_gpu_waits_for_the_host_is_compared_by_its_busy_time(tmp_p
     assert isinstance(reading.row, Measurement)
     assert reading.row.runtime == "graph"
     assert_close(reading.row.latency_s or 0.0, 125e-6, rel=1e-12)
-    assert len(reading.facts) == 2  # the waiting GPU, and 50 us of layout copies per pass
+    found = {one.kind: one for one in reading.found}
+    assert found.keys() == {"profiled", "busy", "transposed"}
+    assert_close(found["busy"].doubt, math.log(4.0), rel=1e-12)  # busy for 125 of 500 us per pass
+    assert_close(cast("float", found["transposed"].values["share"]), 0.4, rel=1e-12)  # 50 us of layout copies
     kept = read_file(place, {**stated, "runtime": "eager"})[0]
     assert isinstance(kept.row, Measurement)
     assert_close(kept.row.latency_s or 0.0, 500e-6, rel=1e-12)
-    assert len(kept.facts) == 1
+    assert [one.kind for one in kept.found] == ["profiled", "transposed"]
 
 
 @pytest.mark.parametrize(
@@ -275,12 +277,18 @@ def test_tokens_accepted_at_once_are_speculative(tmp_path: Path) -> None:
     assert row.speculative == ""
 
 
+def count_left_out(reading: Reading) -> tuple[Any, Any, Any]:
+    """Return the number of runs or rows that were left out, of all, and the reasons with their numbers."""
+    found = [one.values for one in reading.found if one.kind == "left_out"]
+    return (found[0]["count"], found[0]["total"], found[0]["reasons"]) if found else (0, 0, ())
+
+
 def test_a_run_that_failed_leaves_the_others_of_its_file(tmp_path: Path) -> None:
     place = tmp_path / "sweep.jsonl"
     whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
     place.write_text("\n".join((whole, whole.replace('"completed": 320', '"completed": 0'))), encoding="utf-8")
     (one,) = read_file(place, {**NOTHING, **H200})
-    assert one.left_out == ("1 of 2 runs of sweep.jsonl left out: no request was completed",)
+    assert count_left_out(one) == (1, 2, (("no request was completed", 1),))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +353,8 @@ def test_parts_of_reading_by_hand() -> None:
 def test_the_same_chip_by_another_name_contradicts_no_file() -> None:
     for hardware, count in (("rtx_4080", 0), ("rtx_4090", 1)):
         one = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": hardware})[0]
-        assert (bool(one.other_chip), one.other_chip in one.notes) == (bool(count), bool(count))
+        overridden = [finding.values["option"] for finding in one.found if finding.kind == "overridden"]
+        assert overridden == ["hardware"] * count
         assert one.other_hardware == ("rtx_4080" if count else "")
 
 
@@ -354,7 +363,9 @@ def test_replicas_name_their_share_of_the_requests_once() -> None:
     (one,) = read_file(DATA / "vllm.json", dict(NOTHING))
     batch = one.row.batch or 0.0
     assert_close(batch, 30.9 / 4.0, rel=1e-2)
-    assert [note for note in one.notes if "30.9" in note] == [words.REPLICAS(count=4, batch=4.0 * batch)]
+    assert not [finding for finding in one.found if finding.values.get("option") == "devices"]
+    (each,) = (finding.values for finding in one.found if finding.kind == "each")
+    assert (each["part"], each["count"], each["batch"]) == ("replica", 4, 4.0 * batch)
 
 
 @pytest.mark.parametrize(
@@ -452,9 +463,10 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
     figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
     causes = find_causes(source, [(vary(told, **figures), plain, {"weight_precision", "precision"})], "auto")
-    assert [one.change for one in causes if one.misfit < 1e-9] == [change]
-    assert causes[0].inside_count == 1
-    assert change in [one.change for one in causes if one.inside_count]
+    rows = [one.row for one in causes]
+    assert [one.change for one in rows if one.misfit < 1e-9] == [change]
+    assert rows[0].inside_count == 1
+    assert change in [one.change for one in rows if one.inside_count]
 
 
 SAYING: Final[dict[str, dict[str, Any]]] = {
@@ -500,7 +512,7 @@ def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> Non
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
     is_so = vary(told, weight_precision="awq")
     check_cause(
-        Source(path=tmp_path / "a"), told, is_so, words.VARIED["weight_precision"](new="awq", old="gguf_q4_k_m")
+        Source(path=tmp_path / "a"), told, is_so, words.CHANGES["weight_precision"](new="awq", old="gguf_q4_k_m")
     )
 
 
@@ -509,20 +521,21 @@ def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> N
     told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
     told, source = vary(told, runtime="fused"), Source(path=own_database)
     check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
-    check_cause(source, told, vary(told, hardware="l4@1020MHz"), words.CLOCK(share=0.5))
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), words.CHANGES["clock"](share=0.5))
 
 
 def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"].startswith(ALL_INSIDE(judged=4))
-    scores = [one for one in data["decision"]["facts"] if one["fact"] == "score"]
+    scores = [one for one in data["facts"] if one["fact"] == "score"]
+    assert [one["is_inside"] for one in scores] == [True] * 4
     assert [one["measured"]["value"] for one in scores] == [row["measured"] for row in data["rows"]]
     errors = sorted(abs(math.log(row["ratio"])) for row in data["rows"])
     assert show_share(math.expm1(0.5 * (errors[1] + errors[2]))) in data["answer"]
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
-    assert data["kept"] == words.STORED(fresh=1, known=0)
+    (stored,) = (one["values"] for one in data["facts"] if one.get("kind") == "imported")
+    assert stored == {"fresh": 1, "known": 0}
     slow = tmp_path / "slow.json"
     slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
     outside = joulemap("verify", slow, "--format", "json")
@@ -550,8 +563,10 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
     (row,) = data["rows"]
     assert not row["is_inside"]
     assert row["predicted"] < row["calibrated"] < row["measured"]
-    (cause,) = (one for one in data["decision"]["facts"] if one["fact"] == "caveat")
-    assert (cause["kind"], cause["values"]["change"]) == ("cause", data["causes"][0]["change"])
+    best = next(one for one in data["facts"] if one["fact"] == "change")
+    first = data["causes"][0]
+    assert (best["values"]["cause"], best["after"]["value"]) == (first["cause"], first["predicted"])
+    assert best["before"]["value"] == row["predicted"]
     assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
     served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
     causes = json.loads(served.stdout)["causes"]
@@ -624,13 +639,12 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     done = joulemap("verify", "run.json", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"].startswith(ALL_INSIDE(judged=3))
+    assert [one["is_inside"] for one in data["facts"] if one["fact"] == "score"] == [True] * 3
     (row,) = [row for row in data["rows"] if row["measured"] is None]
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
-    (refusal,) = (one for one in data["decision"]["facts"] if one["fact"] == "refusal")
-    assert refusal["reason"] == row["reason"]
-    assert row["reason"].startswith("output_throughput is nan")
-    assert row["reason"] == "output_throughput is nan, expected a finite number above 0"
+    (refusal,) = (one for one in data["facts"] if one["fact"] == "refusal")
+    assert (refusal["code"], refusal["reason"]) == ("unusable", row["reason"])
+    assert refusal["values"] == {"field": "output_throughput", "value": "nan"}
 
 
 def test_the_exit_code_tells_that_nothing_was_scored(joulemap: Run) -> None:
@@ -651,8 +665,7 @@ def test_a_window_without_a_number_is_left_out_of_the_median(value: str, tmp_pat
     (one,) = read_file(tmp_path / "zeus.csv", {**NOTHING, **SAMPLES["zeus.csv"][0]})
     assert isinstance(one.row, Measurement)
     assert_close(one.row.energy_j or 0.0, 355.3059 / 300.0, rel=1e-9)
-    (said,) = one.left_out
-    assert said.startswith("1 of 3 rows of resnet50 left out: gpu0_energy is ")
+    assert count_left_out(one)[:2] == (1, 3)
 
 
 def test_reasons_of_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
@@ -661,7 +674,8 @@ def test_reasons_of_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
     broken = re.sub(r'(?<="mean_e2e_latency_ms": )[\d.]+', "NaN", re.sub(r"(?<=t_ms\": )[\d.]+", "NaN", whole))
     (tmp_path / "sweep.jsonl").write_text("\n".join((whole, empty, empty, broken)))
     one = read_file(tmp_path / "sweep.jsonl", {**NOTHING, **H200})[0]
-    assert one.left_out[0].startswith("3 of 4 runs of sweep.jsonl left out: 2: no request was completed; 1: ")
+    count, total, reasons = count_left_out(one)
+    assert (count, total, [number for _, number in reasons]) == (3, 4, [2, 1])
 
 
 def test_a_sum_over_devices_needs_each_of_them() -> None:
@@ -673,7 +687,8 @@ def test_a_sum_over_devices_needs_each_of_them() -> None:
 def test_a_median_in_place_of_an_unusable_mean_is_told(tmp_path: Path) -> None:
     reading = read_changed("vllm.json", tmp_path, r'(?<="mean_ttft_ms": )[\d.]+', "NaN")
     assert_close(reading.row.time_to_first_token_s, 0.052999333499883505, rel=1e-9)
-    assert any("mean_ttft_ms is nan" in note and "median_ttft_ms is read instead" in note for note in reading.notes)
+    (found,) = (one.values for one in reading.found if one.kind == "substitute")
+    assert (found["field"], found["value"], found["other"]) == ("mean_ttft_ms", "nan", "median_ttft_ms")
 
 
 IMPOSSIBLE: Final = (1e308, 5e-324, 10**18, -(10**18), 10**400, float("nan"), True, "1e308")
@@ -778,7 +793,7 @@ def test_a_run_that_one_chip_cannot_stand_for_is_left_out(tmp_path: Path, old: s
     read = read_file(tmp_path / "bench.json", {**NOTHING, "hardware": "rtx_4090"})
     whole = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})
     assert [one.row.scope for one in read if isinstance(one.row, ServingRow)] == ["decode_step"]
-    assert (len(read[0].left_out), len(whole), whole[0].left_out) == (1, 2, ())
+    assert (count_left_out(read[0])[0], len(whole), count_left_out(whole[0])[0]) == (1, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -791,7 +806,7 @@ def test_the_cache_of_llama_cpp_is_read(tmp_path: Path, keys: str, values: str, 
     first = re.sub(r'"type_[kv]": "\w+",', "", first).replace('"n_depth"', kinds, 1)
     (tmp_path / "bench.json").write_text("},".join((first, *others)))
     one, *rest = read_file(tmp_path / "bench.json", {**NOTHING, "hardware": "rtx_4090"})
-    assert (len(rest) + left, len(one.left_out)) == (1, left)
+    assert (len(rest) + left, count_left_out(one)[0]) == (1, left)
     assert isinstance(one.row, ServingRow) and one.row.cache_precision == cache
 
 

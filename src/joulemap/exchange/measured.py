@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.errors import CatalogueError
+from joulemap.system.errors import CatalogueError, Reason
 from joulemap.system.file import FileError, decode, read_bytes, read_input
 from joulemap.system.record import define, frozen
 
@@ -84,7 +84,10 @@ flight.
 """
 
 LEFT_OUT: Final = "left out"
-"""Key of a merged run under which rows without usable numbers are described."""
+"""Key of a merged run under which the number of its rows without usable numbers stands, with the reasons."""
+
+UNUSABLE: Final = "unusable"
+"""Code of a reason for a field without a usable number."""
 
 Cells = dict[str, Any]
 """Measurement column -> value read from a file; columns without a value have no key."""
@@ -283,16 +286,15 @@ def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]
         groups.setdefault(row[key], []).append(row)
     for name, group in groups.items():
         columns = [column for column in group[0] if column != key]
-        faults = [next(filter(None, (find_fault(row, one, least=0.0) for one in columns)), "") for row in group]
+        faults = [next(filter(None, (find_fault(row, one, least=0.0) for one in columns)), None) for row in group]
         usable = [row for row, fault in zip(group, faults, strict=True) if not fault]
         if not usable:
             yield {**group[0], "#": 0}
             continue
         medians = {column: median(number(row[column]) or 0.0 for row in usable) for column in columns}
-        left = count_reasons(filter(None, faults))
-        lost = len(group) - len(usable)
-        match = [f"{lost} of {len(group)} rows of {name} left out: {left}"] if left else []
-        yield {**medians, key: name, "#": len(usable), LEFT_OUT: match}
+        lost = {"count": len(group) - len(usable), "total": len(group), "unit": "row", "name": name}
+        lost["reasons"] = count_reasons(one.text for one in faults if one is not None)
+        yield {**medians, key: name, "#": len(usable), **({LEFT_OUT: lost} if lost["reasons"] else {})}
 
 
 def find(data: Any, path: str) -> Any:
@@ -377,45 +379,52 @@ def _has(data: Any, path: str) -> bool:
     return find(data, path) is not None or (isinstance(above, dict) and key in above)
 
 
-def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
-    """Return why the value at a path is not a number of at least `least`; empty if it is one or the path is absent."""
+def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> Reason | None:
+    """Return why the value at a path is not a number of at least `least`; None if it is one or the path is absent."""
     value = find(data, path)
     if value is None:
-        return f"{path} is empty" if _has(data, path) else ""
+        return _make_fault(path, "") if _has(data, path) else None
     if isinstance(value, str) and TIMED.fullmatch(value):
-        return ""
+        return None
     count = number(value)
     if count is not None and count >= least:
-        return ""
+        return None
     if isinstance(value, str) and not value.strip():
-        return f"{path} is empty"
-    shown = f"{count:g}" if count is not None else reprlib.repr(value).strip("'")
-    return f"{path} is {shown}, expected a finite number {'from 0' if least == 0.0 else 'above 0'}"
+        return _make_fault(path, "")
+    return _make_fault(path, f"{count:g}" if count is not None else reprlib.repr(value).strip("'"), least)
 
 
-def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, str]:
+def _make_fault(path: str, shown: str, least: float = 0.0) -> Reason:
+    wanted = f"{shown}, expected a finite number {'from 0' if least == 0.0 else 'above 0'}"
+    return Reason(
+        text=f"{path} is {wanted if shown else 'empty'}", code=UNUSABLE, values={"field": path, "value": shown}
+    )
+
+
+def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, Reason]:
     """Return column -> reason for measured quantities that have no usable number; columns in `found` have one."""
-    faults: dict[str, str] = {}
+    faults: dict[str, Reason] = {}
     for column, paths in columns.items():
         if column not in found and is_measured(column):
-            reasons = [fault for path in paths if (fault := find_fault(data, path))]
+            reasons = [fault for path in paths if (fault := find_fault(data, path)) is not None]
             faults |= {column: reasons[0]} if reasons else {}
     return faults
 
 
-def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> Iterator[str]:
-    """Yield a note for each measured quantity in `found` whose first path is unusable, so a later one was read."""
+def list_substitutes(
+    data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]
+) -> Iterator[tuple[Reason, str]]:
+    """Yield the fault of each first path of a measured quantity in `found`, and the later path that was read."""
     for column, paths in columns.items():
         faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
-        first = next(iter(faults), "")
-        if column in found and is_measured(column) and faults.get(first):
-            yield f"{faults[first]}: {next(path for path, fault in faults.items() if not fault)} is read instead"
+        first = faults.get(next(iter(faults), ""))
+        if column in found and is_measured(column) and first is not None:
+            yield first, next(path for path, fault in faults.items() if fault is None)
 
 
-def count_reasons(reasons: Iterable[str]) -> str:
-    """Return the distinct reasons in one line, with the count of each if there are several."""
-    counts = Counter(reasons)
-    return "; ".join(f"{count}: {one}" if len(counts) > 1 else one for one, count in counts.items())
+def count_reasons(reasons: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return the distinct reasons in their order, each with its number."""
+    return tuple(Counter(reasons).items())
 
 
 def count_devices(name: str) -> tuple[int, str]:

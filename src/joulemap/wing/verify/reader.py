@@ -16,6 +16,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from joulemap.ask.fact import Quantity, Value
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN
 from joulemap.domain.product import DEFAULT, HIGHEST
 from joulemap.exchange.measured import (
     Cells,
@@ -27,9 +30,9 @@ from joulemap.exchange.measured import (
     find_fault,
     need,
     number,
+    pick,
 )
 from joulemap.system.errors import UsageError
-from joulemap.wing.verify import show as words
 
 Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
@@ -93,6 +96,12 @@ on an H100, resnet50 at batch 8 was busy for 10 % of a trace and for 29 % of the
 TRANSPOSE: Final = re.compile("nchwToNhwc|nhwcToNchw")
 """Names of cuDNN's kernels that change the layout of a tensor around a convolution."""
 
+TRANSPOSED_MOST: Final = 0.9
+"""Maximum share of copies between layouts for which their weight grows, so that it stays finite. Source: assumed."""
+
+VALID: Final = "VALID"
+"""Result of an MLPerf run that meets its constraints."""
+
 OFFLINE_BATCH: Final = 256
 """Samples per batch of MLPerf's offline scenario, which its log does not state.
 
@@ -100,6 +109,11 @@ Source: assumed; as for the shipped measurements (docs/accuracy.md).
 """
 
 JOULES_PER_KWH: Final = 3.6e6
+
+
+def assume(option: str, value: str | int) -> Finding:
+    """Return the finding that a setting was assumed, which an option sets."""
+    return Finding(kind="unstated", values={"option": option, "value": value}, doubt=UNKNOWN)
 
 
 def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
@@ -126,7 +140,7 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
-    notes = [] if cells.keys() & COUNTS or many > 1 else [words.ONE_DEVICE]
+    notes = [] if cells.keys() & COUNTS or many > 1 else [assume("devices", 1)]
     if notes:
         cells["assumed"].add("device_count")
     devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
@@ -161,13 +175,12 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests, "burst_fraction": 1.0}
-        notes.append(words.AT_ONCE(requests=requests))
     else:
         if begins_at_once and requests:
             cells["burst_fraction"] = min(1.0, cells["batch"] / requests)
-            notes.append(words.BURST(share=cells["burst_fraction"]))
         if requests and requests < STEADY * cells["batch"]:
-            notes.append(words.FEW_REQUESTS(requests=requests))
+            doubt = math.log1p(cells["batch"] / requests)
+            notes.append(Finding(kind="few_requests", values={"requests": requests}, doubt=doubt))
     return {**cells, "notes": notes}
 
 
@@ -216,10 +229,12 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     if rate <= 0.0:
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
     if any(str(find(row, name) or "none") not in ("0", "none") for name in ON_HOST):
-        raise ValueError(words.PARTLY_ON_HOST)
+        raise ValueError("a part of the model is in host memory, and a prediction is for one chip")
     caches = {str(find(row, name) or WIDE_CACHES[1]).lower() for name in ("type_k", "type_v")}
     if not caches <= {*WIDE_CACHES} and not (len(caches) == 1 and caches <= NARROW_CACHES.keys()):
-        raise ValueError(words.CACHE_TYPES(types=sorted(caches)))
+        raise ValueError(
+            f"its KV cache is in {' and '.join(sorted(caches))}: only f16, bf16, f32 and q8_0 are predicted"
+        )
     cells |= {
         "cache_precision": NARROW_CACHES.get(min(caches), ""),
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
@@ -284,13 +299,19 @@ def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, 
             "precision": "tf32" if has_tf32 else width.lower(),
             "matmul_precision": DEFAULT if has_tf32 else HIGHEST,
         }
-    notes = [words.MEDIAN]
-    notes += [words.WITH_COPIES(whole=values["whole"])] if "whole" in values else []
-    if int(values.get("streams", 1)) > 1:
-        notes.append(words.STREAMS(streams=values["streams"]))
+    notes = _find_streams(values)
     if "spread_percent" in values:
-        notes.append(words.SPREAD(percent=round(float(values["spread_percent"]))))
+        share = float(values["spread_percent"]) / 100.0
+        notes.append(Finding(kind="spread", values={"share": share}, doubt=share))
+    if whole := pick(values, {"whole_s": ["whole"]}):
+        notes.append(Finding(kind="copies", values={"time": Quantity(whole["whole_s"], "s")}))
     return {**cells, "notes": notes, "assumed": assumed}
+
+
+def _find_streams(values: Mapping[str, Any]) -> list[Finding]:
+    """Return the finding that several streams share the device, if they do."""
+    count = int(values.get("streams", 1))
+    return [Finding(kind="streams", values={"count": count}, doubt=math.log(count))] if count > 1 else []
 
 
 def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
@@ -299,9 +320,7 @@ def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Con
     precision = OPENVINO.get(str(values.get("precision")))
     if precision is not None:
         cells["precision"] = precision
-    notes = [words.OPENVINO_MEDIAN]
-    if int(values.get("streams", 1)) > 1:
-        notes.append(words.STREAMS(streams=values["streams"]))
+    notes = [*_find_streams(values), Finding(kind="quantized", doubt=UNKNOWN)]
     return {**cells, "notes": notes, "assumed": {"precision"} if precision is None else set()}
 
 
@@ -330,28 +349,31 @@ def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, sta
         raise ValueError("it has no event with a duration")
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
     if steps and stated["passes"] is None:
-        count, basis = len(steps), words.PROFILER_STEPS(count=len(steps))
+        count = len(steps)
         seconds = fmean(taken for _, taken in steps) * 1e-6
     else:
         count = _need_passes(stated, content.path, "the trace, which has no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
-        seconds, basis = whole * 1e-6 / count, words.PASSES(count=count)
-    facts = []
+        seconds = whole * 1e-6 / count
+    notes = [Finding(kind="profiled", values={"count": count}, doubt=UNKNOWN)]
     if "work" in spans:
         if "device" in values:
             cells["hardware"] = values["device"]
         busy = _measure_union(spans["work"]) * 1e-6 / count
         if busy < HOST_BOUND * seconds and not stated["runtime"]:
-            facts.append(words.HOST_BOUND(busy_s=busy, elapsed_s=seconds))
+            times = {"busy": Quantity(busy, "s"), "elapsed": Quantity(seconds, "s")}
+            notes.append(Finding(kind="busy", values=times, doubt=math.log(seconds / busy)))
             cells["runtime"], seconds = "graph", busy
         if transposed_s:
-            facts.append(words.TRANSPOSED(seconds=transposed_s / count, share=transposed_s / count / busy))
+            share = transposed_s / count / busy
+            copies: dict[str, Value] = {"time": Quantity(transposed_s / count, "s"), "share": share}
+            notes.append(Finding(kind="transposed", values=copies, doubt=-math.log1p(-min(share, TRANSPOSED_MOST))))
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [words.PROFILED(basis=basis)], "facts": facts}
+    return {**cells, "latency_s": seconds, "notes": notes}
 
 
 def _measure_union(spans: Iterable[tuple[float, float]]) -> float:
@@ -367,7 +389,8 @@ def convert_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _s
     """Return the columns of a printed timer of `torch.utils.benchmark`; the time is the median."""
     need(cells, "latency_s")
     title = " ".join(values["title"].split())[:120]
-    return {**cells, "model": title, "notes": [words.TIMER(title=title, threads=values.get("threads"))]}
+    threads = [Finding(kind="threads", values={"count": int(values["threads"])})] if "threads" in values else []
+    return {**cells, "model": title, "notes": threads}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -382,27 +405,30 @@ def convert_window(cells: Cells, one: Mapping[str, Any], content: Content, state
     """Return the columns of a measured window of several passes: Zeus, CodeCarbon, or a profiler's total."""
     count, seconds = _need_passes(stated, content.path, "each window"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
-    joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
-    window = words.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)
+    joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, [])
+    windows = one["#"] if one.get("#", 1) > 1 else None
+    window: dict[str, Value] = {"count": count, "time": Quantity(seconds, "s"), "windows": windows}
     del cells["elapsed_s"]
-    cells |= {"model": name, "latency_s": seconds / count, "notes": [window]}
+    notes = [*meter, Finding(kind="window", values=window)]
+    cells |= {"model": name, "latency_s": seconds / count, "notes": notes}
     if "self_cuda_time_total" in one and not stated["runtime"]:
-        cells |= {"runtime": "graph", "facts": [words.KERNEL_TIME]}
+        cells["runtime"] = "graph"
+        notes.append(Finding(kind="busy"))
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 
-def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the joules of one device and a note on them; Zeus states joules, CodeCarbon kilowatt-hours."""
+def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, list[Finding]]:
+    """Return the joules of one device and findings on them; Zeus states joules, CodeCarbon kilowatt-hours."""
     every = [str(key) for key in one if re.fullmatch(r"gpu\d+_energy", str(key))]
     meters = [key for key in every if number(one[key])]
     faults = [fault for key in every if (fault := find_fault(one, key, least=0.0 if meters else math.ulp(0.0)))]
     if faults:
-        raise ValueError(faults[0])
+        raise ValueError(faults[0].text)
     if "duration" not in one and len(meters) != 1:
         what = "name one, as ZeusMonitor(gpu_indices=[0]) does" if meters else "expected one"
         raise ValueError(f"it has the energy of {len(meters)} GPUs: {what}")
     if "duration" not in one:
-        return need(one, meters[0]), words.METER(windows=one["#"]) if "#" in one else ""
+        return need(one, meters[0]), []
     devices, gpu = count_devices(one["gpu_model"] or "")
     if devices > 1:
         raise ValueError(f"it has the energy of {devices} GPUs, expected one")
@@ -410,8 +436,8 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     columns = ["gpu_energy"] if gpu else ["cpu_energy"]
     if gpu and gpu == one["cpu_model"]:
         columns.append("cpu_energy")
-    meter = words.CODECARBON(columns=columns, guess=None if gpu else words.ESTIMATED)
-    return sum(need(one, column) for column in columns) * JOULES_PER_KWH, meter
+    estimated = [] if gpu else [Finding(kind="estimated", doubt=UNKNOWN)]
+    return sum(need(one, column) for column in columns) * JOULES_PER_KWH, estimated
 
 
 def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
@@ -421,10 +447,11 @@ def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _s
         raise ValueError(f"its scenario is {scenario}: only Offline and SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
-    cells |= {"batch": 1, "notes": [words.MLPERF(scenario=scenario, result=values.get("result_is"))]}
+    result = str(values.get("result_is", VALID))
+    cells |= {"batch": 1, "notes": [Finding(kind="invalid", values={"result": result})] if result != VALID else []}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
-        cells["notes"].append(words.MLPERF_BATCH(batch=OFFLINE_BATCH))
+        cells["notes"].append(assume("batch", OFFLINE_BATCH))
     return {**cells, **_locate(content.path, scenario)}
 
 

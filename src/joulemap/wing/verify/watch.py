@@ -14,6 +14,9 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import find_here
 from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
+from joulemap.ask.fact import Facts, Quantity
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -24,11 +27,13 @@ from joulemap.present.cell import mark_projected, show, show_quantity
 from joulemap.present.document import Document, Section
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.part import describe_ranges
+from joulemap.show.plain import list_facts
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
 from joulemap.wing.train.training.forward import LOSS
 from joulemap.wing.verify import show as words
+from joulemap.wing.verify.ask import find_watched_facts
 
 if TYPE_CHECKING:
     import torch
@@ -98,8 +103,16 @@ class WatchAnswer(Answer):
     """Prediction for each module; None if the model cannot be predicted."""
     refusal: str
     """Reason for a missing prediction; empty if there is a prediction."""
-    calls: tuple[str, ...]
-    """Notes on the timed calls."""
+    calls: tuple[Finding, ...]
+    """Findings on the timed calls."""
+
+    @property
+    def facts(self) -> Facts:
+        """Measured time of a call beside the prediction, and findings on the timed calls."""
+        whole = self.rows[0]
+        width = self._find_half_width() if self.is_here else None
+        times = whole.measured_latency_s, whole.predicted_latency_s
+        return find_watched_facts(self.hardware, *times, width, self.calls, self.refusal)
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -110,7 +123,9 @@ class WatchAnswer(Answer):
         """Return the exported data: every module, and the run behind the prediction."""
         own = {"model": self.model, "hardware": self.hardware, "refusal": self.refusal or None}
         predicted = self.prediction.total.record() if self.prediction else None
-        return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": list(self.calls)}
+        facts = list_facts(self.facts)
+        notes = words.list_conditions(self.facts)
+        return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": notes, **facts}
 
     def document(self, *, depth: int | None = None) -> Document:
         """Return the document with modules down to `depth` levels; None shows as many levels as fit on a screen.
@@ -148,8 +163,8 @@ class WatchAnswer(Answer):
             title=words.WATCHED(title=found.document().title if found else self.model),
             answer=words.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
             sections=(Section("By module, per call", drawn, is_tight=True),),
-            sure=self._describe_disagreement() or self._describe_trust(),
-            notes=(*self.calls, SPLIT, *(list_notes(found.facts) if found else ())),
+            sure=words.describe_disagreement(self.facts) or self._describe_trust(),
+            notes=(*words.list_conditions(self.facts), SPLIT, *(list_notes(found.facts) if found else ())),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
@@ -166,18 +181,10 @@ class WatchAnswer(Answer):
         found = self.prediction
         return "" if found is None else describe_trust(found.facts, describe_ranges(found.facts))
 
-    def _describe_disagreement(self) -> str:
-        """Return a sentence on a prediction for this machine that misses the measured time; empty if it does not."""
-        whole, found = self.rows[0], self.prediction
-        if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
-            return ""
-        width = next((one["latency"][0] for one in found.scope.doubts.values() if "latency" in one), None)
-        ratio = whole.measured_latency_s / whole.predicted_latency_s
-        if width is None or abs(math.log(ratio)) <= width:
-            return ""
-        direction = "slower" if ratio > 1.0 else "faster"
-        times, predicted = max(ratio, 1.0 / ratio), (whole.predicted_latency_s, width)
-        return words.DISAGREES(times=times, direction=direction, predicted=predicted)
+    def _find_half_width(self) -> float | None:
+        """Return the half-width of the interval of the predicted time; None without one."""
+        doubts = self.prediction.scope.doubts.values() if self.prediction else ()
+        return next((one["latency"][0] for one in doubts if "latency" in one), None)
 
 
 @define
@@ -209,10 +216,10 @@ def watch(
     """Time the calls of a module inside the block, module by module, and print them next to the prediction.
 
     `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
-    itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
-    With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
-    UnknownNameError for unknown hardware. A module that cannot be traced or run has no prediction; the answer states
-    the reason.
+    itself. The default precision is that of autocast or of the weights; a compiled module is timed as a
+    whole, at the runtime `fused`. With `quiet` nothing is printed. Raises UsageError for an object that is not a module
+    or was not called, and UnknownNameError for unknown hardware. A module that cannot be traced or run has no
+    prediction; the answer states the reason.
     """
     need_torch("watching a module")
     from joulemap.device.call import CallRecorder, check_watched
@@ -250,13 +257,13 @@ def _answer(
     kind = max(spent, key=lambda one: (recorder.counts[one], spent[one]))
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
     found, step, refusal = None, None, ""
-    notes = list(_describe_calls(recorder, mine, calls))
+    notes = list(_find_conditions(recorder, mine, calls))
     try:
         found = _predict(source, module, recorder.kinds[kind], settings, target)
         if any(call.backward_s for call in mine):
             step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        notes += [words.NO_BACKWARD(error=error)] if found else []
+        notes += [Finding(kind="no_backward", values={"reason": str(error)})] if found else []
         refusal = "" if found else str(error)
     rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), found, step))
     name = target if isinstance(target, str) else target.id
@@ -295,29 +302,29 @@ def _predict(
     return modules(source, form.format(name), target, asked)
 
 
-def _describe_calls(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]) -> Iterator[str]:
-    """Yield notes on the timed calls: number, spread, calls that do not count, and other time in the block."""
+def _find_conditions(
+    recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]
+) -> Iterator[Finding]:
+    """Yield findings on the timed calls: number, spread, calls that do not count, and other time in the block."""
     from joulemap.device.trial import name_device
 
     kind, count = recorder.kinds[mine[0].kind], recorder.counts[mine[0].kind]
-    ends = (mine[0].latency_s, mine[-1].latency_s) if len(mine) > 1 else (None, None)
-    yield words.CALLS(device=name_device(recorder.device), count=count, first_s=ends[0], last_s=ends[1])
+    first, last = (Quantity(one.latency_s, "s") if len(mine) > 1 else None for one in (mine[0], mine[-1]))
+    device = name_device(recorder.device)
+    yield Finding(kind="timed", values={"device": device, "count": count, "first": first, "last": last})
     middle = _middle(mine)
     if middle[-1].latency_s - middle[0].latency_s > LARGEST_SPREAD * middle[0].latency_s:
-        yield words.UNSTEADY(share=LARGEST_SPREAD)
+        yield Finding(kind="unsteady", values={"share": LARGEST_SPREAD}, doubt=math.log1p(LARGEST_SPREAD))
     if count < FEW:
-        yield words.FEW_CALLS
+        yield Finding(kind="few_calls", doubt=UNKNOWN)
     if others := [call for call in calls if call.kind != mine[0].kind]:
-        yield words.OTHER_CALLS(count=len(others), seconds=sum(call.latency_s for call in others))
+        taken = Quantity(sum(call.latency_s for call in others), "s")
+        yield Finding(kind="other_calls", values={"count": len(others), "time": taken})
     if not recorder.is_compiled and len(recorder.paths) > 1 and {path for one in mine for path in one.counts} == {""}:
-        yield words.NO_MODULE
-    if recorder.is_compiled:
-        yield words.COMPILED
+        yield Finding(kind="no_module")
     gone = sum(call.latency_s + sum(call.backward_s.values()) for call in calls)
     if kind.is_training and recorder.window_s > gone:  # calls of several threads can take longer than the block
-        is_learning = any(one.backward_s for one in mine)
-        work = words.BESIDE_TRAINING if is_learning else words.BESIDE_INFERENCE
-        yield words.BESIDE(seconds=recorder.window_s - gone, work=work)
+        yield Finding(kind="beside", values={"time": Quantity(recorder.window_s - gone, "s")})
 
 
 def join_modules(

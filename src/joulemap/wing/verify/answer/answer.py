@@ -12,29 +12,28 @@ from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.answer.measurement import find_measurements, store_measurements
-from joulemap.ask.fact import Facts
+from joulemap.ask.fact import Facts, Quantity
+from joulemap.ask.finding import Finding
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_interval, show_span
+from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
-from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si
 from joulemap.wing.verify import show as words
-from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
+from joulemap.wing.verify.answer.cause import Cause, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.answer.limit import drop_impossible
 from joulemap.wing.verify.answer.record import VerifiedRow
 from joulemap.wing.verify.answer.served import calibrate_served
-from joulemap.wing.verify.ask import LIKELY, find_facts
-from joulemap.wing.verify.show import describe_answer, list_reasons
+from joulemap.wing.verify.ask import UNIT, find_facts
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -44,15 +43,6 @@ COLUMNS: Final = (
     "configuration case_index! | *quantity | *measured | *predicted (80 %) predicted | measured / predicted ratio | "
     "*verdict is_inside | calibrated calibrated?"
 )
-QUANTITIES: Final[Mapping[str, str]] = {
-    "time_to_first_token_s": "time to first token",
-    "inter_token_latency_s": "time per output token",
-    "total_tokens_per_s": "total token throughput",
-    "output_tokens_per_s": "output token throughput",
-    "throughput_per_s": "throughput",
-}
-"""Quantity -> displayed name, where it differs from the column's name without its unit."""
-
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 CAUSE_COLUMNS: Final = (
     "*supposed change change | setting standing | *quantity | measured | *predicted (80 %) predicted | "
@@ -66,22 +56,8 @@ STANDINGS: Final = {
 }
 """Standing of a cause -> displayed name."""
 
-
-UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
-"""Suffix of a quantity's name -> its unit."""
-
 QUICK: Final = 12
 """Maximum measurements of a chip that are fitted unasked, to show what a calibration would change."""
-
-
-CLOSE_DIGITS: Final = 4
-"""Significant digits of a measured value that is near an end of its interval, and of the interval."""
-
-FAR: Final = 10.0
-"""Ratio of measured and predicted value, in either direction, from which no cause is listed.
-
-The measurement is then of something else. Source: assumed.
-"""
 
 
 @frozen(kw_only=True)
@@ -90,19 +66,15 @@ class VerifyAnswer(Answer):
 
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
-    calibration: str
-    """Sentence on the effect of a calibration, or on why none was fitted; empty if neither applies."""
-    kept: str
-    """Sentence on the number of stored measurements; empty if `keep` was not requested."""
-    left_out: tuple[str, ...]
-    """Sentences on runs that could not be read, with their number and the reason."""
-    notes: tuple[str, ...]
-    facts: tuple[str, ...] = ()
-    """Facts of the files that a reader needs to judge the comparison."""
-    decision: Facts
-    """Scores, what was not scored and a cause, from which the first line is made."""
-    other_chip: str = ""
-    """Note that the file names another chip than the user; empty if it does not, or if that chip explains nothing."""
+    files: tuple[str, ...]
+    options: Mapping[str, Any]
+    """Options that the user stated, by name."""
+    formats: Mapping[str, str]
+    """Format of the files -> address of its documentation."""
+    facts: Facts
+    """Scores, what was not scored, causes and conditions of the measurements, from which all sentences are made."""
+
+    about = ("formats",)
 
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with at most `limit` rows; the csv export has all rows."""
@@ -112,35 +84,31 @@ class VerifyAnswer(Answer):
             **CELLS,
             "case_index": lambda row: _name_case(row) if count > 1 and starts[row.case_index] == row.quantity else "",
             "ratio": lambda row: show(row.ratio, "ratio"),
-            "calibrated": lambda row: _show(row.calibrated, row.quantity),
+            "calibrated": lambda row: words.show_measured(_quantify(row, row.calibrated)) if row.calibrated else "",
         }
         rows = lay(self.rows, COLUMNS, limit=limit, **cells)
         causes = lay(self.causes, CAUSE_COLUMNS, **CELLS)
-        answer, formats = describe_answer(self.decision), list(dict.fromkeys(row.format for row in self.rows))
-        best = [row for row in self._list_likely()[:1] if row.is_inside or row.inside_count]
-        if self.other_chip:  # the headline names the other chip
-            best = [row for row in best if row.standing == "stated"]
-        reasons = [*list_reasons(self.decision), *self._describe_far(), *map(_describe_effect, best)]
-        reasons += [self.calibration, *self.facts]
+        facts = self.facts
+        answer, reasons, sure = words.describe_answer(facts), words.list_reasons(facts), words.describe_doubt(facts)
+        notes, steps = words.list_conditions(facts), words.list_steps(facts, self.files, self.options)
         return Document(
-            title=(words.ONE if count == 1 else words.SEVERAL)(first, case_index=count, formats=formats),
+            title=(words.ONE if count == 1 else words.SEVERAL)(first, case_index=count, formats=list(self.formats)),
             answer=answer,
-            sections=(
-                show_under("Measured and predicted", rows, *map(Text, filter(None, (*self.left_out, self.kept)))),
-            ),
+            sections=(show_under("", rows, *map(Text, words.list_remarks(facts))),),
             is_decision=True,
-            insights=tuple(filter(None, reasons)),
+            insights=tuple(reasons),
+            sure=sure,
             details=(Section("Possible causes", causes),),
-            notes=self.notes,
+            notes=tuple(notes),
+            steps=tuple(steps),
             data={
                 "answer": answer,
+                "insights": reasons,
+                "how_sure": sure,
                 **self.data(),
-                "calibration": self.calibration,
-                "kept": self.kept,
-                "left_out": self.left_out,
-                "notes": self.notes,
-                "facts": self.facts,
-                "decision": list_facts(self.decision),
+                "notes": notes,
+                "next_steps": steps,
+                **list_facts(facts),
             },
             table=self.rows,
         )
@@ -155,72 +123,34 @@ class VerifyAnswer(Answer):
         """Measurements outside the interval of their prediction."""
         return tuple(row for row in self.judged if not row.is_inside)
 
-    def _list_likely(self) -> list[CauseRow]:
-        """Return the causes that do not contradict a file, best first."""
-        return [row for row in self.causes if row.standing in LIKELY]
-
-    def _describe_far(self) -> list[str]:
-        """Return what to check if a measurement is far from its prediction and no cause explains it."""
-        best = next(iter(self._list_likely()), None)
-        if not self.outside or self.other_chip or (best is not None and best.inside_count):
-            return []
-        furthest = max(self.outside, key=_find_factor)
-        parts = [words.UNEXPLAINED(furthest, quantity=_name(furthest.quantity))]
-        if _find_factor(furthest) >= FAR:
-            is_first = furthest.quantity == "time_to_first_token_s"
-            parts.append(words.FAR_OFF(suspects=words.SUSPECTS_OF_FIRST_TOKEN if is_first else words.SUSPECTS))
-        return ["; ".join(parts)]
-
-
-def _find_factor(row: VerifiedRow) -> float:
-    """Return the ratio of the larger to the smaller of the measured and the predicted value."""
-    return math.exp(abs(math.log(row.ratio or 1.0)))
-
-
-def _name(quantity: str) -> str:
-    ending = next(end for end in UNITS if quantity.endswith(end))
-    return QUANTITIES.get(quantity, quantity.removesuffix(ending).replace("_", " "))
-
 
 def _name_case(row: VerifiedRow) -> str:
     return f"{row.model} {row.hardware} {row.configuration}"
 
 
-def _show(value: float | None, quantity: str, high: float | None = None) -> str:
-    """Return a value with its unit as text, with its interval if the upper end `high` is given."""
-    unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
-    return show_interval(value, unit, math.log(high / value) if value and high else None)
-
-
-def _is_close(row: VerifiedRow | CauseRow) -> bool:
-    """Return whether a measured value and an end of its interval look equal at two digits, so that more are shown."""
-    return row.measured is not None and f"{row.measured:.1e}" in {
-        f"{end:.1e}" for end in (row.low, row.high) if end is not None
-    }
+def _quantify(row: VerifiedRow | CauseRow, value: float, high: float | None = None) -> Quantity:
+    """Return a value of a row with its unit, and with its interval if the upper end `high` is given."""
+    return Quantity(value, UNIT[row.quantity], math.log(high / value) if high else None)
 
 
 def _show_measured(row: VerifiedRow | CauseRow) -> str:
-    return _show_close(row.measured, row.quantity) if _is_close(row) else _show(row.measured, row.quantity)
+    if row.measured is None:
+        return ""
+    measured = _quantify(row, row.measured)
+    if row.predicted is None:
+        return words.show_measured(measured)
+    return words.show_both(measured, _quantify(row, row.predicted, row.high))[0]
 
 
 def _show_predicted(row: VerifiedRow | CauseRow) -> str:
-    shown = _show(row.predicted, row.quantity, row.high)
-    if not _is_close(row) or row.low is None or row.high is None:
-        return shown
-    ends = show_span(*(_show_close(end, row.quantity) for end in (row.low, row.high)))
-    return f"{_show(row.predicted, row.quantity)} ({ends})"
-
-
-def _show_close(value: float | None, quantity: str) -> str:
-    """Return a value with `CLOSE_DIGITS` digits as text, for a comparison that depends on them."""
-    unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
-    if value is None or not unit.isalpha():
-        return _show(value, quantity)
-    return format_si(value, unit, CLOSE_DIGITS)
+    if row.predicted is None:
+        return ""
+    measured = None if row.measured is None else _quantify(row, row.measured)
+    return words.show_both(measured, _quantify(row, row.predicted, row.high))[1]
 
 
 CELLS: Final[Mapping[str, Any]] = {
-    "quantity": lambda row: _name(row.quantity),
+    "quantity": lambda row: words.NOUN[row.quantity],
     "measured": _show_measured,
     "predicted": _show_predicted,
     "is_inside": lambda row: VERDICTS[row.is_inside],
@@ -228,17 +158,6 @@ CELLS: Final[Mapping[str, Any]] = {
     "inside_count": EXPLAINED,
 }
 """Column -> function that formats its cell, in tables of measurements and of causes."""
-
-
-def _describe_effect(row: CauseRow) -> str:
-    return words.EFFECT(
-        row,
-        quantity=_name(row.quantity),
-        predicted=_show_predicted(row),
-        measured=_show_measured(row),
-        verdict=VERDICTS[row.is_inside].lower() or "without an interval",
-        judged=row.judged_count if row.judged_count > 1 else None,
-    )
 
 
 def verify(
@@ -288,55 +207,72 @@ def verify(
     if calibrate and 0 < len(singles) < len(measured):
         raise UsageError("--calibrate fits single runs or served models: name the files of one kind")
     found = forecast(source, [Case(row=row) for row in measured], calibration)
-    outside = [
-        (one.row, predicted, one.assumed)
-        for one, predicted in zip(readings, found, strict=True)
+    places = [
+        place
+        for place, (one, predicted) in enumerate(zip(readings, found, strict=True))
         if predicted.holds(measured_of(one.row)) is False
     ]
     others = {one.row: one.other_hardware for one in readings}
+    outside = [(readings[place].row, found[place], readings[place].assumed) for place in places]
     causes = find_causes(source, outside, calibration, others)
-    # the chip that the file names is no cause if its prediction is as far off
-    is_refuted = any(others.values()) and not any(row.cause == "hardware" and row.inside_count for row in causes)
-    notes = [note for one in readings for note in one.notes]
-    notes += [words.FORMAT(one.form) for one in readings]
-    if len(outside) > MOST:
-        notes.append(words.MOST_CAUSES(most=MOST, count=len(outside)))
-    kept = ""
+    findings: list[Finding] = []
     if keep:
         fresh, known = store_measurements(source, measured)
-        kept = words.STORED(fresh=fresh, known=known)
+        findings.append(Finding(kind="imported", values={"fresh": fresh, "known": known}))
     served = [row for row in measured if isinstance(row, ServingRow)]
     after: list[Forecast] = []
-    calibrated = ""
     if calibrate and served:
-        after, calibrated = calibrate_served(source, served, calibration)
+        after, fitted = calibrate_served(source, served, calibration)
+        findings += fitted
     elif outside or calibrate:
-        after, calibrated = _calibrate(source, singles, len(measured), write=calibrate)
-    other_chip = "" if is_refuted else next((one.other_chip for one in readings if one.other_chip), "")
-    rows = _list_rows(readings, found, after)
-    units = {row.quantity: next(unit for end, unit in UNITS.items() if row.quantity.endswith(end)) for row in rows}
+        after, fitted = _calibrate(source, singles, len(measured), write=calibrate)
+        findings += fitted
+    options = {**stated, **counts, "calibration": calibration if calibration != "auto" else ""}
+    return _answer(readings, found, after, causes, places, findings, [str(path) for path in paths], options)
+
+
+def _answer(
+    readings: Sequence[Reading],
+    found: Sequence[Forecast],
+    after: Sequence[Forecast],
+    causes: Sequence[Cause],
+    places: Sequence[int],
+    findings: Sequence[Finding],
+    files: Sequence[str],
+    options: Mapping[str, Any],
+) -> VerifyAnswer:
+    """Return the answer for these readings; `places` has the indices of those outside, to which causes refer."""
+    rows, reasons = _list_rows(readings, found, after)
+    facts = find_facts(
+        rows,
+        reasons,
+        {0: findings, **{case: one.found for case, one in enumerate(readings, 1)}},
+        causes,
+        [place + 1 for place in places],
+        {case: one.other_hardware for case, one in enumerate(readings, 1)},
+    )
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, rows),
-        decision=find_facts(rows, causes, units, other_chip),
-        causes=make_table("verify cause", CauseRow, causes),
-        calibration=calibrated,
-        kept=kept,
-        left_out=tuple(line for one in readings for line in one.left_out),
-        notes=tuple(dict.fromkeys(notes)),
-        facts=tuple(dict.fromkeys(fact for one in readings for fact in one.facts)),
-        other_chip=other_chip,
+        causes=make_table("verify cause", CauseRow, [one.row for one in causes]),
+        files=tuple(files),
+        options=options,
+        formats={one.form.name: one.form.url for one in readings},
+        facts=facts,
     )
 
 
 def _list_rows(
     readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]
-) -> list[VerifiedRow]:
-    rows = []
+) -> tuple[list[VerifiedRow], dict[int, Reason]]:
+    """Return a row per measured quantity, and the reason of each row without a score, by its number from 1."""
+    rows: list[VerifiedRow] = []
+    reasons: dict[int, Reason] = {}
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
-        unstated = f"; {words.ONE_DEVICE}" if "device_count" in one.assumed else ""
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
-            refusal = found.refusal or words.OUT_OF_SCOPE(quantity=_name(name))
+            reason = one.unscored.get(name)
+            if reason is None and figure is None:
+                reason = found.refusal or words.make_reason("scope", {"quantity": words.NOUN[name]})
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
@@ -353,10 +289,12 @@ def _list_rows(
                     ratio=value / figure.value if figure and value is not None else None,
                     is_inside=figure.holds(value) if figure and value is not None else None,
                     calibrated=moved.value if moved else None,
-                    reason=one.unscored.get(name) or ("" if figure else refusal + unstated),
+                    reason=reason.text if reason is not None else "",
                 )
             )
-    return rows
+            if reason is not None:
+                reasons[len(rows)] = reason
+    return rows, reasons
 
 
 def _name_configuration(row: Measurement | ServingRow) -> str:
@@ -367,7 +305,7 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
         devices=row.device_count if (row.device_count or 1) > 1 else None,
         weights=row.weight_precision or words.WIDE,
         cache=row.cache_precision or None,
-        scope=row.scope.replace("_", " "),
+        scope=words.SCOPE.get(row.scope, row.scope),
         prompt=round(row.prompt_tokens or 0),
         output=round(row.output_tokens or 0),
         batch=f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}",
@@ -377,8 +315,8 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
 
 def _calibrate(
     source: Source, singles: Sequence[Measurement], count: int, *, write: bool
-) -> tuple[list[Forecast], str]:
-    """Return predictions after a calibration to the measurements, and a sentence on it; empty if none was fitted.
+) -> tuple[list[Forecast], list[Finding]]:
+    """Return predictions after a calibration to the measurements, and findings on it; empty if none was fitted.
 
     Without `write`, nothing is fitted unless all `count` measurements are single runs of one chip.
     """
@@ -386,19 +324,18 @@ def _calibrate(
     if write and len(names) > 1:
         raise UsageError(f"--calibrate fits one chip at a time, found {', '.join(names)}")
     if len(names) != 1 or len(singles) < count:
-        return [], ""
+        return [], []
     stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:
-        return [], words.CAN_CALIBRATE(count=total, hardware=names[0])
+        return [], [Finding(kind="can_calibrate", values={"count": total, "hardware": names[0]})]
     try:
         answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
     except JoulemapError as error:
         if write:
             raise
-        return [], words.NOT_CALIBRATED(error=error)
+        return [], [Finding(kind="not_calibrated", values={"reason": str(error)})]
     one = answer.calibration
-    effect = words.CALIBRATED(one, defaults=1.0 - one.latency_credibility) + (
-        words.CALIBRATION_KEPT(answer) if write else words.CALIBRATION_OFFERED
-    )
-    return forecast(source, [Case(row=row) for row in singles], one), effect
+    values = {"count": one.row_count, "share": one.latency_credibility, "place": answer.place if write else None}
+    told = [Finding(kind="fitted", values={"hardware": names[0], **values})]
+    return forecast(source, [Case(row=row) for row in singles], one), told

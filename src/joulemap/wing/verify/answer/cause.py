@@ -76,8 +76,38 @@ file states it.
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
 """Measurement outside its interval, its prediction, and the columns that were assumed."""
 
-Supposed = tuple[str, str, Case]
-"""Name of a cause, description of the change, and the changed configuration."""
+Supposed = tuple[str, "Supposition", Case]
+"""Name of a cause, the change, and the changed configuration."""
+
+
+@frozen(kw_only=True)
+class Supposition:
+    """Change of one setting of a measurement."""
+
+    kind: str
+    """Kind of the change, whose words are in `show`."""
+    values: Mapping[str, str | float] = attrs.field(factory=dict, hash=False)
+    """Values of the change, such as the `old` and the `new` setting."""
+    hardware: str = ""
+    """Chip of the measurement at the changed power mode; empty if another setting changes."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key that is equal for equal changes, also of different chips."""
+        return (self.kind, *self.values.items())
+
+
+@frozen(kw_only=True)
+class Cause:
+    """Cause as a row of the table, with its change."""
+
+    row: CauseRow
+    supposed: Supposition
+    place: int
+    """Index of the measurement that the row shows, among those outside their intervals."""
+    before: float
+    """Prediction of the row's quantity without the cause."""
+    before_half_width: float | None
 
 
 @frozen(kw_only=True)
@@ -93,7 +123,7 @@ class CauseRow:
     )
     change: str = described("supposed configuration, and the one assumed before")
     inside_count: int = described("measurements inside every interval with this cause")
-    judged_count: int = described("outside measurements that it was evaluated for")
+    judged_count: int = described("outside measurements that it was evaluated for: at most the three furthest off")
     misfit: float = described("mean distance from the prediction in half-widths of the intervals")
     plain_misfit: float = described("misfit without the cause")
     quantity: str = described("quantity of the measurement furthest off; its name ends with the unit")
@@ -109,52 +139,50 @@ def find_causes(
     outside: Sequence[Outside],
     calibration: str | Calibration,
     others: Mapping[Measurement | ServingRow, str] | None = None,
-) -> list[CauseRow]:
+) -> list[Cause]:
     """Return causes that bring measurements closer to their intervals, best first.
 
     `others` maps a measurement to the chip that its file names, if an option states another.
     """
-    chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
-    tried = [
-        (owner, one)
-        for owner, (row, found, assumed) in enumerate(chosen)
-        for one in list_suppositions(source, row, found, assumed)
-    ]
-    tried += [
-        (
-            owner,
-            ("hardware", words.OTHER_HARDWARE(new=name, old=row.hardware), Case(row=attrs.evolve(row, hardware=name))),
-        )
-        for owner, (row, _, _) in enumerate(chosen)
-        if (name := (others or {}).get(row))
-    ]
+    chosen = sorted(range(len(outside)), key=lambda place: -outside[place][1].miss(measured_of(outside[place][0])))
+    tried = [(place, one) for place in chosen[:MOST] for one in list_suppositions(source, *outside[place])]
+    for place in chosen[:MOST]:
+        row = outside[place][0]
+        if name := (others or {}).get(row):
+            change = Supposition(kind="hardware", values={"new": name, "old": row.hardware})
+            tried.append((place, ("hardware", change, Case(row=attrs.evolve(row, hardware=name)))))
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
-    groups: dict[tuple[str, str], list[tuple[int, Forecast]]] = {}
-    for (owner, (cause, change, _)), found in zip(tried, results, strict=True):
+    groups: dict[tuple[Any, ...], list[tuple[int, Supposed, Forecast]]] = {}
+    for (place, supposed), found in zip(tried, results, strict=True):
         if found.figures:
-            groups.setdefault((cause, change), []).append((owner, found))
-    rows = [_judge(*named, group, chosen) for named, group in groups.items()]
-    better = [row for row in rows if row.inside_count]
-    better = better or [row for row in rows if row.misfit < BETTER * row.plain_misfit]
-    better.sort(key=lambda row: (-row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change))
-    return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
+            groups.setdefault((supposed[0], *supposed[1].key), []).append((place, supposed, found))
+    causes = [_judge(group, outside) for group in groups.values()]
+    better = [one for one in causes if one.row.inside_count]
+    better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
+    better.sort(key=_rank)
+    return [attrs.evolve(one, row=attrs.evolve(one.row, rank=number)) for number, one in enumerate(better, start=1)]
 
 
-def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
+def _rank(one: Cause) -> tuple[Any, ...]:
+    return (-one.row.inside_count, STANDINGS.index(one.row.standing), one.row.misfit, one.row.change)
+
+
+def _judge(group: Sequence[tuple[int, Supposed, Forecast]], outside: Sequence[Outside]) -> Cause:
     """Return a cause with its misfit over all measurements for which it was predicted.
 
-    `group` has the index of each measurement in `chosen`, and its prediction with the cause.
+    `group` has the index of each measurement in `outside`, the cause, and its prediction with the cause.
     """
-    fits = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
+    fits = [(measured_of(outside[place][0]), found, outside[place][1]) for place, _, found in group]
+    first, (cause, supposed, _), _ = group[0]
     measured, found, own = fits[0]
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
-    return CauseRow(
+    row = CauseRow(
         rank=0,
         standing="stated" if cause == "hardware" else "assumed" if cause in STATED else "open",
         cause=cause,
-        change=change,
+        change=words.describe_change(supposed.kind, supposed.values),
         inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in fits),
         judged_count=len(group),
         misfit=sum(with_it.miss(numbers) for numbers, with_it, _ in fits) / len(group),
@@ -166,6 +194,8 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
         high=figure.high,
         is_inside=figure.holds(measured[name]),
     )
+    before = own.figures[name]
+    return Cause(row=row, supposed=supposed, place=first, before=before.value, before_half_width=before.half_width)
 
 
 def _is_stated(cause: str, assumed: Collection[str]) -> bool:
@@ -191,7 +221,7 @@ def list_suppositions(
             if new != old:
                 yield (
                     cause,
-                    words.VARIED[column](new=new, old=old),
+                    Supposition(kind=column, values={"new": new, "old": old}),
                     Case(row=attrs.evolve(row, **{column: new}, **beside)),
                 )
     if isinstance(row, ServingRow):
@@ -213,21 +243,23 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
     }
 
 
-def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
-    """Yield (cause, description, hardware) for other clocks, power caps and power modes of the chip."""
+def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, Supposition, str]]:
+    """Yield (cause, change, hardware) for other clocks, power caps and power modes of the chip."""
     if mode := HardwareRef.read(row.hardware).mode:
-        yield "power mode", words.DEFAULT_MODE(mode=mode), entry.id
+        yield "power mode", Supposition(kind="default_mode", values={"mode": mode}, hardware=entry.id), entry.id
         return
     clock, cap = entry.full_clock_hz, entry.caps_w[0]
     drawn = None if isinstance(row, ServingRow) else row.power_w
     watts = [*(cap * share for share in SHARES), *([drawn] if drawn is not None and drawn < cap else [])]
-    points = [("power mode", words.OTHER_MODE(mode=mode), mode) for mode in entry.power_modes]
-    points += [("clock", words.CLOCK(share=share), f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
-    points += [("power cap", words.CAP(new=round(watt), old=round(cap)), f"{watt:.0f}W") for watt in watts]
-    for cause, change, mode in points:
+    points: list[tuple[str, str, dict[str, str | float], str]] = []
+    points += [("power mode", "mode", {"mode": mode}, mode) for mode in entry.power_modes]
+    points += [("clock", "clock", {"share": share}, f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
+    points += [("power cap", "cap", {"new": round(watt), "old": round(cap)}, f"{watt:.0f}W") for watt in watts]
+    for cause, kind, values, mode in points:
         with contextlib.suppress(UnknownNameError):  # out of range for this chip
             if (point := entry.find_mode(mode)) != DEFAULT_MODE:
-                yield cause, change, f"{entry.id}@{point}"
+                name = f"{entry.id}@{point}"
+                yield cause, Supposition(kind=kind, values=values, hardware=name), name
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
@@ -235,11 +267,11 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
-        yield "devices", words.DEVICES(new=new, old=count), case
+        yield "devices", Supposition(kind="devices", values={"new": new, "old": count}), case
     if row.scope == "prefill_step" and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
         cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
-        yield "cache", words.CACHED, Case(row=cached)
+        yield "cache", Supposition(kind="cached"), Case(row=cached)
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -250,7 +282,8 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
         enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])
         sizes = dict(zip(work.access_tensor[enters].tolist(), work.access_tensor_bytes[enters].tolist(), strict=True))
         seconds = sum(sizes.values()) / links[0].bandwidth.value + links[0].latency.value
-        yield "copy", words.COPIED(size=sum(sizes.values()), added_s=seconds), Case(row=row, added_s=seconds)
+        change = Supposition(kind="copied", values={"size": sum(sizes.values()), "added_s": seconds})
+        yield "copy", change, Case(row=row, added_s=seconds)
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -262,4 +295,5 @@ def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:
         name, rate = levels[-1]
-        yield "cache", words.KEPT(level=name, rate=rate), Case(row=row, changes=(("memory_bandwidth", rate),))
+        change = Supposition(kind="kept", values={"level": name, "rate": rate})
+        yield "cache", change, Case(row=row, changes=(("memory_bandwidth", rate),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.ask.fact import Value
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import UNKNOWN
 from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
@@ -33,11 +37,18 @@ from joulemap.exchange.measured import (
     recognize,
 )
 from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import AmbiguousNameError, CatalogueError, JoulemapError, UnknownNameError, UsageError
+from joulemap.system.errors import (
+    AmbiguousNameError,
+    CatalogueError,
+    JoulemapError,
+    Reason,
+    UnknownNameError,
+    UsageError,
+)
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.verify import show as words
-from joulemap.wing.verify.reader import READERS
+from joulemap.wing.verify.reader import READERS, assume
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
@@ -76,19 +87,14 @@ class Reading:
     file: Path
     form: Format
     row: Measurement | ServingRow
-    notes: tuple[str, ...]
-    facts: tuple[str, ...]
-    """Facts of the file that a reader needs to judge the comparison."""
+    found: tuple[Finding, ...]
+    """Assumptions and conditions of the measurement, and other runs of the file that could not be read."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
     other_hardware: str = ""
     """Chip of the catalogue that the file names, if the user states another; empty otherwise."""
-    other_chip: str = ""
-    """Note that the user states other hardware than the file; empty otherwise."""
-    unscored: Mapping[str, str] = attrs.field(factory=dict)
+    unscored: Mapping[str, Reason] = attrs.field(factory=dict)
     """Quantity without a usable number in the file -> reason."""
-    left_out: tuple[str, ...] = ()
-    """Sentences on other runs of the file that could not be read, with number and reason; only in the first reading."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
@@ -110,53 +116,60 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
     take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
     left: list[str] = []
     found: list[Reading] = []
-    rows: list[str] = []
+    lost: list[Finding] = []
     for one in list_runs(content, form):
-        faults: dict[str, str] = {}
-        rows += one.get(LEFT_OUT, ())
+        faults: dict[str, Reason] = {}
+        lost += [Finding(kind="left_out", values=one[LEFT_OUT])] if LEFT_OUT in one else []
         try:
             cells = pick(one, form.columns)
             faults = find_faults(one, form.columns, cells)
-            substitutes = list_substitutes(one, form.columns, cells)
+            substitutes = [
+                Finding(kind="substitute", values={**fault.values, "other": other}, doubt=UNKNOWN)
+                for fault, other in list_substitutes(one, form.columns, cells)
+            ]
             cells = take({**form.fixed, **cells}, one, content, stated)
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             named = str(cells.get("hardware") or "")
             precision = "weight_precision" if form.kind == "served" else "precision"
-            overridden = dict(_override(cells, stated, assumed, precision))
-            notes += overridden.values()
-            facts = tuple(cells.pop("facts", ()))
+            open_options = {str(one.values["option"]) for one in notes if one.kind == "unstated"}
+            notes = [one for one in notes if one.kind != "unstated" or not stated[str(one.values["option"])]]
+            overridden = _override(cells, stated, assumed, precision)
+            notes += [one for one in overridden if one.values["option"] not in open_options]
             row = make(cells, notes, assumed, path, stated)
             found.append(
                 Reading(
                     file=path,
                     form=form,
                     row=row,
-                    notes=tuple(notes),
-                    facts=facts,
+                    found=tuple(notes),
                     assumed=frozenset(assumed),
                     other_hardware=_find_other(named, row.hardware),
-                    other_chip=overridden.get("hardware", ""),
                     unscored=_name_unscored(row, faults, form.kind),
                 )
             )
         except LACKING as error:
-            left.append("; ".join(faults.values()) or _explain(error, form))
+            left.append("; ".join(fault.text for fault in faults.values()) or _explain(error, form))
     if not found:
         what = left[0] if left else "it states no run"
         raise CatalogueError(f"{path}: read as {form.name}, but {what}; expected {form.expected}")
     if left:
-        total = len(found) + len(left)
-        rows.insert(0, words.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
-    found[0] = attrs.evolve(found[0], left_out=tuple(rows))
+        counts: dict[str, Value] = {
+            "count": len(left),
+            "total": len(found) + len(left),
+            "unit": "run",
+            "name": path.name,
+        }
+        lost.insert(0, Finding(kind="left_out", values={**counts, "reasons": count_reasons(left)}))
+    found[0] = attrs.evolve(found[0], found=(*found[0].found, *lost))
     return found
 
 
-def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kind: str) -> dict[str, str]:
+def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, Reason], kind: str) -> dict[str, Reason]:
     """Return quantity -> fault, for quantities that a row lacks because of a fault in the file."""
     is_served = kind == "served"
     is_prompt_alone = is_served and getattr(row, "output_tokens", None) == 1.0
-    unscored: dict[str, str] = {}
+    unscored: dict[str, Reason] = {}
     for column, fault in faults.items():
         is_energy = is_served and column == "energy_j"
         name = "energy_per_request_j" if is_energy else column.replace("_per_device_w", "_w").replace("_device_s", "_s")
@@ -173,20 +186,20 @@ def _explain(error: Exception, form: Format) -> str:
     return "its divisor is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
-def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[tuple[str, str]]:
-    """Replace values of a file by those of the user; yield the option and a note for each difference."""
+def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[Finding]:
+    """Replace values of a file by those of the user; yield a finding for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         own, found = stated[key], cells.get(column)
         if own:
             cells[column] = own
             assumed.discard(column)
-            is_same = str(own).lower() == str(found).lower() or (
-                key == "hardware" and _is_same_chip(str(own), str(found))
-            )
+            is_same = own == found or str(own).lower() == str(found).lower()
+            is_same = is_same or (key in SAME and SAME[key](str(own), str(found)))
             if found and key != "runtime" and not is_same:
-                found = f"{found:.4g}" if isinstance(found, float) else found
-                yield key, words.OVERRIDDEN(option=key, stated=own, found=found)
+                doubt = abs(math.log(own / found)) if isinstance(found, int | float) else UNKNOWN
+                values = {"option": key, "stated": own, "found": found}
+                yield Finding(kind="overridden", values=values, doubt=doubt)
 
 
 def _find_other(named: str, hardware: str) -> str:
@@ -206,7 +219,16 @@ def _is_same_chip(own: str, found: str) -> bool:
         return False
 
 
-def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
+def _is_same_model(own: str, found: str) -> bool:
+    """Return whether two names mean the same language model; False if one is unknown."""
+    return bool(_find_own(own)) and _find_own(own) == _find_own(found)
+
+
+SAME: Final = {"hardware": _is_same_chip, "model": _is_same_model}
+"""Option -> function that compares two names."""
+
+
+def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
     replicas = stated["replicas"] or cells.pop("replicas", 1)
     cells.pop("replicas", None)
     stored = STORED.search(cells.get("model", "").rpartition("/")[2])
@@ -222,8 +244,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
         cells["weight_precision"] = published.weights if published is not None else ""
-        as_published = words.PUBLISHED_WEIGHTS(weights=cells["weight_precision"])
-        notes.append(as_published if cells["weight_precision"] else words.WIDE_WEIGHTS)
+        notes.append(assume("precision", cells["weight_precision"] or "bf16"))
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
@@ -236,15 +257,15 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
-        notes.append(words.REPLICAS(count=replicas, batch=cells["batch"]))
+        notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-    cells["notes"] = "; ".join(notes)
+    cells["notes"] = words.join_conditions(notes)
     return check_served(
         {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
     )
 
 
-def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
+def _find_like(cells: Cells, notes: list[Finding], *, is_stated: bool) -> None:
     """Name a model after a built-in one with as many parameters, if the name in the file is unknown.
 
     llama-bench derives names such as `llama 13B` from the number of layers.
@@ -254,7 +275,7 @@ def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
         return
     found = find_by_size(given, count, step or PARAMETER_STEP * count)
     if found and found != find_shipped(given):
-        notes.append(words.LIKE(given=given, model=found))
+        notes.append(Finding(kind="like", values={"given": given, "model": found}, doubt=UNKNOWN))
     cells["model"] = found or cells["model"] or given.replace(" ", "-")
 
 
@@ -263,10 +284,13 @@ def _check_layers(cells: Cells) -> None:
     layers = cells.pop("gpu_layers", 0.0)
     found = find_decoder(cells["model"]) if layers > 0.0 else None
     if found is not None and layers < found.layer_count:
-        raise ValueError(words.FEW_LAYERS(layers=layers, layer_count=found.layer_count))
+        raise ValueError(
+            f"{layers:g} of {found.layer_count} layers are on the GPU, and a prediction is for one chip: see "
+            "`joulemap here`"
+        )
 
 
-def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
+def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Path, stated: Stated) -> Measurement:
     devices = stated["devices"] or cells.pop("device_count", 1)
     cells.pop("device_count", None)
     cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
@@ -284,8 +308,10 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         assumed.add("runtime")
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
-        notes.append(words.DIVIDED(count=devices))
-    cells["conditions"] = "; ".join(notes)
+        notes.append(Finding(kind="each", values={"part": "device", "count": devices, "batch": None}))
+    if entry.architecture == "cpu":  # a prediction is for all cores
+        notes[:] = [attrs.evolve(one, doubt=UNKNOWN) if one.kind == "threads" else one for one in notes]
+    cells["conditions"] = words.join_conditions(notes)
     return check_single(cells, known, load_models())
 
 

@@ -17,7 +17,7 @@ from joulemap.plan.hold import ensure_all, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.row.compare import Comparison
 from joulemap.store.query import fetch
-from joulemap.system.errors import JoulemapError
+from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
 from joulemap.wing.llm.prediction import predict_served
 
@@ -86,7 +86,7 @@ class Forecast:
     """Predictions of a case by quantity, or the reason why it cannot run."""
 
     figures: Mapping[str, Figure] = attrs.field(factory=dict)
-    refusal: str = ""
+    refusal: Reason | None = None
 
     def miss(self, measured: Mapping[str, float]) -> float:
         """Return the mean distance between measured and predicted numbers in half-widths; 0 if none is predicted."""
@@ -142,14 +142,20 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
         try:
             plans.append((plan_runs((model,), settings), group))
         except JoulemapError as error:
-            found |= dict.fromkeys(group, Forecast(refusal=str(error)))
+            found |= dict.fromkeys(group, Forecast(refusal=error.reason))
     ensure_all(source, [plan for plan, _ in plans])
     for plan, group in plans:
         with holding_runs(source, plan) as runs:
             rows = {
                 row.hardware: row for row in fetch(runs.connection, Comparison, run_ids=list(runs.ids), baseline="")
             }
-        found |= {place: _read_compared(case, rows[case.row.hardware]) for place, case in group.items()}
+            has_refused = any(row.latency_s is None for row in rows.values())
+            outlines = runs.reading.outlines.values() if has_refused else ()
+            reasons = {one.configured_hardware: one.reason for one in outlines}
+        found |= {
+            place: _read_compared(case, rows[case.row.hardware], reasons.get(case.row.hardware))
+            for place, case in group.items()
+        }
     return found
 
 
@@ -165,12 +171,12 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None
     }
-    return Forecast(figures=figures, refusal=one.refusal or "")
+    return Forecast(figures=figures, refusal=Reason(text=one.refusal) if one.refusal else None)
 
 
-def _read_compared(case: Case, row: Comparison) -> Forecast:
+def _read_compared(case: Case, row: Comparison, reason: Reason | None) -> Forecast:
     if row.latency_s is None:
-        return Forecast(refusal=row.reason)
+        return Forecast(refusal=reason or Reason(text=row.reason))
     slower = 1.0 + case.added_s / row.latency_s
     factors = {"latency_s": slower, "throughput_per_s": 1.0 / slower}
     return Forecast(

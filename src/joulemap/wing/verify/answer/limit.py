@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
     from joulemap.plan.source import Source
+    from joulemap.system.errors import Reason
     from joulemap.wing.verify.answer.file import Reading
 
 POWER_MARGIN: Final = 1.5
@@ -65,7 +66,7 @@ def _drop(source: Source, one: Reading) -> Reading:
     return attrs.evolve(one, row=row, unscored={**one.unscored, **found})
 
 
-def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, str]]:
+def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, Reason]]:
     """Yield (quantity, reason) for power, and energy at the row's own rate, above the limit of all devices."""
     if row.boundary == SYSTEM:
         return
@@ -79,10 +80,11 @@ def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[s
         drawn["energy_j"] = row.energy_j / row.latency_s if row.energy_j and row.latency_s else None
     for name, power_w in drawn.items():
         if power_w is not None and power_w > POWER_MARGIN * count * cap_w:
-            yield name, words.TOO_MUCH_POWER(power=power_w, limit=count * cap_w, count=count, hardware=row.hardware)
+            values = {"power": power_w, "limit": count * cap_w, "count": count, "hardware": row.hardware}
+            yield name, words.make_reason("power_limit", values)
 
 
-def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, str]]:
+def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
     """Yield (quantity, reason) for times and rates of a single run beyond the peak rate."""
     from joulemap.answer.measurement import find_workloads
 
@@ -97,7 +99,7 @@ def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterat
     yield from _compare(rates, hardware, 1)
 
 
-def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, str]]:
+def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
     """Yield (quantity, reason) for times and rates of a served model beyond the peak rate or the memory bandwidth."""
     from joulemap.domain.workload import NO_KEY
     from joulemap.model.workload import ROLE_CODE, columns_of
@@ -120,12 +122,13 @@ def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, str
     least_s = weights / (count * hardware.memory_bandwidth.value)
     taken_s = row.inter_token_latency_s
     if taken_s is not None and weights > LEAST_BYTES and taken_s * MARGIN < least_s:
-        reason = words.TOO_FAST_A_STEP(taken=taken_s, least=least_s, count=count, hardware=row.hardware)
-        yield "inter_token_latency_s", reason
+        values = {"taken": taken_s, "least": least_s, "count": count, "hardware": row.hardware}
+        yield "inter_token_latency_s", words.make_reason("weight_read", values)
 
 
-def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> Iterator[tuple[str, str]]:
+def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> Iterator[tuple[str, Reason]]:
     peak = max(one.rate.value for one in hardware.peaks.values())
     for name, rate in rates.items():
         if rate is not None and rate > MARGIN * count * peak:
-            yield name, words.TOO_MANY_OPERATIONS(rate=rate, limit=count * peak, count=count, hardware=hardware.id)
+            values = {"rate": rate, "limit": count * peak, "count": count, "hardware": hardware.id}
+            yield name, words.make_reason("peak_rate", values)

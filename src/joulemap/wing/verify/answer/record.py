@@ -18,7 +18,9 @@ class VerifiedRow:
     configuration: str = described("precision, batch, runtime or engine, devices and lengths")
     quantity: str = described("measured quantity; its name ends with the unit")
     measured: float | None = described("measured value in SI units; null where the file has no usable number")
-    predicted: float | None = described("predicted value in SI units; null where nothing is predicted")
+    predicted: float | None = described(
+        "predicted value in SI units; requests that arrive together wait; null where nothing is predicted"
+    )
     low: float | None = described("lower end of the 80 % interval")
     high: float | None = described("upper end of the 80 % interval")
     ratio: float | None = described("measured divided by predicted")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.calibrate import find_target
+from joulemap.ask.finding import Finding
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.domain.calibration import Calibration, FittedValue, is_pace, name_pace
 from joulemap.domain.hardware_ref import HardwareRef
@@ -29,7 +30,6 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.source import reading_if_there
 from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import NoMeasurementError, UsageError
-from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
 
 def calibrate_served(
     source: Source, rows: Sequence[ServingRow], calibration: str | Calibration
-) -> tuple[list[Forecast], str]:
+) -> tuple[list[Forecast], list[Finding]]:
     """Fit a serving engine on one chip to `rows` and to the stored measurements.
 
-    Return new predictions and a sentence on the fit. The factors join the chip's calibration. Raises UsageError for
+    Return new predictions and findings on the fit. The factors join the chip's calibration. Raises UsageError for
     rows of several chips or engines, or for a chip that inherits a calibration, and NoMeasurementError if no row can be
     fitted.
     """
@@ -63,27 +63,42 @@ def calibrate_served(
     target = find_target(source, name)
     entry = use_calibration(calibration).find(target)
     if entry is not None and entry.hardware != target.id:
-        raise UsageError(words.INHERITED(hardware=target.id, other=entry.hardware))
+        raise UsageError(
+            f"{target.id} has the calibration of {entry.hardware}, which a new file would replace: fit it with "
+            "`joulemap calibrate`"
+        )
     base = use_calibration(calibration).load(entry, target.architecture) if entry is not None else None
     place = own_folder() / f"{target.id}.toml"
     used = list(dict.fromkeys((*rows, *_list_stored(source, name, engine))))
     plain = _without(base, engine)
     factors = dict(_fit(engine, used, forecast(source, [Case(row=row) for row in used], plain or "none")))
     if not factors:
-        raise NoMeasurementError(words.UNFITTED(hardware=target.id, least=FEWEST[True]))
+        raise NoMeasurementError(
+            f"nothing to calibrate on {target.id}: expected a decode rate of a single request, or prompts of "
+            f"{FEWEST[True]} models"
+        )
     fitted = _write(plain, target, used, factors)
     fitted = parse_calibration(calibration_text(fitted), place.stem)
     write_calibration(fitted, place, (source.path,))
     counts = {is_prompt: len(_by_model(used, is_prompt)) for is_prompt in PHASES}
-    parts = [
-        words.PART(factor=one.value, phase=PHASES[is_prompt], count=counts[is_prompt], weight=one.data_weight)
+    told = [
+        Finding(
+            kind="scaled",
+            values={
+                "engine": engine,
+                "hardware": target.id,
+                "phase": PHASES[is_prompt],
+                "factor": one.value,
+                "count": counts[is_prompt],
+                "share": one.data_weight,
+                "place": None,
+            },
+        )
         for is_prompt in PHASES
         if (one := factors.get(name_pace(engine, is_prompt=is_prompt))) is not None
     ]
-    is_short = 0 < counts[True] < FEWEST[True]
-    left = words.FEW_MODELS(count=counts[True], least=FEWEST[True]) if is_short else None
-    sentence = words.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
-    return forecast(source, [Case(row=row) for row in rows], fitted), sentence
+    told[-1] = attrs.evolve(told[-1], values={**told[-1].values, "place": str(place)})
+    return forecast(source, [Case(row=row) for row in rows], fitted), told
 
 
 def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
