@@ -13,12 +13,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
 
 from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Precision, Runtime
+from joulemap.store import template
 from joulemap.store.check import check_database
 from joulemap.workspace import Workspace
 from sample import place_in_slice, read_slice, sample
@@ -65,10 +67,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Slicing(text))
     gc.set_threshold(100_000, 20, 100)
     atexit.register(gc.unfreeze)
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        patch.object(template, "_make", partial(_make_once, template._make)).start()
+    else:
         os.environ["JOULEMAP_CACHE"] = tempfile.mkdtemp(prefix="joulemap-cache-")
         os.environ["JOULEMAP_CALIBRATION"] = str(Path(os.environ["JOULEMAP_CACHE"]) / "calibration")
     os.environ.pop("JOULEMAP_HARDWARE", None)
+
+
+def _make_once(
+    make: Callable[[Path, template.Fill], template.Template], path: Path, fill: template.Fill
+) -> template.Template:
+    """Make the template of new databases in one of the workers, because it takes seconds of processor time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".making").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return template._read(path) or make(path, fill)
 
 
 def pytest_unconfigure() -> None:

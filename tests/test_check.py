@@ -283,25 +283,27 @@ def test_experts_that_are_not_hit_alike_break_no_rule(joulemap: Run, tmp_path: P
 def test_a_workload_that_the_audit_would_find_is_never_stored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = find_workload_of(find_model(name, Settings(), None), print)
     place = next(index for index, one in enumerate(sound.operators) if one.mac_count)
-    refused = set()
-    for field in ("mac_count", "gemm_m", "gemm_n", "gemm_groups"):
-        for change in (-1, 0, 1):
+    changes = [
+        ("mac_count", 0),
+        *((field, one) for field in ("mac_count", "gemm_m", "gemm_n", "gemm_groups") for one in (-1, 1)),
+    ]
+    is_sound: dict[int, bool] = {}
+    with contextlib.closing(open_blank()) as connection:
+        for field, change in changes:
             operators = [*sound.operators]
-            counts = {field: getattr(operators[place], field) + change}
-            operators[place] = attrs.evolve(operators[place], **counts)
-            changed = attrs.evolve(sound, operators=tuple(operators))
-            with contextlib.closing(open_blank()) as connection:
-                try:
-                    write_workload(connection, changed)
-                    is_sound = True
-                except ModelError:
-                    is_sound = False
-                    with monkeypatch.context() as patch:
-                        patch.setattr("joulemap.store.workload.check_workload", lambda _: None)
-                        write_workload(connection, changed)
-                assert is_sound == (run_query(connection, find_query("audit.conservation"), {}).rows == ())
-                refused.add(is_sound)
-    assert refused == {True, False}
+            operators[place] = attrs.evolve(operators[place], **{field: getattr(operators[place], field) + change})
+            key = attrs.evolve(sound.key, tracer_version=f"{field} {change}")
+            changed = attrs.evolve(sound, key=key, operators=tuple(operators))
+            try:
+                is_sound[write_workload(connection, changed)] = True
+            except ModelError:
+                with monkeypatch.context() as patch:
+                    patch.setattr("joulemap.store.workload.check_workload", lambda _: None)
+                    is_sound[write_workload(connection, changed)] = False
+        audited = run_query(connection, find_query("audit.conservation"), {}).records()
+    assert len(is_sound) == len(changes)
+    assert {row["workload_id"] for row in audited} == {one for one, is_good in is_sound.items() if not is_good}
+    assert {*is_sound.values()} == {True, False}
 
 
 @pytest.mark.parametrize(("is_sealed", "code"), [(True, ExitCode.INTERNAL), (False, ExitCode.DATABASE)])

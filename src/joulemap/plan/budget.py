@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -46,9 +47,14 @@ class InHost:
 
     def apply(self, hardware: Hardware) -> Hardware:
         """Return the hardware with its host; raises like `Target.bind`."""
-        digest = self.host.described.digest
-        host = self.host.bind(read_known([digest])[digest])
-        return hardware.with_host(host, is_counted=self.is_counted, around=self.around)
+        return hardware.with_host(_bind_known(self.host), is_counted=self.is_counted, around=self.around)
+
+
+@lru_cache(maxsize=64)
+def _bind_known(target: Target) -> Hardware:
+    """Return the record of a target of the catalogue; many chips have the same host."""
+    digest = target.described.digest
+    return target.bind(read_known([digest])[digest])
 
 
 @frozen(kw_only=True)
