@@ -17,6 +17,7 @@ from joulemap.plan.hold import ensure_all, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.row.compare import Comparison
 from joulemap.store.query import fetch
+from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
 from joulemap.wing.llm.prediction import predict_served
@@ -150,7 +151,7 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
                 row.hardware: row for row in fetch(runs.connection, Comparison, run_ids=list(runs.ids), baseline="")
             }
             has_refused = any(row.latency_s is None for row in rows.values())
-            outlines = runs.reading.outlines.values() if has_refused else ()
+            outlines = RunReading(runs.connection, runs.ids).outlines.values() if has_refused else ()
             reasons = {one.configured_hardware: one.reason for one in outlines}
         found |= {
             place: _read_compared(case, rows[case.row.hardware], reasons.get(case.row.hardware))
