@@ -93,7 +93,7 @@ def _answer(
     costs = serve(question, served)
     stored = choose_stored(served)
     with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
-        scope = Scope.of_plan(attrs.evolve(whole, settings=settings), connection, [*ids[0], *ids[1]])
+        scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
         found = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
         if not any(row.phase == "decode" for row in found["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))

@@ -115,6 +115,7 @@ class ServedModel:
             decoder=decoder,
             stack=stack,
             serving=serving,
+            asked=self.settings,
             guesser=find_guesser(source, decoder, settings, serving),
             takes_published=not settings.precision and not settings.weight_precision,
             chooses_precision=not settings.precision,

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.configuration import Precision
+from joulemap.domain.default import SERVED
 from joulemap.domain.name import name_precision
-from joulemap.domain.settings import MOST_GUESSED, Serving
+from joulemap.domain.settings import MOST_GUESSED, Serving, Settings
 from joulemap.domain.weight import GGUF_METHOD, read_weight_format
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
+    from joulemap.ask.scope import Scope
     from joulemap.catalog.stack import Stack
     from joulemap.domain.hardware import Hardware
-    from joulemap.plan.run import PlannedRun
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.store.connection import Connection
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.deployment import Book, Deployment
     from joulemap.wing.llm.serving.draft import Draft
@@ -63,6 +66,8 @@ class Question:
     decoder: Decoder
     stack: Stack
     serving: Serving
+    asked: Settings = SERVED
+    """Settings of hardware and precisions, as the user stated them."""
     guesser: Decoder | None = None
     """Draft model for speculative decoding; None without one."""
     takes_published: bool = False
@@ -71,6 +76,12 @@ class Question:
     """True if no activation precision is given, so that each chip runs the first usual one that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip -> number of such devices in a requested box, which serve the model together."""
+
+    def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
+        """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
+        from joulemap.ask.scope import Scope
+
+        return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
 
     @cached_property
     def book(self) -> Book:
