@@ -179,7 +179,10 @@ class CompareAnswer(RunAnswer):
         def stays(row: Comparison) -> bool:
             return row.label in winners
 
-        shown = choose_rows(self.answered, limit, stays)
+        rows = self.answered
+        if not self.scope.settings.hardware and not self.scope.settings.takes_all:
+            rows = tuple(sorted(rows, key=lambda row: not row.is_available))  # what can be had comes first
+        shown = choose_rows(rows, limit, stays)
         is_shown = any(
             row.energy_ratio == row.latency_ratio == 1.0 for row in shown
         )  # the baseline is divided by itself
@@ -188,7 +191,7 @@ class CompareAnswer(RunAnswer):
             label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "", ratio_heading=ratio
         )
         drawn = self._lay(
-            self.rows.with_rows(self.answered),
+            self.rows.with_rows(rows),
             columns,
             ranked=f"{label} | latency",
             keep=f"{ratio} | energy range | latency range",
