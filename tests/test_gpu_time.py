@@ -317,6 +317,23 @@ def test_no_unit_splits_the_row_of_a_norm(what: str, rows: int, width: int, slot
 
 
 @pytest.mark.parametrize(
+    ("groups", "channels", "size", "rows", "length"),
+    [
+        (4, 8, 32, 4, 2048),  # two channels of 1,024 positions
+        (8, 8, 32, 8, 1024),
+        (1, 64, 64, 8, 2**15),  # thread blocks share a group that is longer
+    ],
+)
+def test_a_group_norm_normalizes_channels_and_positions_together(
+    groups: int, channels: int, size: int, rows: int, length: int
+) -> None:
+    slots = length * 80
+    expected = norm(rows * slots / THREADS_PER_S, clocks(slots / 128))
+    for module in (nn.GroupNorm(groups, channels), nn.GroupNorm(groups, channels, affine=False)):
+        assert_close(busy_s(columns(module, image(1, channels, size)), "fp16"), expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
     ("channels", "size", "steps"),
     [
         # four warps of 32 threads, each thread with four outputs and all 49 positions

@@ -357,11 +357,17 @@ class Traits:
 
     @cached_property
     def row_length(self) -> Floats:
-        """Elements that are normalized together: the length of a norm's weights and biases, or the last dimension."""
+        """Elements that one thread block normalizes: the length of a norm's weights and biases, or the last dimension;
+        for a group or an instance norm, whose weights are those of channels, a group of a sample or a part of one.
+        """
+        work = self.kernels.work
         each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
         weights = self.kernels.own_weight_bytes / self.kernels.carried_bytes / each
-        is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
-        return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
+        is_weighted = work.of_kind("normalization") & (weights > 0.0)
+        length = np.where(is_weighted, weights, np.maximum(work.row_length, 1.0))
+        groups = np.maximum(work.special_count, 1.0)  # one inverse root each
+        grouped = np.clip(work.output_element_count / groups, 1.0, LONGEST_ROW)
+        return np.where(work.of_operation("group_norm", "instance_norm"), grouped, length)
 
     @cached_property
     def stride(self) -> Floats:
