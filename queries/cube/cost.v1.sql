@@ -115,11 +115,9 @@ powered AS MATERIALIZED (
             WHEN v.host = '' THEN coalesce(wf.idle_power_w, w.static_power_w, 0e0)
             ELSE coalesce(gf.idle_power_w, gf.static_power_w, 0e0)
         END AS host_idle_w,
-        CASE
-            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary = 'board' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
-                THEN 0e0
-            ELSE 1e0
-        END AS idle_share,
+        -- the idle power of a part of a module or an SoC may be in that of its host: the larger of both counts once
+        regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary = 'board' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
+            AS is_idle_shared,
         CASE
             WHEN v.host = '' AND v.boundary = 'board' AND regexp_matches(v.needs_host, '^(module|SoC)')
                 THEN coalesce(w.static_power_w, 0e0)
@@ -268,7 +266,10 @@ FROM (
                 ELSE (p.average_power_w * d.busy_fraction + d.idle_power_w) * p.host_energy_share
             END AS host_power_w
         FROM (
-            SELECT u.busy_fraction, coalesce(p.idle_w, 0e0) * p.idle_share * (1e0 - u.busy_fraction) AS idle_power_w
+            SELECT
+                u.busy_fraction,
+                greatest(coalesce(p.idle_w, 0e0) - CASE WHEN p.is_idle_shared THEN p.host_idle_w ELSE 0e0 END, 0e0)
+                    * (1e0 - u.busy_fraction) AS idle_power_w
             FROM (
                 SELECT
                     CASE WHEN $rate_per_s > 0e0 THEN least($rate_per_s / p.throughput_per_s, 1e0) ELSE 1e0 END AS busy_fraction
