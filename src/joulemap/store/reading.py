@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -29,6 +29,10 @@ class RunReading:
     ids: tuple[int, ...]
     whole: RunReading | None = attrs.field(default=None, eq=False, repr=False)
     """Reading that these runs are a part of, which has read or reads the properties of single runs."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies of an answer hold: what has been read, without the connection."""
+        return {name: value for name, value in vars(self).items() if name != "connection"}
 
     def part(self, ids: tuple[int, ...]) -> RunReading:
         """Return a reading of some of these runs."""
