@@ -29,8 +29,7 @@ FEW: Final = 0.8
 
 def stored(scope: Scope) -> Iterator[Finding]:
     """Find formats in which weights are stored, if not at the precision of the activations."""
-    pairs = dict.fromkeys((one.precision, one.weight_precision) for one in scope.outlines.values())
-    formats = (find_weight_format(*pair) for pair in pairs)
+    formats = (find_weight_format(*pair) for pair in scope.precisions)
     for described in dict.fromkeys(one.describe() for one in formats if one is not None):
         yield Finding(kind="stored", values={"format": described})
 
