@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from joulemap.answer.run import list_scope
 from joulemap.ask.scope import Scope
 from joulemap.store.connection import reading
@@ -25,6 +27,13 @@ def test_runs_named_by_ids_have_the_scope_of_their_question(workspace: Workspace
     assert len(scope.run_ids) == 3 * 3 * 2
     assert {*scope.evaluated_ids, *scope.refused} == {*scope.run_ids}
     assert scope.evaluated_ids == answer.scope.evaluated_ids and scope.refusals
+
+
+def test_an_answer_can_be_copied(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=CHIPS, precision="int8")
+    copy = pickle.loads(pickle.dumps(answer))
+    assert copy == answer == workspace.compare("resnet18", hardware=CHIPS, precision="int8")
+    assert copy.document().data == answer.document().data
 
 
 def test_a_part_of_a_scope_knows_its_own_runs_alone(workspace: Workspace) -> None:

@@ -153,7 +153,7 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
     """Return inference engine -> hardware deployed with it; a box has the engines of its devices.
 
     Empty unless the engine runtime is requested, or hardware that only an engine supports is compared with other
-    hardware; and if the models name their serving engine.
+    hardware. Empty also if the models name their serving engine, and for runs of several plans.
     """
     if scope.is_divided or all(map(names_engine, scope.models)):
         return {}

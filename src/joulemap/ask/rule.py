@@ -21,7 +21,6 @@ import attrs
 
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
-from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
 from joulemap.domain.configuration import ENGINE
@@ -256,8 +255,7 @@ def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
 @rule
 def unsupported(scope: Scope) -> Iterator[Refusal]:
     """Find runs that their hardware cannot do, by reason, and hardware that was left out before."""
-    yield from find_refused(scope.outlines, scope.unavailable)
-    yield from find_left_out(scope.selection, scope.unavailable)
+    yield from scope.refusals_by_reason
 
 
 @rule

@@ -261,11 +261,6 @@ class Scope:
         """Return the name that a command uses for a displayed chip name."""
         return self.spelling.get(hardware, hardware)
 
-    def list_devices(self, run: Outline) -> Sequence[tuple[str, str]]:
-        """Return (class, vendor) of the hardware of a run, or of each device of a box."""
-        parts = self.selection.parts.get(run.hardware)
-        return [(one.architecture, one.vendor) for one in parts] if parts else [(run.architecture, run.vendor)]
-
     def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
         return {

@@ -29,8 +29,7 @@ FEW: Final = 0.8
 
 def stored(scope: Scope) -> Iterator[Finding]:
     """Find formats in which weights are stored, if not at the precision of the activations."""
-    pairs = dict.fromkeys((one.precision, one.weight_precision) for one in scope.outlines.values())
-    formats = (find_weight_format(*pair) for pair in pairs)
+    formats = (find_weight_format(*pair) for pair in scope.precisions)
     for described in dict.fromkeys(one.describe() for one in formats if one is not None):
         yield Finding(kind="stored", values={"format": described})
 
@@ -103,7 +102,12 @@ def compiled(scope: Scope) -> Iterator[Finding]:
     The runtime `fused` needs an explanation only if some of the hardware has a framework's compiler and some has that
     of its vendor alone. A served model names its engine.
     """
-    devices = {run_id: scope.list_devices(one) for run_id, one in scope.outlines.items() if not names_engine(one.model)}
+    boxes = scope.selection.parts
+    devices = {
+        run_id: [(part.architecture, part.vendor) for part in boxes.get(one.hardware, (one,))]
+        for run_id, one in scope.outlines.items()
+        if not names_engine(one.model)
+    }
     is_mixed = len({has_framework(architecture) for pairs in devices.values() for architecture, _ in pairs}) > 1
     for run_id, pairs in devices.items():
         runtime = scope.outlines[run_id].runtime

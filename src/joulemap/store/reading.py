@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from joulemap.domain.configuration import NO_HOST
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
+from joulemap.row.run import Fallback, Omitted
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import AssumedEnergy, Outline, find_assumed, find_outlines, find_projected_hardware
@@ -18,7 +19,8 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
-    from joulemap.row.run import Fallback, Omitted
+
+RunRow = TypeVar("RunRow", Fallback, Omitted)
 
 
 @frozen
@@ -29,6 +31,10 @@ class RunReading:
     ids: tuple[int, ...]
     whole: RunReading | None = attrs.field(default=None, eq=False, repr=False)
     """Reading that these runs are a part of, which has read or reads the properties of single runs."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies of an answer hold: what has been read, without the connection."""
+        return {name: value for name, value in vars(self).items() if name != "connection"}
 
     def part(self, ids: tuple[int, ...]) -> RunReading:
         """Return a reading of some of these runs."""
@@ -54,26 +60,19 @@ class RunReading:
     @cached_property
     def fallen(self) -> tuple[Fallback, ...]:
         """Operators that a host computes because a chip's compiler does not support them."""
-        ids = [run_id for run_id, run in self.outlines.items() if run.has_helper]
         if self.whole is not None:
-            return tuple(row for row in self.whole.fallen if row.run_id in ids)
-        if not ids:
-            return ()
-        from joulemap.row.run import Fallback
-
-        return fetch(self.connection, Fallback, run_ids=ids).rows
+            return tuple(row for row in self.whole.fallen if row.run_id in self.outlines)
+        return self._fetch(Fallback, [run_id for run_id, run in self.outlines.items() if run.has_helper])
 
     @cached_property
     def omitted(self) -> tuple[Omitted, ...]:
         """Unsupported operators that runs without a host do not count."""
-        ids = [run_id for run_id, run in self.outlines.items() if run.host == NO_HOST]
         if self.whole is not None:
-            return tuple(row for row in self.whole.omitted if row.run_id in ids)
-        if not ids:
-            return ()
-        from joulemap.row.run import Omitted
+            return tuple(row for row in self.whole.omitted if row.run_id in self.outlines)
+        return self._fetch(Omitted, [run_id for run_id, run in self.outlines.items() if run.host == NO_HOST])
 
-        return fetch(self.connection, Omitted, run_ids=ids).rows
+    def _fetch(self, record: type[RunRow], ids: list[int]) -> tuple[RunRow, ...]:
+        return fetch(self.connection, record, run_ids=ids).rows if ids else ()
 
     @cached_property
     def calibrations(self) -> Table[StoredCalibration]:
