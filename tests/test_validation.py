@@ -113,7 +113,8 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     path.write_text(HEADER.replace("source", "boundary,source") + "\n".join(lines))
     assert workspace.import_measurements(path) == (4, 0)
     assert workspace.import_measurements(path) == (0, 4)
-    (latency, power) = workspace.validate("Gaudi-3").records()
+    scored = workspace.validate("Gaudi-3")
+    (latency, power) = scored.records()
     # errors: -0.5, -0.2, 0.25, 1.0
     assert (latency["quantity"], latency["measurement_count"], latency["part"]) == ("latency_s", 4, "graph")
     assert_close(latency["mean_error_fraction"], (0.5 + 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
@@ -126,7 +127,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     for row in (latency, power):
         assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
     total = TOTAL(scores=8, measurements=4, subject=SUBJECTS[False])
-    assert describe_total(workspace.validate("gaudi3")) == SCORED(totals=[total])
+    assert describe_total(scored) == SCORED(totals=[total])
     assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()
