@@ -327,7 +327,7 @@ def test_calls_that_are_too_many_are_refused(database: Path) -> None:
         assert all(failed for failed, _ in told)
         assert any("--max-calls" in line for _, line in told)
 
-    session(make_server(host(database, most_calls=1, timeout_s=0.5)), work)
+    session(make_server(host(database, most_calls=1, timeout_s=1.5)), work)
 
 
 def test_half_of_a_pair_is_answered(database: Path) -> None:
