@@ -321,7 +321,8 @@ def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
         if is_sealed:
             digester = Digester(connection)
             digester.change_set(WORKLOAD, digester.reseal(WORKLOAD, [1]), [before])
-    assert joulemap("db", "check", "--db", own_database).returncode == ExitCode.CHECK_FAILED
+    if is_sealed:  # rows that were written, and break a rule
+        assert joulemap("db", "check", "--db", own_database).returncode == ExitCode.CHECK_FAILED
     monkeypatch.setattr("joulemap.plan.workload.stored_key", fail)
     assert joulemap("analyze", "resnet18", "t1000", "--db", own_database).returncode == code
 

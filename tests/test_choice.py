@@ -737,7 +737,7 @@ def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
     )
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(
     data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
 )
@@ -747,7 +747,7 @@ def test_another_candidate_never_makes_the_cheapest_dearer(
     """Whatever is added, the best cost falls or stays, in `cost` and in `recommend`, and both name the same one."""
     chips = [data.draw(priced(name)) for name in "abcd"]
     least: float | None = None
-    for count in (1, 2, len(chips)):
+    for count in (1, len(chips)):
         given: dict[str, Any] = {"pay": pay, "seller": seller}
         rows = ask(made_up, "cost.million", chips[:count], **given)
         best = next((row["usd_per_million"] for row in rows if row["rank"] == 1), None)

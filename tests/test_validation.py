@@ -108,7 +108,8 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     path.write_text(HEADER.replace("source", "boundary,source") + "\n".join(lines))
     assert workspace.import_measurements(path) == (4, 0)
     assert workspace.import_measurements(path) == (0, 4)
-    (latency, power) = workspace.validate("Gaudi-3").records()
+    scored = workspace.validate("Gaudi-3")
+    (latency, power) = scored.records()
     # errors: -0.5, -0.2, 0.25, 1.0
     assert (latency["quantity"], latency["measurement_count"], latency["part"]) == ("latency_s", 4, "graph")
     assert_close(latency["mean_error_fraction"], (0.5 + 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
@@ -120,13 +121,12 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
     for row in (latency, power):
         assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
-    overall = workspace.validate("gaudi3", by="all")
-    covered = sum((row.covered_fraction or 0.0) * row.measurement_count for row in overall) / 8
+    covered = sum((row.covered_fraction or 0.0) * row.measurement_count for row in scored) / 8
     errors = [
         ERROR(error=row.median_error_fraction, quantity=name)
-        for row, name in zip(overall, ("latency", "power"), strict=True)
+        for row, name in zip(scored, ("latency", "power"), strict=True)
     ]
-    assert describe_scores(overall) == SCORED(errors=errors, covered=covered, count=8)
+    assert describe_scores(scored) == SCORED(errors=errors, covered=covered, count=8)
     assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()

@@ -28,8 +28,8 @@ print(IS_POSIX, codes, file=sys.stderr)
 """
 
 COMMANDS = (
-    "compare resnet18 l4 h100_sxm5",
-    "analyze resnet18 --hardware l4",
+    "compare mlp l4 h100_sxm5",
+    "analyze mlp --hardware l4",
     "hardware show l4",
     "sql SELECT\tcount(*)\tAS\tn\tFROM\truns",
     *((f"here llama-3.1-8b --from {MACHINE}",) if find_spec("joulemap.wing") else ()),

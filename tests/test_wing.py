@@ -19,7 +19,7 @@ from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.name import ModelNames
 from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
@@ -152,8 +152,12 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 RUN = """
 import json, sys
+from pathlib import Path
 from joulemap.cli.app import run
+from joulemap.store import template
 told = json.loads(sys.argv[1])
+if sys.argv[2]:
+    template._make = lambda *_: template._read(Path(sys.argv[2]))
 codes = [run(words) for words in told]
 print(json.dumps(codes), file=sys.stderr)
 """
@@ -176,11 +180,17 @@ MORE = {
 }
 
 
-@pytest.mark.parametrize("commands", [CORE, pytest.param(MORE, marks=pytest.mark.slow)], ids=["few", "more"])
+@pytest.mark.parametrize(
+    ("commands", "makes_template"),
+    [(CORE, False), pytest.param(CORE | MORE, True, marks=pytest.mark.slow)],
+    ids=["few", "more"],
+)
 def test_without_wings_the_core_answers_and_refuses_the_rest_in_a_line(
-    commands: Mapping[tuple[str, ...], ExitCode], core: Path
+    commands: Mapping[tuple[str, ...], ExitCode], makes_template: bool, core: Path
 ) -> None:
-    answered = run_python("-c", RUN, json.dumps(list(commands)), path=core, cwd=core)
+    """The few commands copy the template of the package with wings, because making one takes seconds."""
+    template = "" if makes_template else str(find_catalogue())
+    answered = run_python("-c", RUN, json.dumps(list(commands)), template, path=core, cwd=core)
     assert "Traceback" not in answered.stderr and "internal error" not in answered.stderr, answered.stderr
     assert dict(zip(commands, json.loads(answered.stderr.splitlines()[-1]), strict=True)) == commands
     if HELP in commands:
