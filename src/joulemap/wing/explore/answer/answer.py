@@ -25,7 +25,7 @@ from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_plain, show_share
+from joulemap.present.cell import Number, number, show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
@@ -112,7 +112,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 }
 """Column of a design's outcome -> heading in the table."""
 
-DIES: Final = Template("{area} ({dies} dies)")
+DIES: Final = Template("{area} ({dies} dies)", is_number=True)
 BAND_HEADING: Final = Template("Statistically tied with the front ({band_count:#})")
 MARGINS_HEADING: Final = "Elasticities at the best designs, including dependent constants"
 MARGINS: Final = "best by objective | parameter | value | effect on of | % per % elasticity"
@@ -235,8 +235,8 @@ class ExploreAnswer(Answer):
             self.margins,
             MARGINS,
             parameter=lambda row: name_parameter(self.survey, row.parameter),
-            value=lambda row: show_constant(row.value, row.unit),
-            elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
+            value=lambda row: Number(show_constant(row.value, row.unit)),
+            elasticity=lambda row: "" if row.elasticity is None else Number(f"{row.elasticity:+.3f}"),
         )
         answer, sure = self.describe_best(), describe_trust(self.facts)
         return Document(
@@ -352,6 +352,7 @@ class ExploreAnswer(Answer):
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 
+@number
 def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
     return show_constant(row[place], unit)
 
