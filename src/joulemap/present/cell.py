@@ -26,7 +26,7 @@ PROJECTION_MARK: Final = f"{PROJECTED} cannot be bought"
 _UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", "_w")
 _SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
-_PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
+_PLAIN_UNITS: Final = {"USD", "USD/h", "kWh", "mm2"}
 _AMOUNTS: Final = {"s", "J", "B"}
 
 

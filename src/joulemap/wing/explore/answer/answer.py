@@ -39,6 +39,7 @@ from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_desig
 from joulemap.wing.explore.ask import find_facts
 from joulemap.wing.explore.design.best import (
     BestDesign,
+    Beyond,
     Margin,
     describe_design,
     describe_parts,
@@ -61,15 +62,10 @@ from joulemap.wing.explore.design.question import (
 )
 from joulemap.wing.explore.design.rule import RULES
 from joulemap.wing.explore.show import (
-    ANY_CHIP,
     BEST_DESIGN,
-    BEYOND,
-    BEYOND_LEAST,
-    BEYOND_MOST,
     CHANGE,
     EFFECT,
     MISSED_LIMIT,
-    MISSED_TARGET,
     NO_DESIGN,
     NONE_MEETS,
     NONE_OF,
@@ -178,8 +174,6 @@ class ExploreAnswer(Answer):
     survey: Survey = attrs.field(repr=False, eq=False)
     facts: Facts
     """Best designs, sizes and caveats, from which the first line is made."""
-    beyond: tuple[str, ...] = ()
-    """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
     is_usual: bool = False
     """True if the default constants are varied."""
 
@@ -440,7 +434,7 @@ def explore(
     if not done.is_within.any():
         raise UnsupportedError(_describe_missed(done, bounds))
     best = [find_best(question, done, one) for one in wanted]
-    beyond = (*_list_missed_targets(done, wanted[0], targets), *_list_beyond(done))
+    missed = [*_list_missed_targets(done, wanted[0], targets)]
     over = find_oversize(done, _list_best(done))
     counts = {
         "points": len(done),
@@ -448,7 +442,8 @@ def explore(
         "front": int(done.front.sum()),
         "band": int(done.band.sum() - done.front.sum()),
     }
-    facts = find_facts(best, [one.name for one in wanted], counts, oversize=over, beyond=beyond)
+    asked, beyond = [one.name for one in wanted], _list_beyond(done)
+    facts = find_facts(best, asked, counts, oversize=over, beyond=beyond, missed=missed)
     return ExploreAnswer(
         facts=facts,
         title=_name_question(question),
@@ -473,7 +468,6 @@ def explore(
         parameters=tuple(parameters),
         spelling=question.spelling,
         survey=done,
-        beyond=beyond,
         is_usual=is_usual,
     )
 
@@ -526,32 +520,24 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
     return [RuleRow(rule=name, text=one.text, basis=one.basis, source=one.source) for name, one in used.items()]
 
 
-def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> Iterator[str]:
-    """Yield a sentence for each target that the best design misses, which happens if a constant must be an integer."""
+def _list_missed_targets(
+    done: Survey, wanted: Objective, targets: Sequence[Target]
+) -> Iterator[tuple[Objective, float, float]]:
+    """Yield each target that the best design misses, which happens if a constant must be an integer, with its value."""
     outcomes = done.outcomes_at([done.find_best(wanted)])
     for one in targets:
-        value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit
+        value = float(outcomes.value(one.objective)[0])
         if not math.isclose(value, one.value, rel_tol=SAME):
-            target, nearest = show_objective(one.value, unit), show_objective(value, unit)
-            yield MISSED_TARGET(label=one.objective.label, target=target, value=nearest)
+            yield one.objective, one.value, value
 
 
-def _list_beyond(done: Survey) -> list[str]:
-    """Return a sentence on constants of the best designs that no chip of their class reaches; empty without any."""
+def _list_beyond(done: Survey) -> list[tuple[str, Beyond]]:
+    """Return the constants of the best designs that no chip of their class reaches, with their names for people."""
     from joulemap.catalog.load import load_catalogue
 
     chips = tuple(load_catalogue().hardware.values())
-    found = {
-        (BEYOND_MOST if one.value > one.most else BEYOND_LEAST)(
-            one,
-            name=name_parameter(done, one.name),
-            value=show_constant(one.value, one.unit),
-            most=show_constant(one.most, one.unit),
-            known=one.known or ANY_CHIP,
-        ): None
-        for one in find_beyond(done, _list_best(done), chips)
-    }
-    return [BEYOND(constants="; ".join(found))] if found else []
+    found = find_beyond(done, _list_best(done), chips)
+    return list(dict.fromkeys((name_parameter(done, one.name), one) for one in found))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
