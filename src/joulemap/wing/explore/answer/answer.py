@@ -432,7 +432,8 @@ def explore(
     parameters = list(dict.fromkeys(one.name for group in question.groups for one in group.space.parameters))
     done.judge(question.doubt)
     if not done.is_within.any():
-        raise UnsupportedError(_describe_missed(done, bounds))
+        code = "no_design" if done.nearest_miss is None else "limits"
+        raise UnsupportedError(_describe_missed(done, bounds), code=code, designs=len(done))
     best = [find_best(question, done, one) for one in wanted]
     missed = [*_list_missed_targets(done, wanted[0], targets)]
     over = find_oversize(done, _list_best(done))
