@@ -19,6 +19,8 @@ from joulemap.domain.table import Column, Table
 from joulemap.present import cell
 from joulemap.present.arrange import arrange
 from joulemap.present.cell import (
+    Number,
+    Remark,
     separate_alike,
     show,
     show_amount,
@@ -45,8 +47,8 @@ MANY = 13
 """Rows that are too many for blocks."""
 
 WORDS = st.text("abcdef_.~", min_size=1, max_size=18)
-NUMBERS = st.sampled_from(["10.2 mJ", "437 µs", "5.0 %", "31.4k/s", "1,092 USD", "1.03x", "8", ""])
-CELLS = st.one_of(NUMBERS, WORDS, st.lists(WORDS, min_size=2, max_size=12).map(" ".join))
+NUMBERS = st.sampled_from(list(map(Number, ("10.2 mJ", "437 µs", "5.0 %", "31.4k/s", "1,092 USD", "1.03x", "8"))))
+CELLS = st.one_of(NUMBERS, st.just(""), WORDS, st.lists(WORDS, min_size=2, max_size=12).map(" ".join))
 
 
 @st.composite
@@ -62,8 +64,13 @@ def grids(draw: st.DrawFn, least: int = 1) -> Grid:
 CHIPS = Grid(
     headings=("rank", "hardware", "energy per inference", "latency", "purchase price", "source"),
     rows=(
-        ("1", "kpu_t256", "1.64 mJ", "1.02 ms", "1,092 USD", "a price list of the maker, read when it was printed"),
-        ("2", "h100_sxm5", "14.8 mJ", "437 µs", "", "a shop"),
+        (
+            Number("1"),
+            "kpu_t256",
+            *map(Number, ("1.64 mJ", "1.02 ms", "1,092 USD")),
+            "a price list of the maker, read when it was printed",
+        ),
+        (Number("2"), "h100_sxm5", Number("14.8 mJ"), Number("437 µs"), "", "a shop"),
     ),
     keep=("hardware", "latency", "energy per inference"),
 )
@@ -183,15 +190,19 @@ def test_one_row_that_says_what_matters_is_a_row() -> None:
 
 
 def test_numbers_stand_right_and_words_left() -> None:
-    grid = Grid(headings=("hardware", "energy", "units"), rows=(("a", "10.2 mJ", "x8"), ("bb", "unsupported", "x10")))
+    grid = Grid(
+        headings=("hardware", "energy", "units"), rows=(("a", Number("10.2 mJ"), "x8"), ("bb", "unsupported", "x10"))
+    )
     assert grid.numbers == frozenset()
-    more = attrs.evolve(grid, rows=(*grid.rows, ("c", "5 mJ", "x9")))
+    more = attrs.evolve(grid, rows=(*grid.rows, ("c", Number("5 mJ"), "x9")))
     assert more.numbers == {1}
     assert draw(more, 80).split("\n")[2:] == [
         "a             10.2 mJ  x8",
         "bb        unsupported  x10",
         "c                5 mJ  x9",
     ]
+    noted = attrs.evolve(more, rows=(*more.rows, ("d", Remark("1 in 20"), "")))
+    assert noted.numbers == frozenset()
     sides = write(make(more), "markdown").split("\n")[1].strip("|").split("|")
     assert [side.endswith(":") for side in sides] == [False, True, False]
 
@@ -209,7 +220,9 @@ def test_no_line_is_longer_than_the_page() -> None:
 
 
 def test_a_tree_keeps_its_spaces() -> None:
-    tree = Grid(headings=("where", "energy"), rows=(("memory", "2 J"), ("  l2 cache.read", "1 J")), is_tree=True)
+    tree = Grid(
+        headings=("where", "energy"), rows=(("memory", Number("2 J")), ("  l2 cache.read", Number("1 J"))), is_tree=True
+    )
     assert draw(tree, 40).endswith("\n  l2 cache.read     1 J")
 
 
@@ -441,7 +454,8 @@ def test_a_chosen_share_has_the_digits_that_it_was_chosen_with() -> None:
 
 
 def test_a_bound_is_a_number_of_its_column() -> None:
-    assert Grid(headings=("a", "b"), rows=(("over 99 %", "x"), ("12 %", "y"), ("under 6.4 %", "z"))).numbers == {0}
+    rows = tuple((show_chance(one), name) for one, name in ((1.0, "x"), (0.12, "y"), (0.001, "z")))
+    assert Grid(headings=("a", "b"), rows=rows).numbers == {0}
 
 
 def test_integers_of_a_column_are_separated_alike() -> None:

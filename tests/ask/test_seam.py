@@ -100,7 +100,6 @@ READING: dict[str, str] = {
     "answer.report.chapter._shorten": "names that a query joins",
     "answer.utilization.variant.rebatch": "the specification of inputs",
     "present.document.grid.cell": "the name of a column",
-    "present.document._are_numbers": "alignment of cells, which have lost their columns in grids of lines",
     "present.document.Grid.is_marked": "the mark of hardware before its name",
     "wing.explore.answer.regret._format_alike": "names that a row joins",
     "wing.fleet.answer.document.FleetAnswer._name": "the end of a row's key",

@@ -474,7 +474,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         assert_close(sum(row.energy_j for row in answer.subgraphs), busy.energy_j, rel=1e-6)
     for chance, tied in ((0.51, (2,)), (0.95, ())):
         found = attrs.evolve(mixed, worse_probability=None), attrs.evolve(alone, worse_probability=chance)
-        facts = find_facts(found, answer.goal, None)
+        facts = find_facts(found, [None] * len(found), answer.goal, None)
         assert facts.of(Choice)[0].tied == tied
         assert any(SIMPLER(name=f"{alone.placement} alone") == line for line in list_reasons(facts)) == bool(tied)
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]

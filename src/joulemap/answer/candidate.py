@@ -22,7 +22,7 @@ from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show, show_bound
+from joulemap.present.cell import Number, show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
@@ -336,7 +336,7 @@ class CandidateAnswer(RunAnswer):
             self._lay(
                 rows,
                 ASSUMED_COLUMNS,
-                value=lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}",
+                value=lambda row: Number(f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
                 unit=lambda row: "" if row.unit == "1" else row.unit,
             ),
         )

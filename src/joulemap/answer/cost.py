@@ -31,7 +31,7 @@ from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance
+from joulemap.present.cell import Number, show, show_chance
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.template import Template, join_clauses
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
@@ -286,7 +286,7 @@ class CostAnswer(RankedAnswer):
         drawn = Grid(
             headings=(*CARBON_HEADINGS, *headings),
             rows=tuple(
-                (row.region, row.name, str(row.year), f"{row.gco2_per_kwh:.3g} g/kWh",
+                (row.region, row.name, Number(row.year), Number(f"{row.gco2_per_kwh:.3g} g/kWh"),
                  *(show(grams[row.region, run], "", "g") for run in runs))
                 for row in {row.region: row for row in self.grid}.values()
             ),

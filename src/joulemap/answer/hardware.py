@@ -26,7 +26,7 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_chip, find_default_chip, resolve_name
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.cell import Number, number, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.row.calibration import StoredCalibration
@@ -167,6 +167,7 @@ class HardwareAnswer(Answer):
     def document(self) -> Document:
         """Return the document; csv contains the numbers."""
         one = self.summary
+        links = self._lay(self.links, LINK_COLUMNS, generation=lambda row: Number(row.generation or ""))
         facts = self._lay(self.facts, NUMBER_COLUMNS, value=lambda row: _show_amount(row.value, row.unit))
         return Document(
             title=TITLE(one, mark=self._mark),
@@ -182,7 +183,7 @@ class HardwareAnswer(Answer):
             ),
             details=(
                 Section(ROOFLINE, self._lay(self.ridge, ROOFLINE_COLUMNS)),
-                Section(LINKS, self._lay(self.links, LINK_COLUMNS)),
+                Section(LINKS, links),
                 Section(NUMBERS, facts),
                 Section(COMPILER, Lines(tuple(map(_describe_compiler, self.compilers)))),
                 Section(DOUBTS, Lines(one.doubts)),
@@ -394,6 +395,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
     return COMPILED(row, cut=CUTS[row.cut])
 
 
+@number
 def _show_amount(value: float, unit: str) -> str:
     """Format a number of the catalogue with its unit."""
     if unit in PREFIXED or unit.startswith("USD") or (unit == "B" and value >= KILO):

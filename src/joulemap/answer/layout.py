@@ -38,7 +38,7 @@ Cell = Callable[[Any], str]
 SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "±": show_doubt,
     "#": show_plain,
-    "~": lambda value: show_quantity(value, "").strip(),
+    "~": lambda value: show_quantity(value, ""),
 }
 """Sign before a field -> function that formats it: as an uncertainty, in full, or without a unit."""
 

@@ -24,7 +24,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import Remark, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.analyze import RunTotal
@@ -164,7 +164,7 @@ class ProfileAnswer(Answer):
             ),
             sections=(Section(BY_OPERATION, operations, is_tight=True),),
             details=(
-                Section(FIGURES, lay_facts("quantity | value", FACTS, one)),
+                Section(FIGURES, lay_facts("quantity | value", FACTS, one, torch_version=Remark(one.torch_version))),
                 Section(BY_PATTERN, patterns, is_tight=True),
             ),
             notes=(

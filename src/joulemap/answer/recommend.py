@@ -44,7 +44,7 @@ from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance, show_ends, show_plain
+from joulemap.present.cell import number, show_chance, show_ends, show_plain
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
@@ -421,6 +421,7 @@ def _head(name: str, column: str) -> str:
     return f"{METRIC[cast('MetricName', name)].label} {column.rpartition(' | ')[0].rpartition(' ')[2]} | "
 
 
+@number
 def _percent(row: RankedConfiguration) -> str:
     return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
 

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec
 
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
@@ -25,8 +26,39 @@ PROJECTION_MARK: Final = f"{PROJECTED} cannot be bought"
 _UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", "_w")
 _SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
-_PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
+_PLAIN_UNITS: Final = {"USD", "USD/h", "kWh", "mm2"}
 _AMOUNTS: Final = {"s", "J", "B"}
+
+
+class Number(str):
+    """Formatted number, with its unit or interval; columns of numbers are aligned to the right."""
+
+    __slots__ = ()
+
+
+class Remark(str):
+    """Text that stands in place of a number or beside it, which makes its column align to the left."""
+
+    __slots__ = ()
+
+
+def is_number(value: Any) -> bool:
+    """Return True for a number; truth values are none."""
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+Given = ParamSpec("Given")
+
+
+def number(make: Callable[Given, str]) -> Callable[Given, str]:
+    """Make a function that formats numbers return them as `Number`; an empty text stays a text."""
+
+    @wraps(make)
+    def format_number(*given: Given.args, **named: Given.kwargs) -> str:
+        text = make(*given, **named)
+        return Number(text) if text else text
+
+    return format_number
 
 
 MOST_TEXTS: Final = 50_000
@@ -99,7 +131,9 @@ def show_in(column: Column, value: Any) -> str:
     if column.meaning or value is None:
         return show(value, column.name, column.unit)
     if isinstance(value, float | Decimal):
-        return f"{float(value):.6g}"
+        return Number(f"{float(value):.6g}")
+    if is_number(value):
+        return Number(value)
     if isinstance(value, list | tuple | dict):
         return json.dumps(plain(value), ensure_ascii=False)
     return str(plain(value)) if isinstance(value, bytes) else str(value)
@@ -114,8 +148,9 @@ def show(value: Any, name: str, unit: str = "") -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="seconds")
     if isinstance(value, list):
-        return " ".join(str(item) for item in value)
-    if isinstance(value, int | float | Decimal):
+        text = " ".join(str(item) for item in value)
+        return Number(text) if len(value) == 1 and is_number(value[0]) else text
+    if is_number(value):
         return _show_number(value, name, unit)
     if name == CATEGORY:
         from joulemap.present.category import name_category
@@ -135,6 +170,7 @@ MEASURED: Final = ("_s", "_j", "_w", "_bytes")
 """Endings of the names of measured quantities, which are shown in words; hardware numbers keep their names."""
 
 
+@number
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if name.startswith("probability") or name.endswith("_probability"):
         return show_chance(float(value))
@@ -158,7 +194,7 @@ def separate_alike(cells: list[str]) -> list[str]:
     """Add a thousands separator to four-digit integers of a column if longer integers in it have one."""
     if not any("," in one and one.replace(",", "").isdecimal() for one in cells):
         return cells
-    return [f"{int(one):,}" if len(one) == 4 and one.isdecimal() else one for one in cells]
+    return [type(one)(f"{int(one):,}") if len(one) == 4 and one.isdecimal() else one for one in cells]
 
 
 def _show_fraction(value: float) -> str:
@@ -189,6 +225,7 @@ def _show_plain_unit(value: float, unit: str) -> str:
     return f"{show_plain(value, 4 if unit == 'USD/h' else 3)} {unit}"
 
 
+@number
 def show_amount(count: float, per: str) -> str:
     """Format the count of an action; counts of seconds, joules and bytes have their unit."""
     return show_quantity(count, per if per in _AMOUNTS else "")
@@ -199,6 +236,7 @@ def name_unit(per: str) -> str:
     return per.replace("_", " ")
 
 
+@number
 def show_price(energy_j: float | None, per: str) -> str:
     """Format the energy of one action: per second in W, per joule as a share, per byte in J/B, otherwise in J."""
     if per == "J":
@@ -206,6 +244,7 @@ def show_price(energy_j: float | None, per: str) -> str:
     return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))
 
 
+@number
 def show_within(value: float | None, unit: str, half_width: float | None) -> str:
     """Format a number with the digits that its uncertainty supports; three digits if the uncertainty is unknown.
 
@@ -234,6 +273,7 @@ def show_span(*ends: str) -> str:
     return f"{first.partition(' ')[0] if is_alike else first}{DASH}{last}"
 
 
+@number
 def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
     """Format a number with its interval: the value, then both ends in brackets.
 
@@ -280,6 +320,7 @@ TONNE_G: Final = 1e6
 """Grams per tonne. Larger masses are shown in tonnes, because `Mg` reads as milligrams."""
 
 
+@number
 def show_quantity(value: float | None, unit: str) -> str:
     """Format a number with SI prefix and unit, a long time in `min` or `h`, a rate per second; empty for None."""
     if value is None:
@@ -300,11 +341,13 @@ def show_quantity(value: float | None, unit: str) -> str:
     return format_si(value, unit)
 
 
+@number
 def show_bound(value: float, unit: str) -> str:
     """Format a number that the user gave with enough digits to repeat it."""
     return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_quantity(value, unit)
 
 
+@number
 def show_signed(value: float | None, unit: str) -> str:
     """Format a difference with sign, SI prefix and unit; empty for None."""
     return f"{'+' if value and value > 0 else ''}{show_quantity(value, unit)}"
@@ -315,6 +358,7 @@ def show_share(value: float | None) -> str:
     return show(value, "share_fraction")
 
 
+@number
 def show_chosen_share(value: float | None) -> str:
     """Format a chosen fraction in percent, to as many digits as it has: `70 %`; empty for None."""
     return "" if value is None else f"{100.0 * value:.6g} %"
@@ -328,6 +372,7 @@ LEAST_SURE: Final = 0.01
 """Probability below which only `under` this value is shown, because errors are not known better."""
 
 
+@number
 def show_chance(probability: float | None) -> str:
     """Format a probability: `93 %`, `over 99 %`, `under 1 %`; empty for None."""
     if probability is None:
@@ -383,11 +428,13 @@ def show_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+@number
 def show_units(used: int | None, total: int | None, name: str) -> str:
     """Format how many of all compute units are busy; empty if unknown."""
     return "" if used is None else f"{used}/{total} {name}s"
 
 
+@number
 def show_plain(value: float | None, digits: int = 3) -> str:
     """Format a number to `digits` digits, or in full if its integer part has more; empty for None."""
     if value is None:

@@ -5,7 +5,6 @@ Control characters are escaped in texts for people when they enter a document; d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -17,6 +16,8 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import (
     PROJECTION_NOTE,
+    Number,
+    Remark,
     heading,
     mark_projected,
     separate_alike,
@@ -71,12 +72,6 @@ MOST_INSIGHTS: Final = 3
 
 SHARE_HEADING: Final = "assumed"
 """Heading of a column with the share of energy that rests on assumed numbers."""
-
-NUMBER: Final = re.compile(
-    rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
-    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?( \(\S[^()]*\))?"
-)
-"""Pattern of a formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -156,7 +151,8 @@ class Grid:
         marks = dict.fromkeys(self.tied, TIED) | dict.fromkeys(self.best, mark)
         rows = [list(cells) for cells in self.rows]
         for (row, column), word in marks.items():
-            rows[row][column] = f"{word} {rows[row][column]}"
+            cell = rows[row][column]
+            rows[row][column] = type(cell)(f"{word} {cell}")
         return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
@@ -179,7 +175,8 @@ class Grid:
         """Return the grid with a share in brackets added to each cell of a column."""
         rows = [list(cells) for cells in self.rows]
         for cells, text in zip(rows, texts, strict=True):
-            cells[column] += f" ({text} {SHARE_HEADING})" if text else ""
+            cell = cells[column]
+            cells[column] = type(cell)(f"{cell} ({text} {SHARE_HEADING})") if text else cell
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
@@ -423,10 +420,10 @@ class Document:
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
-    """Return True if most cells are numbers and the others are plain words."""
-    filled = [cell.strip() for cell in cells if cell.strip()]
-    others = [cell for cell in filled if not NUMBER.fullmatch(cell)]
-    return len(others) * 2 < len(filled) and all(cell.replace(" ", "").isalpha() for cell in others)
+    """Return True if most cells that are not empty are numbers, and none is a remark."""
+    if any(isinstance(cell, Remark) for cell in cells):
+        return False
+    return sum(isinstance(cell, Number) for cell in cells) * 2 > sum(bool(cell) for cell in cells)
 
 
 def grid(

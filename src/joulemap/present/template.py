@@ -20,8 +20,14 @@ from functools import cached_property
 from string import Formatter
 from typing import Any, Final
 
+import attrs
+
 from joulemap.present.cell import (
+    Number,
+    Remark,
+    is_number,
     join_names,
+    number,
     show_chance,
     show_chosen_share,
     show_count,
@@ -37,22 +43,22 @@ from joulemap.present.cell import (
 from joulemap.system.record import frozen
 
 FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "": str,
+    "": lambda value: _show_text(value),
     "%": show_share,
     "set %": show_chosen_share,
     "chance": show_chance,
     "odds": show_odds,
-    "x": lambda value: f"{show_plain(value)}x",
+    "x": number(lambda value: f"{show_plain(value)}x"),
     "±": show_doubt,
     "plain": show_plain,
-    "#": lambda value: f"{value:,}",
+    "#": number(lambda value: f"{value:,}"),
     "and": lambda values: join_names(list(values)),
     "or": lambda values: join_names(list(values), "or"),
     "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
     "category": lambda name: _name_category(name),
-    "~": lambda value: show_quantity(value, "").strip(),
+    "~": number(lambda value: show_quantity(value, "")),
 }
 """Name of a format -> function that formats a value.
 
@@ -60,6 +66,12 @@ In order: text, share in percent, chosen share, probability, odds, ratio, half-w
 separators, texts joined by `and` or `or`, the first few texts with a count of the others, texts joined by commas, range
 of two texts, energy category by its name, number with SI prefix and no unit.
 """
+
+
+def _show_text(value: Any) -> str:
+    if isinstance(value, Number | Remark):
+        return value
+    return Number(value) if is_number(value) else str(value)
 
 
 def _name_category(name: str) -> str:
@@ -134,12 +146,18 @@ class Template:
     """Text with places for values; calling it fills them."""
 
     text: str
+    is_number: bool = attrs.field(default=False, kw_only=True)
+    """True if the text is a number with its unit; a text that is a single place is one if its value is."""
 
     def __call__(self, row: object = None, /, **values: Any) -> str:
         """Return the text, filled with `values` and the fields of `row`; AttributeError if a place has no value."""
         given = _Values(row, values)
         kept = [text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given))]
-        return "".join(_WRITER.vformat(text, (), given) for text in kept)
+        if self._place is not None and kept:
+            name, form = self._place
+            return format_value(_WRITER.get_field(name, (), given)[0], form)
+        text = "".join(_WRITER.vformat(text, (), given) for text in kept)
+        return Number(text) if self.is_number and text else text
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
         """Return the words of a command. Each word is filled separately, so that a value with spaces stays one word.
@@ -160,6 +178,13 @@ class Template:
     def _parts(self) -> tuple[tuple[str, bool], ...]:
         """Parts of the text, each with True if it is optional."""
         return tuple((text, bool(index % 2)) for index, text in enumerate(_PARTS.split(self.text)) if text)
+
+    @cached_property
+    def _place(self) -> tuple[str, str] | None:
+        """Name and format of the only place of a text without other words; None for any other text."""
+        parts = list(_WRITER.parse(self.text.strip("[]")))
+        is_only = len(parts) == 1 and not parts[0][0] and parts[0][1] is not None
+        return (str(parts[0][1]), parts[0][2] or "") if is_only else None
 
     @property
     def places(self) -> tuple[tuple[str, str], ...]:

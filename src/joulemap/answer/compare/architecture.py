@@ -29,7 +29,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.category import CATEGORY, name_category
-from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity
+from joulemap.present.cell import Number, Remark, name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
@@ -45,7 +45,7 @@ SUMMARY_COLUMNS: Final = (
 PER_MAC: Final = " energy per MAC energy_per_mac_j |"
 SUMMARY_KEEP: Final = "hardware | energy | largest part"
 MOSTLY: Final = Template("{part} {share:%}")
-NODE: Final = Template("{process_node_nm:plain} nm")
+NODE: Final = Template("{process_node_nm:plain} nm", is_number=True)
 
 SHARE_TABLE: Final = "Energy shares"
 SHARE_COLUMNS: Final = " | ".join(
@@ -365,7 +365,9 @@ def _show_count(row: ArchitectureAction) -> str:
         return ""
     if row.per == "s":
         return show_quantity(count, "s")
-    return f"{count:.3g} {unit}".rstrip() if count >= LEAST_COUNT_PER_MAC else RARE(unit=unit, every=1.0 / count)
+    if count < LEAST_COUNT_PER_MAC:
+        return Remark(RARE(unit=unit, every=1.0 / count))
+    return Number(f"{count:.3g} {unit}".rstrip())
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:

@@ -21,7 +21,7 @@ from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import Number, show_quantity
 from joulemap.present.document import Document, Grid, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
@@ -161,7 +161,7 @@ def lay_out(rows: Iterable[Contender], mark: Mark, by: ModelDivision, limit: int
 
     def show_advantage(contest: Sequence[Contender]) -> tuple[str]:
         ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
-        return ("" if ratio is None else f"{ratio:.3g}x",)
+        return ("" if ratio is None else Number(f"{ratio:.3g}x"),)
 
     drawn = lay_across(contests, mark, PART_HEADINGS[by], head, WINNER, show_advantage, largest)
     drawn = drawn.out_of(len(contests), limit, f"{by}s")

@@ -23,6 +23,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
+from joulemap.present.cell import number
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.turn import TIMES, describe_meanings, describe_odds, describe_turn, list_reasons
@@ -61,6 +62,7 @@ class Varied:
         """Unit for people: the scale of a time is a factor."""
         return TIMES if self.constant.endswith(SCALE) else self.unit
 
+    @number
     def show(self, value: float | None, digits: int = 6) -> str:
         """Format a value of the constant, empty for None; the scale of a time becomes a factor, such as 2x."""
         if value is None:
@@ -75,6 +77,7 @@ def describe_constant(one: Constant) -> dict[str, Any]:
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
 
 
+@number
 def show_elasticity(value: float | None) -> str:
     """Format an elasticity with its sign; empty for None."""
     return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"

@@ -28,7 +28,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.variation import Variation
-from joulemap.present.cell import show_odds
+from joulemap.present.cell import Remark, show_odds
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template, join_clauses
 from joulemap.row.compare import PairChance
@@ -253,7 +253,7 @@ class FlipAnswer(ConstantAnswer):
             return row.show(row.flip_value, DIGITS)
         if row.constant == STATIC:
             limit_w = self.limits_w["AB".index(row.side)] if row.side in "AB" else min(self.limits_w)
-            return NOT_BELOW(limit=show_constant(limit_w, "W"))
+            return Remark(NOT_BELOW(limit=show_constant(limit_w, "W")))
         return NEVER
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import ModelDivision, RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chosen_share
+from joulemap.present.cell import Number, show_chosen_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 BESIDE_TABLE: Final = "Each subgraph on each chip"
-BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
+BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)
 LOWEST: Final = "lowest"
 SHARES_TABLE: Final = Template("By {by}, in order of additive EDP")
 EDP_COLUMNS: Final = (
@@ -170,7 +170,7 @@ class EdpAnswer(PartsAnswer):
                         self.bounds,
                         BOUND_COLUMNS,
                         remedy=lambda row: REMEDIES[row.remedy],
-                        subgraph_count=lambda row: f"{row.subgraph_count}/{row.total_count}",
+                        subgraph_count=lambda row: Number(f"{row.subgraph_count}/{row.total_count}"),
                     ),
                 ),
             ),

@@ -22,7 +22,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
+from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses
@@ -338,7 +338,7 @@ class SweepAnswer(RunAnswer):
                 "value": lambda row: show_quantity(row.value, row.unit),
                 "advantage_ratio": ADVANTAGE,
                 "probability_ahead": lambda row: (
-                    self._fill(TIED, row) if _is_tied(row) else show_chance(row.probability_ahead)
+                    Remark(self._fill(TIED, row)) if _is_tied(row) else show_chance(row.probability_ahead)
                 ),
             },
             "crossing": {

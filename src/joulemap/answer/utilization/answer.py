@@ -19,7 +19,7 @@ from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_plain, show_quantity, show_share
+from joulemap.present.cell import Number, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.compare import ModelMix
@@ -202,7 +202,7 @@ class UtilizationAnswer(RunAnswer):
             ranked="utilization",
             bound=describe_bound,
             choice=lambda row: self._mark_choice(found[row.run_id]) if row.run_id in found else "",
-            gain=lambda row: f"{show_plain(found[row.run_id].gain_ratio)}x" if row.run_id in found else "",
+            gain=lambda row: Number(f"{show_plain(found[row.run_id].gain_ratio)}x") if row.run_id in found else "",
         )
 
     def figures(self) -> Figures:

@@ -11,7 +11,8 @@ from joulemap.ask.rule import UNKNOWN, weigh_findings
 from joulemap.domain.silicon import RETICLE
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.best import BestDesign, Oversize
+    from joulemap.wing.explore.design.best import BestDesign, Beyond, Oversize
+    from joulemap.wing.explore.design.outcome import Objective
 
 
 def find_facts(
@@ -20,11 +21,14 @@ def find_facts(
     counts: Mapping[str, int],
     *,
     oversize: Oversize | None,
-    beyond: Iterable[str],
+    beyond: Iterable[tuple[str, Beyond]],
+    missed: Iterable[tuple[Objective, float, float]],
 ) -> Facts:
     """Return the facts of designs; a run of the facts is a design that is best by an objective.
 
-    `counts` has the numbers of designs by kind; `oversize` has the designs of the front that exceed one die.
+    `counts` has the numbers of designs by kind; `oversize` has the designs of the front that exceed one die. `beyond`
+    has constants that no existing chip has, with their names for people. `missed` has targets that the best design
+    misses: objective, target and nearest value.
     """
     keys = {index: key for key, index in enumerate(dict.fromkeys(row.design_index for row in best), 1)}
     choices = [
@@ -48,7 +52,8 @@ def find_facts(
         for index, key in keys.items()
     ]
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
-    caveats = weigh_findings([*_find_own(list(keys.values()), oversize, beyond)], choices)
+    found = [*_find_missed(missed), *_find_own(list(keys.values()), oversize, beyond)]
+    caveats = weigh_findings(found, choices)
     names = {keys[row.design_index]: row.design for row in best}
     return Facts(
         asked=tuple(objectives),
@@ -57,11 +62,22 @@ def find_facts(
     )
 
 
-def _find_own(keys: Sequence[int], oversize: Oversize | None, beyond: Iterable[str]) -> Iterator[Finding]:
+def _find_missed(missed: Iterable[tuple[Objective, float, float]]) -> Iterator[Finding]:
+    """Yield targets that the best design misses."""
+    for objective, target, nearest in missed:
+        ends = {"target": Quantity(target, objective.unit), "value": Quantity(nearest, objective.unit)}
+        yield Finding(kind="missed_target", values={"objective": objective.label, **ends}, doubt=UNKNOWN)
+
+
+def _find_own(
+    keys: Sequence[int], oversize: Oversize | None, beyond: Iterable[tuple[str, Beyond]]
+) -> Iterator[Finding]:
     """Yield designs larger than one die, and constants that no existing chip has."""
     if oversize is not None:
         values = {"count": oversize.design_count, "limit_mm2": RETICLE.value, "most_mm2": oversize.largest_mm2}
         for key in keys:
             yield Finding(kind="oversize", run_id=key, values=values, doubt=UNKNOWN)
-    for text in beyond:
-        yield Finding(kind="beyond", values={"text": text}, doubt=UNKNOWN)
+    for name, one in beyond:
+        ends = {"value": Quantity(one.value, one.unit), "most": Quantity(one.most, one.unit)}
+        chip = {"end": "maximum" if one.value > one.most else "minimum", "class": one.known, "chip": one.chip}
+        yield Finding(kind="beyond", values={"name": name, **ends, **chip}, doubt=UNKNOWN)

@@ -12,11 +12,6 @@ from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WORDS
 from joulemap.show.word import Words
 
-MISSED_TARGET: Final = Template("no value gives {label} {target} exactly; the nearest is {value}")
-BEYOND: Final = Template("beyond existing hardware: {constants}")
-BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
-BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
-ANY_CHIP: Final = "chip"
 STILL: Final = Template("at {place}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
     "at {place}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
@@ -76,7 +71,10 @@ WORDS: Final = Words(
             "{count:n design} of the front beyond the reticle limit of one die, {limit_mm2:plain} mm2: "
             "up to {most_mm2:plain} mm2"
         ),
-        "beyond": Template("{text}"),
+        "beyond": Template(
+            "beyond existing hardware: {name} {value} ({end} of any [{class} ]chip in the catalogue: {most}, {chip})"
+        ),
+        "missed_target": Template("no value gives {objective} {target} exactly; the nearest is {value}"),
     },
 )
 

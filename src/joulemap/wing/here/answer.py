@@ -352,7 +352,7 @@ def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: in
 
 def _show_rate(row: ServedHere) -> str:
     """Return the tokens per second of a row, without a unit."""
-    return "" if row.tokens_per_s is None else show_quantity(row.tokens_per_s, "").strip()
+    return "" if row.tokens_per_s is None else show_quantity(row.tokens_per_s, "")
 
 
 def _describe_memory(machine: Machine) -> str:

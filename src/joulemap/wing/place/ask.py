@@ -13,6 +13,7 @@ from joulemap.domain.doubt import TOLD_APART
 
 if TYPE_CHECKING:
     from joulemap.domain.box import Goal
+    from joulemap.system.errors import Reason
     from joulemap.wing.place.answer.row import PlacementRow
 
 ALONE: Final = "alone"
@@ -38,16 +39,19 @@ MOSTLY: Final = 0.8
 """Share of the assumed energy from which it is mostly static power."""
 
 
-def find_facts(rows: Sequence[PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Facts:
+def find_facts(
+    rows: Sequence[PlacementRow], reasons: Sequence[Reason | None], goal: Goal, gap: tuple[str, float] | None
+) -> Facts:
     """Return the facts of placements, best first; a run of the facts is a row.
 
-    `gap` holds the form of a placement that was not examined, and the share that it could save.
+    `reasons` has the reason of each row that is refused. `gap` holds the form of a placement that was not examined, and
+    the share that it could save.
     """
     known = dict(enumerate(rows, 1))
     kept = {key: row for key, row in known.items() if not row.refusal}
     choices = [_choose(kept, goal)] if len(kept) > 1 else []
     caveats = weigh_findings([*_find_own(kept, goal, gap)], choices)
-    refusals = [Refusal(runs=(key,), reason=row.refusal) for key, row in known.items() if row.refusal]
+    refusals = [Refusal.of(reason, (key,)) for key, reason in enumerate(reasons, 1) if reason is not None]
     return Facts(
         asked=(goal,),
         runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},

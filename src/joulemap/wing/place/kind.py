@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-import attrs
-
 from joulemap.domain.box import BOX
 
 if TYPE_CHECKING:
@@ -68,6 +66,8 @@ class BoxKind:
 
     def extend_entry(self, entry: HardwareEntry) -> HardwareEntry:
         """Return the catalogue entry of a box, with the default placement goal as its default mode."""
+        import attrs
+
         from joulemap.wing.place.box.hardware import DEFAULT_GOAL
 
         return attrs.evolve(entry, default_names=(DEFAULT_GOAL,))

@@ -10,7 +10,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.name import join_names, name_run
 from joulemap.show.word import Words
 
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
@@ -69,5 +69,9 @@ def _describe_copies(facts: Facts) -> Iterator[str]:
 
 
 def _describe_refused(facts: Facts) -> Iterator[str]:
+    alike: dict[tuple[object, ...], list[Refusal]] = {}
     for one in facts.of(Refusal):
-        yield REFUSED(name=name_run(facts.runs[one.runs[0]]), reason=one.reason)
+        alike.setdefault((one.code, one.reason, *one.values.items()), []).append(one)
+    for some in alike.values():
+        names = [name_run(facts.runs[one.runs[0]]) for one in some]
+        yield REFUSED(name=join_names(names), reason=some[0].reason)

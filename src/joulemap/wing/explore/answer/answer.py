@@ -25,7 +25,7 @@ from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_plain, show_share
+from joulemap.present.cell import Number, number, show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
@@ -39,6 +39,7 @@ from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_desig
 from joulemap.wing.explore.ask import find_facts
 from joulemap.wing.explore.design.best import (
     BestDesign,
+    Beyond,
     Margin,
     describe_design,
     describe_parts,
@@ -61,15 +62,10 @@ from joulemap.wing.explore.design.question import (
 )
 from joulemap.wing.explore.design.rule import RULES
 from joulemap.wing.explore.show import (
-    ANY_CHIP,
     BEST_DESIGN,
-    BEYOND,
-    BEYOND_LEAST,
-    BEYOND_MOST,
     CHANGE,
     EFFECT,
     MISSED_LIMIT,
-    MISSED_TARGET,
     NO_DESIGN,
     NONE_MEETS,
     NONE_OF,
@@ -112,7 +108,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 }
 """Column of a design's outcome -> heading in the table."""
 
-DIES: Final = Template("{area} ({dies} dies)")
+DIES: Final = Template("{area} ({dies} dies)", is_number=True)
 BAND_HEADING: Final = Template("Statistically tied with the front ({band_count:#})")
 MARGINS_HEADING: Final = "Elasticities at the best designs, including dependent constants"
 MARGINS: Final = "best by objective | parameter | value | effect on of | % per % elasticity"
@@ -178,8 +174,6 @@ class ExploreAnswer(Answer):
     survey: Survey = attrs.field(repr=False, eq=False)
     facts: Facts
     """Best designs, sizes and caveats, from which the first line is made."""
-    beyond: tuple[str, ...] = ()
-    """Sentences on missed targets, and on constants that exceed the constants of all existing chips."""
     is_usual: bool = False
     """True if the default constants are varied."""
 
@@ -235,8 +229,8 @@ class ExploreAnswer(Answer):
             self.margins,
             MARGINS,
             parameter=lambda row: name_parameter(self.survey, row.parameter),
-            value=lambda row: show_constant(row.value, row.unit),
-            elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
+            value=lambda row: Number(show_constant(row.value, row.unit)),
+            elasticity=lambda row: "" if row.elasticity is None else Number(f"{row.elasticity:+.3f}"),
         )
         answer, sure = self.describe_best(), describe_trust(self.facts)
         return Document(
@@ -352,6 +346,7 @@ class ExploreAnswer(Answer):
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 
+@number
 def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
     return show_constant(row[place], unit)
 
@@ -437,9 +432,10 @@ def explore(
     parameters = list(dict.fromkeys(one.name for group in question.groups for one in group.space.parameters))
     done.judge(question.doubt)
     if not done.is_within.any():
-        raise UnsupportedError(_describe_missed(done, bounds))
+        code = "no_design" if done.nearest_miss is None else "limits"
+        raise UnsupportedError(_describe_missed(done, bounds), code=code, designs=len(done))
     best = [find_best(question, done, one) for one in wanted]
-    beyond = (*_list_missed_targets(done, wanted[0], targets), *_list_beyond(done))
+    missed = [*_list_missed_targets(done, wanted[0], targets)]
     over = find_oversize(done, _list_best(done))
     counts = {
         "points": len(done),
@@ -447,7 +443,8 @@ def explore(
         "front": int(done.front.sum()),
         "band": int(done.band.sum() - done.front.sum()),
     }
-    facts = find_facts(best, [one.name for one in wanted], counts, oversize=over, beyond=beyond)
+    asked, beyond = [one.name for one in wanted], _list_beyond(done)
+    facts = find_facts(best, asked, counts, oversize=over, beyond=beyond, missed=missed)
     return ExploreAnswer(
         facts=facts,
         title=_name_question(question),
@@ -472,7 +469,6 @@ def explore(
         parameters=tuple(parameters),
         spelling=question.spelling,
         survey=done,
-        beyond=beyond,
         is_usual=is_usual,
     )
 
@@ -525,32 +521,24 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
     return [RuleRow(rule=name, text=one.text, basis=one.basis, source=one.source) for name, one in used.items()]
 
 
-def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> Iterator[str]:
-    """Yield a sentence for each target that the best design misses, which happens if a constant must be an integer."""
+def _list_missed_targets(
+    done: Survey, wanted: Objective, targets: Sequence[Target]
+) -> Iterator[tuple[Objective, float, float]]:
+    """Yield each target that the best design misses, which happens if a constant must be an integer, with its value."""
     outcomes = done.outcomes_at([done.find_best(wanted)])
     for one in targets:
-        value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit
+        value = float(outcomes.value(one.objective)[0])
         if not math.isclose(value, one.value, rel_tol=SAME):
-            target, nearest = show_objective(one.value, unit), show_objective(value, unit)
-            yield MISSED_TARGET(label=one.objective.label, target=target, value=nearest)
+            yield one.objective, one.value, value
 
 
-def _list_beyond(done: Survey) -> list[str]:
-    """Return a sentence on constants of the best designs that no chip of their class reaches; empty without any."""
+def _list_beyond(done: Survey) -> list[tuple[str, Beyond]]:
+    """Return the constants of the best designs that no chip of their class reaches, with their names for people."""
     from joulemap.catalog.load import load_catalogue
 
     chips = tuple(load_catalogue().hardware.values())
-    found = {
-        (BEYOND_MOST if one.value > one.most else BEYOND_LEAST)(
-            one,
-            name=name_parameter(done, one.name),
-            value=show_constant(one.value, one.unit),
-            most=show_constant(one.most, one.unit),
-            known=one.known or ANY_CHIP,
-        ): None
-        for one in find_beyond(done, _list_best(done), chips)
-    }
-    return [BEYOND(constants="; ".join(found))] if found else []
+    found = find_beyond(done, _list_best(done), chips)
+    return list(dict.fromkeys((name_parameter(done, one.name), one) for one in found))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:

@@ -277,7 +277,9 @@ def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequen
         space = Space.of(group.space.hardware, {**own, **{name: [value] for name, value in values.items()}})
         found[place] = attrs.evolve(group, space=space)
     if not found:
-        raise UnsupportedError(reasons[0])
+        raise UnsupportedError(
+            reasons[0], code="unsolved", hardware=question.groups[0].hardware, constants=tuple(names)
+        )
     return question.keep(found)
 
 

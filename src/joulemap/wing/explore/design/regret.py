@@ -113,7 +113,7 @@ def find_regrets(
     began = time.perf_counter()
     best, count = _evaluate(source, plan, names, wanted, limits)
     if not best:
-        raise UnsupportedError("no configuration meets the limits")
+        raise UnsupportedError("no configuration meets the limits", code="limits")
     seconds = time.perf_counter() - began
     rivals = _find_rivals(source, settings, plan, best, names, METRICS.get(wanted.name, ""))
     return Regrets(

@@ -43,11 +43,11 @@ FLEETS: Final = Template(
     "energy per request energy_per_request_j | {others} | "
     "payment way | price price_told?"
 )
-DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]")
+DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]", is_number=True)
 BATCH: Final = Template("{batch_mean:plain} of {batch}")
 CAPACITY: Final = Template("{ratio:x}")
 CAPACITY_OVER: Final = Template("over {ratio:plain}x")
-UTILIZATION_UNDER: Final = Template("under {share:%}")
+UTILIZATION_UNDER: Final = Template("under {share:%}", is_number=True)
 LEFT_OUT: Final = Template("Left out: {reasons}")
 DELAYED_MEANS: Final = (
     "delayed batching: the first request of a batch waits for others, up to the delay limit, which saves energy"

@@ -278,8 +278,13 @@ def place(
     problem = build_problem(work, members, find_ways(described, members))
     found = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
     if found[0].refusal:
-        reasons = "; ".join(f"{one.label}: {one.refusal}" for one in found)
-        raise UnsupportedError(f"{model} does not run on {described.id}: {reasons}")
+        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in found if one.refusal is not None)
+        raise UnsupportedError(
+            f"{model} does not run on {described.id}: {reasons}",
+            code="no_placement",
+            hardware=described.id,
+            placements=tuple(one.label for one in found),
+        )
     known = _read_doubts(source, members, kind)
     doubts = {
         (one.label, one.form): doubt_placement(problem, one, load_doubt(), known) for one in found if not one.refusal
@@ -315,7 +320,7 @@ def place(
         ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, goal, find_gap(rows, goal)),
+        facts=find_facts(rows, [one.refusal for one in found], goal, find_gap(rows, goal)),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),

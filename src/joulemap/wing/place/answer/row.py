@@ -150,7 +150,9 @@ def form_row(
         parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
         found |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
     found |= {"is_best": one is best, "worse_probability": worse}
-    return PlacementRow(**found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal)
+    return PlacementRow(
+        **found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
+    )
 
 
 def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:

@@ -19,7 +19,7 @@ import numpy as np
 from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Integers
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.choose import Choice, choose, improve
@@ -50,7 +50,7 @@ class Candidate:
     """`alone`; `split`: subgraphs on several devices, in turn or with branches at once; `pipeline`: batches follow each
     other; or `side by side`."""
     members: tuple[int, ...]
-    refusal: str = ""
+    refusal: Reason | None = None
     run: PlacedRun | None = None
     """Run of the placement; None if it is refused, and for devices side by side."""
     latency_s: float = 0.0
@@ -122,14 +122,19 @@ def _name(problem: Problem, members: Sequence[int]) -> str:
 def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate:
     member = problem.members[number]
     refusal = problem.refusals[number]
-    if not refusal and not problem.can_run[:, number].all():
+    if refusal is None and not problem.can_run[:, number].all():
         mine = np.isin(problem.work.subgraph_index, problem.subgraph[~problem.can_run[:, number]])
         names = list(dict.fromkeys(problem.work.operation[mine].tolist()))
         compiler = member.hardware.compiler
         known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
         lacking = [name for name in names if name not in known]
-        refusal = f"{compiler.name if compiler else member.name} does not run {', '.join(lacking or names)}"
-    if refusal:
+        name, operators = compiler.name if compiler else member.name, tuple(lacking or names)
+        refusal = Reason(
+            text=f"{name} does not run {', '.join(operators)}",
+            code="operators",
+            values={"hardware": member.name, "compiler": name, "operators": operators},
+        )
+    if refusal is not None:
         return Candidate(label=member.name, form="alone", members=(number,), refusal=refusal)
     return _run(problem, box, np.full(problem.node_count, number), goal, 0.0)
 
@@ -142,7 +147,7 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
     try:
         run = run_placement(problem, box, devices, is_pipelined=is_pipelined)
     except UnsupportedError as error:
-        return Candidate(label=label, form=form, members=members, refusal=str(error))
+        return Candidate(label=label, form=form, members=members, refusal=error.reason)
     return Candidate(
         label=label,
         form=form,

@@ -84,7 +84,9 @@ def place(problem: Problem, hardware: BoxHardware) -> Candidate:
     found = list_candidates(problem, box, hardware.goal)
     best = min(found, key=lambda one: one.value(hardware.goal))
     if best.refusal:
-        raise UnsupportedError(f"{box.id}: " + "; ".join(f"{one.label}: {one.refusal}" for one in found))
+        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in found if one.refusal is not None)
+        names = tuple(one.label for one in found)
+        raise UnsupportedError(f"{box.id}: {reasons}", code="no_placement", hardware=box.id, placements=names)
     if best.run is None:
         return best
     repeated = [

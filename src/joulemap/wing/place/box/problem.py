@@ -34,7 +34,7 @@ from joulemap.model.workload import (
     precision_scale,
     sum_by,
 )
-from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.flow import find_values, list_readers, share_ends, sort_nodes
@@ -78,7 +78,7 @@ class Problem:
     enter_s: Floats
     """Extra time of the receiving device for a value that enters its chip: value x device."""
     enter_j: Floats
-    refusals: tuple[str, ...]
+    refusals: tuple[Reason | None, ...]
     """Reason why a device can run no subgraph, by device; empty if it can run some."""
 
     @property
@@ -200,7 +200,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
     shape = len(order), len(members)
     columns = {name: np.full(shape, np.inf) for name in ("seconds", "paced_s", "joules")}
     columns |= {name: np.zeros(shape) for name in ("dram_bytes", "weight_bytes", "longer_s", "more_j")}
-    activations, refusals = np.zeros(len(members)), [""] * len(members)
+    activations, refusals = np.zeros(len(members)), list[Reason | None]([None] * len(members))
     lacking: dict[str, None] = {}
     for number, member in enumerate(members):
         odd = np.zeros(work.operator_count, dtype=bool)
@@ -214,7 +214,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
             run = run_all(work, member, left)
             apart = run_all(cross(work, work.subgraph_index), member, left)
         except JoulemapError as error:
-            refusals[number] = str(error)
+            refusals[number] = error.reason
             continue
         rows = place[run.subgraphs.subgraph_index]
         mine = (rows >= 0) & ~bad[run.subgraphs.subgraph_index]
@@ -298,11 +298,18 @@ def _check(problem: Problem, lacking: Sequence[str]) -> None:
     """Raise UnsupportedError if a subgraph can run on no device."""
     if all(problem.refusals):
         reasons = "; ".join(
-            f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True)
+            f"{member.name}: {why.text}"
+            for member, why in zip(problem.members, problem.refusals, strict=True)
+            if why is not None
         )
-        raise UnsupportedError(f"no device of the box runs the model: {reasons}")
+        devices = tuple(member.name for member in problem.members)
+        raise UnsupportedError(f"no device of the box runs the model: {reasons}", code="no_device", devices=devices)
     alone = ~problem.can_run.any(axis=1)
     if alone.any():
         mine = np.isin(problem.work.subgraph_index, problem.subgraph[alone])
         names = [name for name in dict.fromkeys(problem.work.operation[mine].tolist()) if name in lacking]
-        raise UnsupportedError(f"no device of the box runs {', '.join(names) or 'a subgraph of the model'}")
+        raise UnsupportedError(
+            f"no device of the box runs {', '.join(names) or 'a subgraph of the model'}",
+            code="no_device",
+            operators=tuple(names),
+        )

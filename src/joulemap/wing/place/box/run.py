@@ -146,7 +146,12 @@ def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> N
         if needed > memory.capacity.value:
             raise UnsupportedError(
                 f"{memory.name} of {box.id} has {memory.capacity.value / 1e9:.3g} GB; the parts need "
-                f"{needed / 1e9:.1f} GB"
+                f"{needed / 1e9:.1f} GB",
+                code="shared_memory",
+                hardware=box.id,
+                memory=memory.name,
+                required_bytes=needed,
+                capacity_bytes=memory.capacity.value,
             )
 
 
@@ -214,6 +219,10 @@ def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
     left_w = box.power.value - power_w
     if left_w <= 0.0:
         raise UnsupportedError(
-            f"{box.id}: static power of {power_w:.3g} W exceeds the power budget of {box.power.value:g} W"
+            f"{box.id}: static power of {power_w:.3g} W exceeds the power budget of {box.power.value:g} W",
+            code="static_power",
+            hardware=box.id,
+            static_w=power_w,
+            budget_w=box.power.value,
         )
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)

@@ -230,7 +230,7 @@ def train(
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]
                 if not ids:
-                    raise UnsupportedError(_refuse(rows))
+                    raise UnsupportedError(_refuse(rows), code="no_training", model=model)
                 scope = Scope.of_plan(plan, runs.connection, ids)
                 chance = _find_chance(runs.connection, rank(rows)[:2], SPEED)
                 pairs = find_pairs(rows)
