@@ -5,7 +5,7 @@ order = ["run_id"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "quantity whose errors move the decision: energy, latency or neither" }
 [columns]
-host_ratio = { type = "DOUBLE", meaning = "energy of the host, as recommend and fleet assume it, over the energy of the run" }
+host_ratio = { type = "DOUBLE", null = true, meaning = "energy of the host, as recommend and fleet assume it, over the energy of the run; null below 0.005" }
 bias = { type = "DOUBLE", meaning = "natural logarithm of the factor by which a host raises the energy" }
 */
 WITH needing AS (
@@ -46,7 +46,7 @@ added AS (
 )
 SELECT
     run_id,
-    round(host_ratio, 2) AS host_ratio,
+    nullif(round(host_ratio, 2), 0e0) AS host_ratio,
     CASE $metric WHEN 'energy' THEN ln(1e0 + host_ratio) ELSE 0e0 END AS bias
 FROM added
 WHERE host_ratio > 0e0

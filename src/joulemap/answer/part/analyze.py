@@ -102,7 +102,7 @@ EVENT_LINE: Final = (
 FACTS_TABLE: Final = "Performance"
 RUN_FACTS: Final = (
     "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, memory {memory_energy_j:J}, "
-    "control {control_energy_j:J}, static {static_energy_j:J}",
+    "control and losses {control_energy_j:J}, static {static_energy_j:J}",
     "overhead | {overhead_energy_j:J} | {overhead_fraction:%} of the energy: {overhead}",
     "latency | {latency_s:s} | {subgraph_count} subgraphs, {operator_count} operators, {kernel_count} kernels",
     "throughput | {throughput_per_s:1/s} | {pace}",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, weigh_findings
 from joulemap.domain.silicon import RETICLE
@@ -13,6 +13,9 @@ from joulemap.domain.silicon import RETICLE
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.best import BestDesign, Beyond, Oversize
     from joulemap.wing.explore.design.outcome import Objective
+
+ALIKE: Final = "tied"
+"""Level of the share of the other designs that are statistically tied with the best by an objective."""
 
 
 def find_facts(
@@ -51,6 +54,18 @@ def find_facts(
         )
         for index, key in keys.items()
     ]
+    whole = counts.get("points", 0) - 1
+    alike = [
+        Share(
+            runs=(keys[row.design_index],),
+            metric=row.objective,
+            level=ALIKE,
+            share=row.like_count / whole,
+            total=row.like_count,
+        )
+        for row in best
+        if whole > 0 and row.like_count
+    ]
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
     found = [*_find_missed(missed), *_find_own(list(keys.values()), oversize, beyond)]
     caveats = weigh_findings(found, choices)
@@ -58,7 +73,7 @@ def find_facts(
     return Facts(
         asked=tuple(objectives),
         runs={key: Subject(hardware=name) for key, name in names.items()},
-        facts=(*choices, *entries, sizes, *caveats),
+        facts=(*choices, *alike, *entries, sizes, *caveats),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WORDS
 from joulemap.show.word import Words
+from joulemap.wing.explore.ask import ALIKE
 
 STILL: Final = Template("at {place}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
@@ -85,12 +86,15 @@ GAIN: Final = Template("{ratio:x} {direction} {noun}")
 LOWER, HIGHER = "lower", "higher"
 NO_GAIN: Final = Template("No design improves on the unchanged chip[; {rest}].")
 FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front")
+MANY_TIED: Final = Template("{count:#} others are statistically tied on {noun:and}")
 TIED: Final = Template("{band:#} of {points:n design} are statistically tied with it")
 WHOLE: Final = Template("{rest} of {objectives:and}.")
 ALONE: Final = Template("This design: {values:and}.")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
+MOST_ALIKE: Final = 0.5
+"""Share of the other designs, statistically tied with the best, from which the first line says so."""
 MOST_NAMED: Final = 3
 """Maximum objectives whose gains the first line states."""
 
@@ -109,10 +113,14 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
     if not known:
         names = [name_objective(one) for one in facts.asked]
         return WHOLE(rest=FRONT(**count), objectives=names)
+    many = {one.metric: one.total for one in facts.of(Share) if one.level == ALIKE and one.share >= MOST_ALIKE}
     gained = [one for one in known if one.ratio is not None and one.ratio > TIE_RATIO]
     gains = [_describe_gain(one, higher) for one in gained[:MOST_NAMED]]
     if not gains:
         return NO_GAIN(rest=rest)
+    if tied := [one.metric for one in gained[:MOST_NAMED] if one.metric in many]:
+        nouns = [name_objective(one) for one in tied if many[one] == many[tied[0]]]
+        rest = MANY_TIED(count=many[tied[0]], noun=nouns)
     word = " and " if is_one else " or "
     subject = ONE if is_one else SEVERAL
     whole = GAINS(subject=subject, gains=word.join(gains), rest=rest)
