@@ -130,6 +130,8 @@ class ModelFigure(Row, query="compare.matrix"):
     batch: int
     hardware: str
     architecture: str
+    precision: str
+    runtime: str
     status: str
     metric: str
     value: float | None
@@ -142,6 +144,10 @@ class ModelFigure(Row, query="compare.matrix"):
     hardware_won_count: int
     model_count: int
     energy_j: float | None
+    energy_per_inference_j: float | None
+    energy_low_j: float | None
+    energy_high_j: float | None
+    assumed_energy_fraction: float | None
     latency_s: float | None
     throughput_per_s: float | None
     average_power_w: float | None
