@@ -14,7 +14,6 @@ import attrs
 from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import fill, is_whole, lay, show_assumed
 from joulemap.answer.run import find_conditions, list_scope, title_runs
-from joulemap.ask.scope import Scope
 from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
@@ -29,6 +28,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow, Checks
     from joulemap.ask.fact import Facts, Refusal
+    from joulemap.ask.scope import Scope
     from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName, ShownName
     from joulemap.store.connection import Connection

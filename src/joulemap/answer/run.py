@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.setting import names_engine
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework
@@ -155,6 +154,8 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
     Empty unless the engine runtime is requested, or hardware that only an engine supports is compared with other
     hardware. Empty also if the models name their serving engine, and for runs of several plans.
     """
+    from joulemap.ask.setting import names_engine
+
     if scope.is_divided or all(map(names_engine, scope.models)):
         return {}
     boxes = scope.selection.parts

@@ -20,8 +20,6 @@ from functools import cached_property
 from string import Formatter
 from typing import Any, Final
 
-import attrs
-
 from joulemap.present.cell import (
     Number,
     Remark,
@@ -146,7 +144,7 @@ class Template:
     """Text with places for values; calling it fills them."""
 
     text: str
-    is_number: bool = attrs.field(default=False, kw_only=True)
+    is_number: bool = False
     """True if the text is a number with its unit; a text that is a single place is one if its value is."""
 
     def __call__(self, row: object = None, /, **values: Any) -> str:
