@@ -19,7 +19,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import HOST_ACTION
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Limits, Settings
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
@@ -227,3 +227,15 @@ def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspac
 def test_what_a_host_launches_is_no_host() -> None:
     with pytest.raises(UsageError, match="h100_sxm5"):
         select_hardware(Settings(hardware=("l4",), host="h100_sxm5"))
+
+
+@pytest.mark.parametrize(("chip", "scenario"), [("alif_e3_u55", "coin_cell"), ("rk3588_npu", "camera")])
+def test_a_host_never_lowers_the_energy_of_a_part(chip: str, scenario: str, workspace: Workspace) -> None:
+    """Idle power of a part of an SoC may be in that of its host, but no host takes it away."""
+    asked = Settings(hardware=chip, precision="int8", batch=1, scenario=scenario)
+    limits = Limits(min_throughput_per_s=1.0)
+    beside, alone = (
+        workspace.recommend("mlperf_tiny_kws", attrs.evolve(asked, host=host), limits=limits).rows[0]
+        for host in ("", "none")
+    )
+    assert (beside.total_energy_per_inference_j or 0.0) >= (alone.total_energy_per_inference_j or 0.0) > 0.0

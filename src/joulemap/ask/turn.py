@@ -89,10 +89,13 @@ def find_reversals(
 
 
 def _share_out(rows: Sequence[Any], sides: Mapping[str, tuple[int, ...]]) -> Iterator[Share]:
-    """Yield the share of the uncertainty of the constant with the largest, then of each side."""
+    """Yield the share of the uncertainty of the constant with the largest, of those that can reverse the order if some
+    can, then of each side.
+    """
     moving = [row for row in rows if row.variance_fraction]
     if moving:
-        first = max(moving, key=lambda row: row.variance_fraction)
+        reversing = [row for row in moving if row.flip_ratio is not None]
+        first = max(reversing or moving, key=lambda row: row.variance_fraction)
         yield Share(
             runs=sides[first.side],
             metric=UNCERTAINTY,

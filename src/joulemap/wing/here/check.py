@@ -51,7 +51,8 @@ UNNAMED: Final = ("benchmark_app", "trtexec")
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
     """Yield shell commands that measure a language model on a chip and pass the output to `joulemap verify`.
 
-    Commands for a row of several chips do not call `verify`, which compares with one chip.
+    Commands for a row of several chips do not call `verify`, which compares with one chip. Decode, which the answer is
+    about, comes before prefill.
     """
     from joulemap.wing.llm.decoder.name import find_gguf
 
@@ -65,7 +66,7 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
         output=asked.output,
         layers=int(divided[1]) if divided else None,
     )
-    for check in list_checks(_find_entry(device), run):
+    for check in reversed([*list_checks(_find_entry(device), run)]):
         if row is not None and row.label != device.label:
             yield check.command  # `verify` compares with one chip
         else:
