@@ -195,7 +195,7 @@ def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
     answer = workspace.architectures("resnet18", precision="fp32")
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
     assert text.REPLACED(name="dpu_b4096_kv260", asked="fp32", precision="int8") in answer.remarks()
-    assert answer.scope.settings.precision == ("fp32", "int8")
+    assert [precision for precision, _ in answer.scope.precisions] == ["fp32", "int8"]
     places = [list(CLASS_HARDWARE).index(row.architecture) for row in answer.rows]
     assert places == sorted(places)
 

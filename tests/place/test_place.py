@@ -519,7 +519,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         (["--on", "l4,t4", "--link", "nvlink"], "unknown link 'nvlink'"),
         (["--on", "l4,t4", "--link", "8GB"], "unknown link '8GB'"),
         (["--on", "l4,t4", "--link", "a-t4=8GB/s"], "not one of the devices"),
-        (["jetson_agx_orin_module", "--on", "l4"], "name a box, or devices"),
+        (["jetson_agx_orin_module", "--on", "l4"], "jetson_agx_orin_module, or devices"),
         (["--on", "l4,t4,epyc_9654", "--link", "l4-t4=8GB/s"], "no link joins epyc_9654"),
     ],
 )

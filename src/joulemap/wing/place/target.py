@@ -54,7 +54,9 @@ def read_box(
     both devices have, or `shared`; it joins all devices, or two of them as `A-B=LINK`. `find` returns the hardware of
     listed devices. Raises UsageError.
     """
-    if bool(box) == bool(devices):
+    if box and devices:
+        raise UsageError(f"name either a box, {box}, or devices with --on")
+    if not box and not devices:
         raise UsageError("name a box of `joulemap hardware list --boxes`, or devices with --on, as in --on cpu,gpu")
     if box:
         found = find_box(box)
