@@ -83,8 +83,8 @@ def _describe_reversal(facts: Facts) -> str:
         return NO_TURN(winner=winner, clause=describe_choice(choice, facts.runs)) + "."
     lead = LEAD if (choice.ratio or 1.0) >= 1.005 else NEARLY
     heads = [
-        WINS(loser=loser, turn=describe_change(turns[0], facts.runs, has_before=has_before))
-        for has_before in (True, False)
+        WINS(loser=loser, turn=describe_change(turns[0], facts.runs, has_before=has_before, has_odds=has_odds))
+        for has_before, has_odds in ((True, True), (False, True), (False, False))
     ]
     lines = [*(lead(head=head, winner=winner, ratio=choice.ratio) for head in heads), *heads]
     return next((one for one in lines if one.count(" ") < MOST_WORDS), lines[-1]) + "."
@@ -95,7 +95,7 @@ def list_turns(facts: Facts) -> list[Turn]:
     return [one for one in facts.of(Turn) if one.name]
 
 
-def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True) -> str:
+def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True, has_odds: bool = True) -> str:
     """Return the constant of a reversal, the value that it would need, and how likely that is."""
     before, after = (show_value(one) for one in (turn.before, turn.after) if isinstance(one, Quantity))
     if before == after:
@@ -106,7 +106,7 @@ def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool
         owner=name_owner(turn.of, runs),
         after=after,
         before=before if has_before else "",
-        odds=show_odds(turn.probability),
+        odds=show_odds(turn.probability) if has_odds else "",
     )
 
 
