@@ -119,8 +119,6 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert latency["worst_case"] == "conv_block bf16 batch 1 graph"
     assert -1.0 <= latency["rank_correlation"] <= 1.0
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
-    for row in (latency, power):
-        assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
     covered = sum((row.covered_fraction or 0.0) * row.measurement_count for row in scored) / 8
     errors = [
         ERROR(error=row.median_error_fraction, quantity=name)

@@ -14,9 +14,6 @@ quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where rows of several are together" }
 part = { type = "VARCHAR", meaning = "value of the dividing property, for sources the short name (prediction_errors has the full one); single operators, models and served models are separate" }
 measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
-is_served = { type = "BOOLEAN", meaning = "true if the measurements are of served models; otherwise of models and single operators" }
-total_measurement_count = { type = "BIGINT", meaning = "measurements scored in the whole answer, of served models or of all others as in is_served; each counts once" }
-total_score_count = { type = "BIGINT", meaning = "scored quantities of those measurements" }
 mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
@@ -75,8 +72,6 @@ WITH scored AS (
             CASE WHEN v.device_count > 1 THEN printf('%d devices', v.device_count) END,
             nullif(e.engine, '')
         ) AS label,
-        e.serving_measurement_id IS NOT NULL AS is_served,
-        coalesce(e.serving_measurement_id, e.measurement_id) AS measurement_id,
         e.seen,
         e.calibration,
         e.error_fraction,
@@ -107,18 +102,10 @@ ranked AS (
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY measured) AS measured_rank,
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY predicted) AS predicted_rank
     FROM scored
-),
-total AS (
-    SELECT is_served, count(DISTINCT measurement_id) AS total_measurement_count, count(*) AS total_score_count
-    FROM scored
-    GROUP BY is_served
 )
 SELECT
     quantity, hardware, part,
     count(*) AS measurement_count,
-    bool_or(is_served) AS is_served,
-    any_value(total_measurement_count) AS total_measurement_count,
-    any_value(total_score_count) AS total_score_count,
     avg(abs(error_fraction)) AS mean_error_fraction,
     median(abs(error_fraction)) AS median_error_fraction,
     avg(error_fraction) AS bias_fraction,
@@ -137,6 +124,5 @@ SELECT
     ) AS seen,
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM ranked
-JOIN total USING (is_served)
 GROUP BY quantity, hardware, part
 ORDER BY quantity_place(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part

@@ -227,7 +227,7 @@ def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Wo
     first = [facts.of(Choice)[0] for facts in answers]
     assert len({facts.runs[one.runs[0]].hardware for facts, one in zip(answers, first, strict=True)}) == 1
     for one in first:
-        assert_close((one.probability if one.ahead is None else one.ahead) or 0.0, first[0].ahead or 0.0, rel=1e-9)
+        assert_close(one.lead_probability or 0.0, first[0].ahead or 0.0, rel=1e-9)
     terms = {one.name: one.share for one in explained.facts.of(Term) if one.level == "category"}
     cause = compared.facts.of(Cause)[0]
     assert_close(cause.share, terms[cause.name] or 0.0, rel=1e-9)

@@ -141,8 +141,12 @@ def evaluating_measured(
 
 
 def describe_scores(overall: Iterable[PredictionScore]) -> str:
-    """Return the median errors of the most measured quantities, and the coverage of all, from rows of all hardware."""
+    """Return the median errors of the most measured quantities, and the coverage of all, from rows of all hardware;
+    empty without rows.
+    """
     rows = sorted(overall, key=lambda row: -row.measurement_count)
+    if not rows:
+        return ""
     count = sum(row.ranged_count for row in rows)
     return SCORED(
         errors=[

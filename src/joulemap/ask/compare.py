@@ -8,6 +8,7 @@ from typing import Final
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
+from joulemap.ask.standing import find_ahead
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.row.compare import Comparison, Insight, Recommendation
@@ -88,7 +89,7 @@ def _choose(
             value=Quantity(row.value, row.unit, getattr(values[winner].get(name), "half_width", None)),
             ratio=row.advantage_ratio if others[:1] == [rival] else ends[1] / ends[0] if ends and ends[0] else None,
             probability=row.probability_best,
-            ahead=None if rival is None else dict(zip(others, row.ahead_probabilities, strict=False)).get(rival),
+            ahead=find_ahead(row, rival),
             tied=tuple(known[one] for one in row.rivals if one in known),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
         )

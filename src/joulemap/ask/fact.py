@@ -79,6 +79,11 @@ class Choice:
     model: str = ""
     """Model that the choice is about; empty if the answer is about one model."""
 
+    @property
+    def lead_probability(self) -> float | None:
+        """Probability that the winner is better than the runner-up or, if it is unknown, that it is the best."""
+        return self.probability if self.ahead is None else self.ahead
+
 
 @frozen(kw_only=True)
 class Cause:

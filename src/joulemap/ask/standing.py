@@ -9,7 +9,7 @@ from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.row.compare import Standing
+from joulemap.row.compare import Recommendation, Standing
 from joulemap.store.query import fetch
 
 
@@ -45,6 +45,11 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
         equal=tuple(equal) if len(equal) > 1 else (),
         model=model,
     )
+
+
+def find_ahead(row: Recommendation, rival: int | None) -> float | None:
+    """Return the probability that the winner of a goal is better than another of its runs; None if it is unknown."""
+    return dict(zip(row.ranked_ids[1:], row.ahead_probabilities, strict=False)).get(rival or 0)
 
 
 def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:

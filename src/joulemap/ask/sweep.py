@@ -13,6 +13,7 @@ import attrs
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
+from joulemap.ask.standing import find_ahead
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.row.compare import PairChance, Recommendation
 from joulemap.row.sweep import SweepPoint, SweepSeries
@@ -174,7 +175,7 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
             value=Quantity(values[winner], unit, getattr(scope.outlines[winner], width)),
             ratio=ends[1] / ends[0],
             probability=row.probability_best,
-            ahead=dict(zip(others, row.ahead_probabilities, strict=False)).get(rival),
+            ahead=find_ahead(row, rival),
             tied=tuple(row.rival_ids),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
             model=model,

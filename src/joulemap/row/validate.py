@@ -84,9 +84,6 @@ class PredictionScore(Row, query="validate.score"):
     hardware: str
     part: str
     measurement_count: int
-    is_served: bool
-    total_measurement_count: int
-    total_score_count: int
     mean_error_fraction: float
     median_error_fraction: float
     bias_fraction: float

@@ -154,7 +154,7 @@ def describe_choice(
     wing = {} if choice.metric in METRIC else read_words().better
     better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
-    return SURE(clause=clause, chance=show_chance(choice.probability if choice.ahead is None else choice.ahead))
+    return SURE(clause=clause, chance=show_chance(choice.lead_probability))
 
 
 def describe_alone(facts: Facts, run_id: int) -> str:

@@ -87,7 +87,7 @@ def describe_answer(facts: Facts, unit: str, *, way: str, is_only_way: bool, pri
         return TIED(tied=join_names(name_all(runs, choice.tied)), **given) + end
     rival, is_equal = name_run(runs[choice.runs[1]]), choice.ratio < TIE_RATIO
     ratio = None if is_equal else choice.ratio
-    given["chance"] = show_chance(choice.probability if choice.ahead is None else choice.ahead)
+    given["chance"] = show_chance(choice.lead_probability)
     return CHEAPEST(ratio=ratio, rival=rival, equal=rival if is_equal else None, **given) + end
 
 

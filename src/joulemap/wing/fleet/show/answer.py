@@ -35,7 +35,7 @@ SERVERS_OF: Final = Template("{count:n server} of {name}")
 HEADROOM: Final = Template("{noun} is {value}, {share} of the {target} target[; {utilization} of the capacity is used]")
 NOUNS: Final[Mapping[str, str]] = {"p99_s": "p99", "first_token_s": "p99 TTFT", "between_s": "p99 TPOT"}
 OTHER: Final[Mapping[str, Template]] = {
-    "least_energy": Template("{fleet} uses the least energy: {value} per month with cooling[, {ratio:x} less]"),
+    "least_energy": Template("{fleet} uses the least energy: {value} per month at the meter[, {ratio:x} less]"),
     "published": Template("in the checkpoint's own precision, {fleet} is best: {value} per month"),
 }
 """Metric of a further choice -> its sentence."""
