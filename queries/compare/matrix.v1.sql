@@ -20,7 +20,8 @@ model_count = { type = "BIGINT", meaning = "number of requested models" }
 WITH asked AS (
     SELECT
         r.model, r.batch, r.hardware, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
-        r.energy_per_inference_j, r.energy_low_j, r.energy_high_j, r.assumed_energy_fraction, r.latency_s, r.throughput_per_s,
+        r.energy_per_inference_j, r.energy_low_j, r.energy_high_j, r.assumed_energy_fraction, r.latency_s,
+        r.throughput_per_s,
         r.average_power_w, r.edp_js, r.peak_memory_bytes, r.compute_utilization_fraction, r.mac_count, r.ops_per_j,
         r.parameter_count, r.is_projection, r.is_available, r.reason, r.run_id, r.workload_id, m.value,
         min(r.position) OVER (PARTITION BY r.workload_id) AS first_position,
@@ -58,6 +59,7 @@ SELECT
     count(*) FILTER (WHERE hardware_rank = 1) OVER (PARTITION BY hardware) AS hardware_won_count,
     (SELECT count(DISTINCT workload_id) FROM asked) AS model_count,
     energy_j, energy_per_inference_j, energy_low_j, energy_high_j, assumed_energy_fraction, latency_s, throughput_per_s,
-    average_power_w, edp_js, peak_memory_bytes, compute_utilization_fraction, mac_count, ops_per_j, parameter_count, is_projection, is_available, reason, run_id, workload_id
+    average_power_w, edp_js, peak_memory_bytes, compute_utilization_fraction, mac_count, ops_per_j, parameter_count,
+    is_projection, is_available, reason, run_id, workload_id
 FROM ranked
 ORDER BY first_position, workload_id, hardware_rank NULLS LAST, hardware, run_id
