@@ -292,6 +292,56 @@ def test_an_engine_is_named_with_a_date() -> None:
             find_engine(text)
 
 
+def test_an_engine_is_named_with_a_backend() -> None:
+    newest = find_engine("llamacpp")
+    for text in ("llamacpp@vulkan", "ollama@Vulkan", f"llamacpp@{newest.date}-vulkan"):
+        found = find_engine(text)
+        assert (found.id, found.release) == (f"llamacpp@{newest.date}-vulkan", f"llamacpp@vulkan {newest.date}")
+        assert find_engine(found.id) == find_stack("llamacpp@vulkan") == attrs.evolve(newest, backend="vulkan")
+    assert find_engine("llamacpp@2025-06-rocm").id == "llamacpp@2025-rocm"
+    assert describe_engine("llamacpp@sycl").startswith("llama.cpp on SYCL, ")
+    with pytest.raises(UnknownNameError, match="cuda"):
+        find_engine("llamacpp@cud")
+    for text, error in (("vllm@cuda", UnknownNameError), ("llamacpp@2019-cuda", UsageError)):
+        with pytest.raises(error):
+            find_engine(text)
+
+
+def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none() -> None:
+    decoder, hardware = find_decoder("llama-3-8b"), find_hardware("arc_b580")
+    assert decoder is not None
+    book = Book(decoder)
+
+    def deploy(engine: str, weights: str = "q4_k_m") -> Deployment:
+        return Deployment(
+            book=book, hardware=hardware, stack=find_engine(engine), precision="bf16", weight_precision=weights
+        )
+
+    plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
+    assert other.kinds == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
+    rates = [one.stack.value("memory_rate", *one._memory_kinds) for one in (plain, other)]
+    bytes_per_s = [one.chips[0].memory_bandwidth.value for one in (plain, other)]
+    assert_close(bytes_per_s[0] / bytes_per_s[1], rates[0] / rates[1], rel=1e-12)
+    assert rates[0] > 1.5 * rates[1]
+    macs_per_s = [one.chips[1].peaks["bf16"].rate.value for one in (plain, other)]
+    assert_close(macs_per_s[1] / macs_per_s[0], other.stack.value("prompt_rate", "Xe2_vulkan"), rel=1e-12)
+    assert deploy("llamacpp@sycl").chips == plain.chips
+
+
+def test_a_backend_may_run_experts_one_by_one() -> None:
+    """SYCL launches 48 layers of 128 experts for a prompt, and layers alone for a token; Vulkan neither."""
+    decoder, hardware = find_decoder("qwen3-30b-a3b"), find_hardware("arc_b580")
+    assert decoder is not None
+    plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16")
+    stack = plain.stack
+    prompt, answer = plain._launch(Passes.of([1.0, 1.0], tokens=[512.0, 1.0])).tolist()
+    assert_close(prompt, 48 * 128 * stack.value("host_expert", "prompt_Xe2"), rel=1e-12)
+    assert_close(answer, 48 * stack.value("host_layer", "experts_Xe2"), rel=1e-12)
+    assert min(prompt, answer) > 0.0
+    vulkan = attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))
+    assert vulkan._launch(Passes.of([1.0, 1.0], tokens=[512.0, 1.0])).tolist() == [0.0, 0.0]
+
+
 def test_the_host_works_beside_devices_and_between_passes() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")

@@ -228,10 +228,13 @@ class Deployment:
     def kinds(self) -> list[str]:
         """Names under which an engine may have separate numbers, the most specific first.
 
-        They are the microarchitecture, its words from the last to the first, and the class.
+        They are the microarchitecture, its words from the last to the first, and the class. Each follows itself on the
+        engine's backend, if one is named: `RDNA_vulkan`.
         """
         words = self.hardware.microarchitecture.split()
-        return ["".join(words), *words[::-1], self.hardware.architecture]
+        kinds = ["".join(words), *words[::-1], self.hardware.architecture]
+        backend = self.stack.backend
+        return [name for one in kinds for name in (f"{one}_{backend}", one)] if backend else kinds
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
@@ -250,7 +253,8 @@ class Deployment:
         *words, architecture = self.kinds
         kinds = (*routed, *words, f"{architecture}_{self.precision}", architecture)
         plain = 1.0 if self.weight_precision else self.stack.value("plain_rate", *kinds)
-        compute, integer = (self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
+        by = self.stack.value("prompt_rate", *kinds)
+        compute, integer = (by * self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
             self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
@@ -447,7 +451,7 @@ class Deployment:
     @property
     def _device_factor(self) -> float:
         """Engine's factor on device time, for mixtures of experts or this microarchitecture."""
-        name = self.kinds[0]
+        name = "".join(self.hardware.microarchitecture.split())
         kinds = (f"experts_{name}", "experts") if self.decoder.is_routed else ()
         return self.stack.value("device_time", *kinds, name)
 
@@ -485,7 +489,8 @@ class Deployment:
         """Return the host's launch time in seconds for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
-        routed = (f"experts_{kind.partition('_')[0]}",) if self.decoder.is_routed else ()
+        routed = [f"experts_{one}" for one in (kind.partition("_")[0], *self.kinds)] if self.decoder.is_routed else []
+        prompts = [*(f"prompt_{one}" for one in self.kinds), "prompt"]
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
-        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (*routed, kind)))
+        prompt, answer = (self.stack.launch(layers, experts, *kinds, kind) for kinds in (prompts, routed))
         return np.where(has_prompt, prompt, answer)
