@@ -463,6 +463,18 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
 
 
+def test_weights_of_three_bits_stream_slower_than_others() -> None:
+    decoder, chip = find_decoder("qwen3-8b"), load_catalogue().hardware["rtx_3090"]
+    assert decoder is not None
+    stack = find_stack("llamacpp")
+    assert stack.value("unit_stream", "SM_q3_k", "SM") < stack.value("unit_stream", "SM_q4_k", "SM")
+    for weights, kind in (("q3_k_xl", "SM_q3_k"), ("q4_k_m", "SM"), ("", "SM")):
+        one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", weight_precision=weights)
+        units = stack.value("unit_stream", kind) * chip.unit_count.value * chip.clock.value
+        rate = (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25
+        assert_close(one.chips[0].memory_bandwidth.value, rate, rel=1e-9)
+
+
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
     stack = find_stack("vllm")
     plain, hybrid = stack.each(0), stack.each(10)

@@ -256,9 +256,10 @@ class Deployment:
         by = self.stack.value("prompt_rate", *kinds)
         compute, integer = (by * self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
-        unit_rate = (
-            self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
-        )
+        bits, nested, _ = self.weight_precision.partition(K_QUANT)
+        units = (f"{whole.unit_name}_{bits}{nested}", whole.unit_name)  # SM_q3_k, then SM
+        unit_bytes = self.stack.value("unit_stream", *self.kinds, *units)
+        unit_rate = unit_bytes * whole.unit_count.value * whole.clock.value
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         budget_w = whole.tdp.value - whole.static_power.value
         links_w = min(self.awake_w / whole.around_factor, MOST_LINKS * budget_w)  # the board's cap includes its links
