@@ -86,6 +86,11 @@ explains.
 """
 
 
+CYCLE_ACTION: Final[ActionKey] = (BOARD, "unattributed_cycle")
+"""Action of a GPU board with GDDR while kernels run, counted in clock cycles of all units, working or waiting. Its
+energy is the part of the power of a running board that no other action explains.
+"""
+
 UNATTRIBUTED: Final = "unattributed"
 """Category for energies per clock of busy units that were fitted to boards. No modelled circuit explains these
 energies, but they decrease with the chip's voltage.

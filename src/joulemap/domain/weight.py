@@ -213,6 +213,7 @@ FILES: Final[Mapping[str, float]] = {
     "q3_k_s": 3.6429,
     "q3_k_m": 3.996,
     "q3_k_l": 4.2979,
+    "q3_k_xl": 4.1,
     "q4_k_s": 4.6672,
     "q4_k_m": 4.8944,
     "q4_k_xl": 4.93,

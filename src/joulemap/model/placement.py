@@ -137,6 +137,11 @@ class Placement:
         """Bytes read and written off chip."""
         return self.dram_read_bytes + self.dram_write_bytes
 
+    def own_s(self, kernels: KernelColumns) -> Floats:
+        """Return each operator's time on the resource that bounds its kernel, in seconds; launches are not included."""
+        compute, memory = (kernels.per_operator(kernels.per_kernel(one)) for one in (self.compute_s, self.memory_s))
+        return np.where(compute >= memory, self.compute_s, self.memory_s)
+
     def real_macs(self, kernels: KernelColumns) -> Floats:
         """Return the computed MACs of each operator, without those that an algorithm or a mask omits."""
         return kernels.work.mac_count if self.computed_macs is None else self.computed_macs

@@ -23,6 +23,7 @@ import numpy as np
 from joulemap.domain.calibration import name_pace
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import CYCLE_ACTION
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
@@ -306,6 +307,10 @@ class Deployment:
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
         working_j = (device_j - waiting_w * drawn_s) * parts * self.devices * self.data_devices
         working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
+        place = self.hardware.reference.position(CYCLE_ACTION)
+        if place is not None:
+            busy_w = self.hardware.reference.prices_fj[place] / FJ_PER_J * self.hardware.clock.value * self.hardware.units
+            working_j += self.world * busy_w * np.maximum(device_s - drawn_s, 0.0)
         gap_w = self.stack.value("gap_power", *self.kinds) * self.hardware.tdp.value
         working_j += self.world * gap_w * (seconds - device_s)
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
