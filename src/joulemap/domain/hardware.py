@@ -412,6 +412,8 @@ class Hardware:
     """Boundary of a run's energy."""
     matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS), repr=False)
     """Setting of the libraries for the products of fp32 runs."""
+    kernels: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    """Operation -> words for the variants of its operators: families of an engine's kernels; empty without an engine."""
     described_digest: str = ""
     """Digest before the changes of a run, such as a boundary or a host; empty if there are none."""
 

@@ -68,6 +68,15 @@ class Overlap:
 
 
 @frozen(kw_only=True, eq=False)
+class HostTime:
+    """Times of a host that software overhead adds to a pass, in seconds per kernel."""
+
+    overlapped_s: Floats
+    """Time that overlaps with all kernels of the workload."""
+    serial_s: Floats
+
+
+@frozen(kw_only=True, eq=False)
 class Placement:
     """Kernels placed on hardware; arrays are per operator unless stated otherwise.
 
@@ -107,6 +116,9 @@ class Placement:
 
     computed_macs: Floats | None = None
     """MACs that are computed, if a mask or an algorithm omits some of the operators' MACs; None if all are computed."""
+
+    host: HostTime | None = None
+    """Times of a host that launches the pass; None without overhead (`overhead`)."""
 
     overlap: Overlap | None = None
     """Times of overlapping batches; None if a batch starts only after the previous one has ended."""

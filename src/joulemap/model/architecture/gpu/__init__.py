@@ -37,7 +37,7 @@ import numpy as np
 from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
 from joulemap.domain.engine import name_engine
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import BOARD, CYCLE_ACTION
+from joulemap.domain.reference import BOARD, CYCLE_ACTION, OVERHEAD
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
@@ -338,7 +338,9 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
     sets their energy; else of units that work.
     """
     if CYCLE_ACTION in hardware.reference:
-        running_s = placement.own_s(kernels) + kernels.at_leader(kernels.each_kernel(placement.start_s))
+        is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
+        start_s = np.where(is_gap, placement.launch_s, placement.start_s)
+        running_s = placement.own_s(kernels) + kernels.at_leader(kernels.each_kernel(start_s))
         return {CYCLE_ACTION: running_s * hardware.clock.value * np.rint(hardware.unit_count.value)}
     engine = placement.engine
     return {
