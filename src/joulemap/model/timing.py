@@ -103,12 +103,12 @@ def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
     """Return the kernels with the families of the engine that the chip is under in the variants of their operators."""
     if not hardware.kernels:
         return kernels
-    key = ("families", *(f"{operation} {words}" for operation, words in hardware.kernels.items()))
+    key = ("families", hardware.kernels)
     found = kernels.memo.get(key)
     if not isinstance(found, KernelColumns):
         work = kernels.work
         variant = work.variant
-        for operation, words in hardware.kernels.items():
+        for operation, words in hardware.families.items():
             named = np.char.strip(np.char.add(np.char.add(work.variant, " "), words))
             variant = np.where(work.of_operation(operation), named, variant)
         found = kernels.memo[key] = attrs.evolve(kernels, work=attrs.evolve(work, variant=variant, origin=None))

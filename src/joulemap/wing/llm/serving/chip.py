@@ -16,8 +16,8 @@ energy for each logit, and links to peers stay awake.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import attrs
 
@@ -31,10 +31,12 @@ from joulemap.domain.workload import ROUTED
 from joulemap.model.stream import UNIT_STREAM, join_units
 from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED
 from joulemap.system.record import frozen
+from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
     from joulemap.domain.hardware import Hardware
+    from joulemap.wing.llm.decoder.step import Step
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
 """Memory technologies for which an engine's kernels may differ."""
@@ -115,6 +117,26 @@ def list_kinds(hardware: Hardware) -> list[str]:
     """
     words = hardware.microarchitecture.split()
     return ["".join(words), *words[::-1], hardware.architecture]
+
+
+class PassFacts(TypedDict):
+    """What of a pass decides how an engine runs it, as fields of `UnderEngine`."""
+
+    rows: int
+    is_prompt: bool
+    has_chunk: bool
+    has_peers: bool
+
+
+def describe_pass(asked: tuple[Step, int]) -> PassFacts:
+    """Return what decides how an engine runs a pass of a number of sequences on one device."""
+    step, count = asked
+    return {
+        "rows": step.tokens * count + step.chunk,
+        "is_prompt": step.tokens > VERIFIED,
+        "has_chunk": step.chunk > 0,
+        "has_peers": step.world > 1,
+    }
 
 
 @frozen(kw_only=True)
@@ -271,15 +293,15 @@ class UnderEngine:
         own = {STREAMED_SLOTS: attrs.evolve(many.coefficients[STREAMED_SLOTS], value=slots)}
         return attrs.evolve(chip, coefficients={**chip.coefficients, **own})
 
-    def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> Mapping[str, str]:
-        """Return operation -> kernel families of its GEMMs with weights, cut into full tiles or not."""
+    def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> str:
+        """Return the kernel families of GEMMs with weights, cut into full tiles or not, as `Hardware.kernels`."""
         streamed = STREAMED if self.stack.streams and not is_tiled else ""
         unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
             "linear": f"{streamed} {unpacked or self._find_packed(hardware)}".strip(),
             ROUTED[0]: f"{self.stack.experts} {streamed}".strip(),
         }
-        return {operation: words for operation, words in named.items() if words}
+        return ", ".join(f"{operation}={words}" for operation, words in named.items() if words)
 
     def _find_packed(self, hardware: Hardware) -> str:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""

@@ -28,7 +28,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.step import Step, count_stage
-from joulemap.wing.llm.serving.chip import UnderEngine, scale
+from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
 
 if TYPE_CHECKING:
@@ -130,16 +130,12 @@ class Deployment:
 
     def put_under(self, asked: Asked) -> UnderEngine:
         """Return the engine as a modifier of the chip, for a pass of one device."""
-        step, count = asked
         return UnderEngine(
             stack=self.stack,
             precision=self.precision,
             weight_precision=self.weight_precision,
             is_routed=self.decoder.is_routed,
-            rows=step.tokens * count + step.chunk,
-            is_prompt=step.tokens > VERIFIED,
-            has_chunk=step.chunk > 0,
-            has_peers=step.world > 1,
+            **describe_pass(asked),
         )
 
     def price(self, passes: Passes, /) -> Cost:
