@@ -154,9 +154,11 @@ class Pace:
         return found
 
     def _slow_stream(self, clock: Floats) -> Floats | float:
-        """Return the factor on memory times at these clocks where units limit the rate of memory."""
+        """Return the factor on memory times at these clocks where units limit the rate of memory; below the knee, all
+        times slow alike.
+        """
         ratio = find_stream_ratio(self.hardware)
-        return slow_stream(ratio, clock) / slow_stream(ratio)
+        return slow_stream(ratio, np.maximum(clock, self.law.turning)) / slow_stream(ratio)
 
     @cached_property
     def _own_times(self) -> tuple[Floats, Floats]:
