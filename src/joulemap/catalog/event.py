@@ -10,7 +10,15 @@ from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile, EventEntry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.event import Event, EventTerm
-from joulemap.domain.reference import CYCLE_ACTION, LINK_ACTION, LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
+from joulemap.domain.reference import (
+    CYCLE_ACTION,
+    LINK_ACTION,
+    LOSS_ACTION,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    cycle_action,
+)
 from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 

@@ -484,7 +484,8 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
             value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning
         )
         for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
-        if entry.level in ("", *(level.name for level in chip.memory_levels)) and chip.memory_type.startswith(entry.memory)
+        if entry.level in ("", *(level.name for level in chip.memory_levels))
+        and chip.memory_type.startswith(entry.memory)
     }
     own: set[str] = set()
     for entry in chip.coefficients:

@@ -30,7 +30,12 @@ assumptions common to all hardware.
 STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
-INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", f"coefficient.{BUSY_SHARE}", *(f"coefficient.{name}" for name in KEPT))
+INPUTS: Final = (
+    "coefficient.chip_energy",
+    "coefficient.limit_share",
+    f"coefficient.{BUSY_SHARE}",
+    *(f"coefficient.{name}" for name in KEPT),
+)
 """Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final[Mapping[str, str]] = {

@@ -44,9 +44,9 @@ in place of the class's energies per busy clock:
 
     per clock of a unit = (share x limit x T - E) / T / f U
 
-A calibration scales these energies like any other. Other energies fitted to measured board power need no
-anchor, regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a link-bound
-GEMM counts only the time of its units.
+A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
+regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
+link-bound GEMM counts only the time of its units.
 """
 
 from __future__ import annotations
@@ -222,12 +222,10 @@ def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) ->
     bare, one = probe(0.0), probe(TRIAL_FJ)
     taken_s, each_j = bare.limit_j / unlimited.value, one.spent_j - bare.spent_j
     limit_j = hardware.tdp.value * taken_s
-    energy_fj, most_fj = (
-        max(share * limit_j - bare.spent_j, 0.0) / each_j * TRIAL_FJ for share in (busy.value, 1.0)
-    )
+    energy_fj, most_fj = (max(share * limit_j - bare.spent_j, 0.0) / each_j * TRIAL_FJ for share in (busy.value, 1.0))
     source = (
-        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W; counted actions and static "
-        f"power explain {bare.spent_j / taken_s:.3g} W of it, this action the rest; {busy.source}"
+        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W; counted actions and "
+        f"static power explain {bare.spent_j / taken_s:.3g} W of it, this action the rest; {busy.source}"
     )
     return (_describe_cycle(energy_fj, most_fj, busy, source),)
 

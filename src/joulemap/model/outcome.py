@@ -77,7 +77,9 @@ class Timed:
         kernel_fs = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S).astype(np.int64)
         if kernels.is_plain:
             return kernel_fs
-        return share_exactly(kernel_fs, placement.own_s(kernels) + at_leaders(kernels, placement.launch_s), kernels.kernel_index)
+        return share_exactly(
+            kernel_fs, placement.own_s(kernels) + at_leaders(kernels, placement.launch_s), kernels.kernel_index
+        )
 
     @cached_property
     def interval_fs(self) -> Integers:

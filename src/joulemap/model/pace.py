@@ -26,8 +26,8 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement, balance, p_norm, unbalance
 from joulemap.model.power import PowerLaw
-from joulemap.model.stream import find_stream_ratio, slow_stream
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE
+from joulemap.model.stream import find_stream_ratio, slow_stream
 from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import frozen
 
@@ -103,7 +103,9 @@ class Pace:
         device_s = kernels.sum_kernels(self._busy_s(self.placement, clock))
         host_s = kernels.sum_kernels(host.overlapped_s)
         added_s = p_norm(device_s, host_s, HOST_NORM) - device_s
-        share = np.divide(added_s, host_s, out=np.zeros(np.broadcast_shapes(added_s.shape, host_s.shape)), where=host_s > 0.0)
+        share = np.divide(
+            added_s, host_s, out=np.zeros(np.broadcast_shapes(added_s.shape, host_s.shape)), where=host_s > 0.0
+        )
         return host.overlapped_s * kernels.kernel_workload(share) + host.serial_s
 
     def latency_s(self, clock: Floats) -> Floats:

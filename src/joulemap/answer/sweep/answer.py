@@ -185,7 +185,10 @@ class SweepAnswer(RunAnswer):
         rows = [row for row in self.points if chips[refs[row.hardware].label] >= FEWEST_CAPS]
         if not rows:
             return ()
-        cells = ((CAP_SERIES(row, chip=refs[row.hardware].label), refs[row.hardware].label, caps[row.hardware]) for row in rows)
+        cells = (
+            (CAP_SERIES(row, chip=refs[row.hardware].label), refs[row.hardware].label, caps[row.hardware])
+            for row in rows
+        )
         return (self._draw_figure("cap", self.points.with_rows(rows).with_columns(CAPPED, cells), None, "", texts),)
 
     def _label(self, row: SweepPoint) -> str:
@@ -448,6 +451,5 @@ def sweep(
         facts = find_facts(scope, found["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
         caps_w = {name_configured(entry.id, mode): entry.cap_w(mode) for entry, mode in runs.plan.selection.pairs}
         return SweepAnswer(
-            caps_w=caps_w,
-            scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
+            caps_w=caps_w, scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
         )

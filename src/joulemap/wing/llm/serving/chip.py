@@ -381,6 +381,4 @@ def scale(quantity: Quantity, by: float) -> Quantity:
 
 
 def _price(key: tuple[str, str], price: Quantity, category: str, part: str, per: str, count: str) -> EnergyAction:
-    return price_by(
-        price, key, category=category, common_category=category, part=part, per=per, count_formula=count
-    )
+    return price_by(price, key, category=category, common_category=category, part=part, per=per, count_formula=count)

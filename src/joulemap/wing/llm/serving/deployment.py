@@ -1,7 +1,7 @@
 """Model on devices under a serving stack: passes evaluated as workloads of one device, then summed over all devices.
 
-`chip` puts the chip under the engine, so that a pass contains the engine's overhead; `joulemap analyze` of the same pass
-has the same time and the same ledger. Pipeline stages work one after another, each on the b sequences of a batch:
+`chip` puts the chip under the engine, so that a pass contains the engine's overhead. A run of the same pass has the same
+time and the same ledger. Pipeline stages work one after another, each on the b sequences of a batch:
 
     pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
     joules = devices x joules of one, and idle power of the stages that wait
@@ -161,11 +161,14 @@ class Deployment:
         return Cost(seconds=seconds, joules=self.devices * self.data_devices * each_j)
 
     @property
+    def links_w(self) -> float:
+        """Power in watts of one device's links while it has peers in a stage."""
+        return self.put_under(self._ask(1.0, 1.0, 0.0, 0.0, 0.0)).links_w(self.hardware)
+
+    @property
     def _idle_w(self) -> float:
         """Power in watts of one device that waits for other stages, with the links to its peers."""
-        hardware = self.hardware
-        step = self._ask(1.0, 1.0, 0.0, 0.0, 0.0)
-        return hardware.waiting_w + self.put_under(step).links_w(hardware) * hardware.around_factor
+        return self.hardware.waiting_w + self.links_w * self.hardware.around_factor
 
     def ask(self, passes: Passes) -> list[Asked]:
         """Return each pass as one device runs it, with sizes rounded to integers, and its number of sequences."""
@@ -203,7 +206,9 @@ class Deployment:
                 under = self.put_under(one)
                 groups.setdefault(under.word, (under, []))[1].append(one)
         for under, some in groups.values():
-            totals, *others = (self._evaluate(some, under.take(way, self._whole)) for way in under.list_ways(self._whole))
+            totals, *others = (
+                self._evaluate(some, under.take(way, self._whole)) for way in under.list_ways(self._whole)
+            )
             for other in others:
                 totals = tuple(map(_take_faster, totals, other))
             known.update(zip(some, totals, strict=True))

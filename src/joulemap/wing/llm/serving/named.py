@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from joulemap.catalog.stack import find_engine
 from joulemap.model.bulk import Together
-from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.model.workload import WorkloadColumns
+from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.name import find_pass
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass
