@@ -7,6 +7,7 @@ import math
 import attrs
 import numpy as np
 import pytest
+from engine_chip import find_chips, reach_bandwidth
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
@@ -217,8 +218,7 @@ def test_ranks_share_a_prompt() -> None:
     )  # fmt: skip
     step, count = Step(cached=512, chunk=512, data_devices=8, expert_devices=8, engine=one.stack.id), 64
     (wanted,) = one.evaluate([(step, count)])
-    bare = attrs.evolve(one, stack=attrs.evolve(one.stack, coefficients={}))
-    found = bare.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
+    found = one.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
     assert_close(float(found[0]), (wanted.latency_fs or 0) / 1e15, rel=1e-9)
 
 
@@ -344,7 +344,15 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
         bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
         launch = 32 * stack.value("host_layer")
         wanted = ((factor * float(bare.price(passes).seconds[0])) ** 2.5 + launch**2.5) ** 0.4
-        assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
+        found = float(one.price(passes).seconds[0])
+        if factor >= 1.0:
+            assert_close(found, wanted, rel=1e-9)
+        else:  # a factor makes no kernel faster than its roofline
+            assert (
+                wanted
+                < found
+                < float(attrs.evolve(one, stack=attrs.evolve(stack, coefficients={})).price(passes).seconds[0])
+            )
 
 
 def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
@@ -353,7 +361,7 @@ def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
         decoder = find_decoder(name)
         assert decoder is not None
         one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16")
-        reached, peak = one.chips[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
+        reached, peak = find_chips(one)[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
         assert_close(reached / peak, stack.value("compute_rate", kind), rel=1e-9)
 
 
@@ -398,13 +406,15 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     )
     units = stack.value("unit_stream", "SM") * 108 * targets["a100_pcie_80gb"].clock.value
     bandwidth = targets["a100_pcie_80gb"].memory_bandwidth.value
-    assert_close(a100.chips[0].memory_bandwidth.value, (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
-    assert ada.chips[0].memory_bandwidth.value > 0.99 * targets["l40s"].memory_bandwidth.value
+    assert_close(reach_bandwidth(find_chips(a100)[0]), (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
+    assert reach_bandwidth(find_chips(ada)[0]) > 0.99 * targets["l40s"].memory_bandwidth.value
     chip = targets["mi300x"]
     instinct = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
     units = stack.value("unit_stream", "CDNA") * 304 * chip.clock.value
     assert_close(
-        instinct.chips[0].memory_bandwidth.value, (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25, rel=1e-9
+        reach_bandwidth(find_chips(instinct)[0]),
+        (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25,
+        rel=1e-9,
     )
     kept = {name: value for name, value in stack.coefficients.items() if not name.startswith("layer_time")}
     bare = attrs.evolve(a100, stack=attrs.evolve(stack, coefficients=kept))
@@ -529,16 +539,16 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         ("h100_pcie", stack.value("integer_rate", "Hopper"), "int8"),
     ):
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
-        few, many = one.chips
+        few, many = find_chips(one)
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
     # weights of 16 bits are not dequantized, those of 4 bits are
     one = attrs.evolve(one, stack=find_stack("llama.cpp", "2024"))
     four = attrs.evolve(one, weight_precision="q4_0")
-    reached = [each.chips[1].peaks["fp16"].rate.value for each in (one, four)]
+    reached = [find_chips(each)[1].peaks["fp16"].rate.value for each in (one, four)]
     assert_close(reached[0] / reached[1], 1.38, rel=1e-9)
     # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
     pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
-    few, many = pascal.chips
+    few, many = find_chips(pascal)
     assert_close(
         many.peaks["fp32"].rate.value, 4.0 * stack.value("integer_rate") * few.peaks["fp32"].rate.value, rel=1e-9
     )

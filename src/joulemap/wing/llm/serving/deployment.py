@@ -1,7 +1,7 @@
 """Model on devices under a serving stack: passes evaluated as workloads of one device, then summed over all devices.
 
-`chip` puts the chip under the engine, so that a pass contains the engine's overhead. A run of the same pass has the same
-time and the same ledger. Pipeline stages work one after another, each on the b sequences of a batch:
+`chip` puts the chip under the engine, so that a pass contains the engine's overhead. A run of the same pass has the
+same time and the same ledger. Pipeline stages work one after another, each on the b sequences of a batch:
 
     pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
     joules = devices x joules of one, and idle power of the stages that wait
