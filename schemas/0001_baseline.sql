@@ -24,6 +24,7 @@ CREATE TABLE internal.hardware_version (
     needs_host VARCHAR NOT NULL DEFAULT '',
     host VARCHAR NOT NULL DEFAULT '',
     matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
+    kernels VARCHAR NOT NULL DEFAULT '',
     helper_digest VARCHAR NOT NULL DEFAULT '',
     changes VARCHAR[] NOT NULL DEFAULT '[]', -- defaults are literals, which every version of the engine stores alike
     content_digest VARCHAR NOT NULL DEFAULT ''
@@ -50,6 +51,7 @@ COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_versio
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'Slot or port of a computer that it needs, and whose power is not included; empty if it works by itself';
 COMMENT ON COLUMN internal.hardware_version.host IS 'Host named in the question: it launches kernels, and its energy is included if needs_host is not empty';
 COMMENT ON COLUMN internal.hardware_version.matmul_precision IS 'Setting of the libraries for GEMMs and convolutions of fp32 runs';
+COMMENT ON COLUMN internal.hardware_version.kernels IS 'Families of an engine''s kernels, as OPERATION=WORDS, ...; empty without an engine';
 COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that runs the operators which its compiler leaves out; empty if there is none';
 COMMENT ON COLUMN internal.hardware_version.changes IS 'Numbers that a question changed with --set, which are facts and energies with the source --set; empty if none';
 COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Digests of this row and of its facts, precisions, levels, links, power modes and energies, eight digits each; checked by `joulemap db check`';

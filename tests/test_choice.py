@@ -948,9 +948,9 @@ def test_candidates_are_every_mode_unless_one_is_named() -> None:
         "kpu_t64", "kpu_t64@3W", "kpu_t64@10W", "tpu_v4", "kpu_t256@30W",
     ]  # fmt: skip
     assert [model.request.batch for model in plan.models] == [1, 8, 32]
-    alone, *batched = ({run.hardware for run in plan.runs("", model.request.batch)} for model in plan.models)
+    alone, *batched = ({run.hardware for run in plan.runs("", model)} for model in plan.models)
     assert (alone, batched) == ({"kpu_t64", "tpu_v4", "kpu_t256"}, [{"tpu_v4", "kpu_t256"}] * 2)
-    assert plan.run_count == sum(len(plan.runs("", model.request.batch)) for model in plan.models)
+    assert plan.run_count == sum(len(plan.runs("", model)) for model in plan.models)
     one = plan_candidates("resnet18", Settings(hardware="kpu_t64", power_mode="6W", batch=2))
     assert [(entry.id, mode) for entry, mode in one.selection.pairs] == [("kpu_t64", "6W")]
     assert [model.request.batch for model in one.models] == [2]

@@ -53,7 +53,7 @@ CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 
 CREATE MACRO voltage_factor_of(category, common_category, action, voltage_factor) AS
     CASE WHEN common_category = 'host' THEN 1e0
     WHEN category <> 'unattributed'
-        AND NOT (action LIKE 'unattributed_%_cycle' AND action <> 'unattributed_memory_cycle')
+        AND NOT (action LIKE 'unattributed_%cycle' AND action <> 'unattributed_memory_cycle')
         AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 

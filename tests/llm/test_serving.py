@@ -7,17 +7,20 @@ import math
 import attrs
 import numpy as np
 import pytest
+from engine_chip import find_chips, reach_bandwidth
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
+from joulemap.domain.reference import OVERHEAD
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
+from joulemap.wing.llm.serving.chip import list_kinds
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
@@ -217,8 +220,7 @@ def test_ranks_share_a_prompt() -> None:
     )  # fmt: skip
     step, count = Step(cached=512, chunk=512, data_devices=8, expert_devices=8, engine=one.stack.id), 64
     (wanted,) = one.evaluate([(step, count)])
-    bare = attrs.evolve(one, stack=attrs.evolve(one.stack, coefficients={}))
-    found = bare.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
+    found = one.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
     assert_close(float(found[0]), (wanted.latency_fs or 0) / 1e15, rel=1e-9)
 
 
@@ -318,14 +320,15 @@ def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none
         )
 
     plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
-    assert other.kinds == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
-    rates = [one.stack.value("memory_rate", *one._memory_kinds) for one in (plain, other)]
-    bytes_per_s = [one.chips[0].memory_bandwidth.value for one in (plain, other)]
+    assert list_kinds(hardware, "vulkan") == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
+    rates = [plain.stack.value("memory_rate", f"GDDR_Xe2{one}") for one in ("", "_vulkan")]
+    bytes_per_s = [find_chips(one)[0].memory_bandwidth.value for one in (plain, other)]
     assert_close(bytes_per_s[0] / bytes_per_s[1], rates[0] / rates[1], rel=1e-12)
     assert rates[0] > 1.5 * rates[1]
-    macs_per_s = [one.chips[1].peaks["bf16"].rate.value for one in (plain, other)]
+    macs_per_s = [find_chips(one)[1].peaks["bf16"].rate.value for one in (plain, other)]
     assert_close(macs_per_s[1] / macs_per_s[0], other.stack.value("prompt_rate", "Xe2_vulkan"), rel=1e-12)
-    assert deploy("llamacpp@sycl").chips == plain.chips
+    seconds = [float(one.price(Passes.of(1.0, tokens=[512.0])).seconds[0]) for one in (deploy("llamacpp@sycl"), plain)]
+    assert seconds[0] == seconds[1]
 
 
 def test_a_backend_may_run_experts_one_by_one() -> None:
@@ -333,13 +336,20 @@ def test_a_backend_may_run_experts_one_by_one() -> None:
     decoder, hardware = find_decoder("qwen3-30b-a3b"), find_hardware("arc_b580")
     assert decoder is not None
     plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16")
-    stack = plain.stack
-    prompt, answer = plain._launch(Passes.of([1.0, 1.0], tokens=[512.0, 1.0])).tolist()
-    assert_close(prompt, 48 * 128 * stack.value("host_expert", "prompt_Xe2"), rel=1e-12)
-    assert_close(answer, 48 * stack.value("host_layer", "experts_Xe2"), rel=1e-12)
-    assert min(prompt, answer) > 0.0
-    vulkan = attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))
-    assert vulkan._launch(Passes.of([1.0, 1.0], tokens=[512.0, 1.0])).tolist() == [0.0, 0.0]
+    passes = Passes.of([1.0, 1.0], tokens=[512.0, 1.0])
+
+    def launch(one: Deployment) -> list[tuple[float, float]]:
+        """Return the host's seconds per layer and per expert, of a prompt and of a token."""
+        chips = [one.put_under(asked).apply(hardware).coefficients for asked in one.ask(passes)]
+        names = (f"{OVERHEAD}.launch_layer", f"{OVERHEAD}.launch_expert")
+        first, second = ([chip[name].value if name in chip else 0.0 for chip in chips] for name in names)
+        return list(zip(first, second, strict=True))
+
+    prompt, answer = launch(plain)
+    assert prompt == (0.0, plain.stack.value("host_expert", "prompt_Xe2"))
+    assert answer == (plain.stack.value("host_layer", "experts_Xe2"), 0.0)
+    assert prompt[1] > 0.0 and answer[0] > 0.0
+    assert launch(attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))) == [(0.0, 0.0), (0.0, 0.0)]
 
 
 def test_the_host_works_beside_devices_and_between_passes() -> None:
@@ -394,7 +404,15 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
         bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
         launch = 32 * stack.value("host_layer")
         wanted = ((factor * float(bare.price(passes).seconds[0])) ** 2.5 + launch**2.5) ** 0.4
-        assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
+        found = float(one.price(passes).seconds[0])
+        if factor >= 1.0:
+            assert_close(found, wanted, rel=1e-9)
+        else:  # a factor makes no kernel faster than its roofline
+            assert (
+                wanted
+                < found
+                < float(attrs.evolve(one, stack=attrs.evolve(stack, coefficients={})).price(passes).seconds[0])
+            )
 
 
 def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
@@ -403,7 +421,7 @@ def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
         decoder = find_decoder(name)
         assert decoder is not None
         one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16")
-        reached, peak = one.chips[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
+        reached, peak = find_chips(one)[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
         assert_close(reached / peak, stack.value("compute_rate", kind), rel=1e-9)
 
 
@@ -448,13 +466,15 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     )
     units = stack.value("unit_stream", "SM") * 108 * targets["a100_pcie_80gb"].clock.value
     bandwidth = targets["a100_pcie_80gb"].memory_bandwidth.value
-    assert_close(a100.chips[0].memory_bandwidth.value, (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
-    assert ada.chips[0].memory_bandwidth.value > 0.99 * targets["l40s"].memory_bandwidth.value
+    assert_close(reach_bandwidth(find_chips(a100)[0]), (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
+    assert reach_bandwidth(find_chips(ada)[0]) > 0.99 * targets["l40s"].memory_bandwidth.value
     chip = targets["mi300x"]
     instinct = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
     units = stack.value("unit_stream", "CDNA") * 304 * chip.clock.value
     assert_close(
-        instinct.chips[0].memory_bandwidth.value, (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25, rel=1e-9
+        reach_bandwidth(find_chips(instinct)[0]),
+        (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25,
+        rel=1e-9,
     )
     kept = {name: value for name, value in stack.coefficients.items() if not name.startswith("layer_time")}
     bare = attrs.evolve(a100, stack=attrs.evolve(stack, coefficients=kept))
@@ -472,7 +492,7 @@ def test_weights_of_three_bits_stream_slower_than_others() -> None:
         one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", weight_precision=weights)
         units = stack.value("unit_stream", kind) * chip.unit_count.value * chip.clock.value
         rate = (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25
-        assert_close(one.chips[0].memory_bandwidth.value, rate, rel=1e-9)
+        assert_close(reach_bandwidth(find_chips(one)[0]), rate, rel=1e-9)
 
 
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
@@ -591,16 +611,16 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         ("h100_pcie", stack.value("integer_rate", "Hopper"), "int8"),
     ):
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
-        few, many = one.chips
+        few, many = find_chips(one)
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
     # weights of 16 bits are not dequantized, those of 4 bits are
     one = attrs.evolve(one, stack=find_stack("llama.cpp", "2024"))
     four = attrs.evolve(one, weight_precision="q4_0")
-    reached = [each.chips[1].peaks["fp16"].rate.value for each in (one, four)]
+    reached = [find_chips(each)[1].peaks["fp16"].rate.value for each in (one, four)]
     assert_close(reached[0] / reached[1], 1.38, rel=1e-9)
     # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
     pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
-    few, many = pascal.chips
+    few, many = find_chips(pascal)
     assert_close(
         many.peaks["fp32"].rate.value, 4.0 * stack.value("integer_rate") * few.peaks["fp32"].rate.value, rel=1e-9
     )

@@ -37,6 +37,7 @@ from joulemap.system.draft import PLACE, drafting
 from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
+from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.store.recover import Recovery
@@ -118,14 +119,18 @@ def info(source: Source) -> DatabaseAnswer:
 
 
 def check(source: Source) -> AuditAnswer:
-    """Return every rule that the database breaks: schema, digests of written rows, and sums.
+    """Return every rule that the database breaks: schema, digests of written rows, sums, and what wings prove.
 
     Reads all of the file, in a separate process. DatabaseError for a damaged block, or if the engine crashes.
     """
     from joulemap.store.guard import check_apart
 
     query = find_query(Finding.query)
-    rows = tuple(Finding.of(fault) for fault in check_apart(source.path, source.patience))
+    faults = check_apart(source.path, source.patience)
+    if not faults:
+        with reading(source) as connection:
+            faults = [fault for audit in find_parts("audits") for fault in audit(connection)]
+    rows = tuple(map(Finding.of, faults))
     return AuditAnswer(
         findings=Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters={})
     )

@@ -33,11 +33,3 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 def describe_unread(models: Sequence[str]) -> list[str]:
     """Return one sentence per checkpoint part that predictions do not count."""
     return [line for names in list_names() for line in names.describe_unread(models)]
-
-
-def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return sentences on the overhead of serving software, which the ledger of a device does not include.
-
-    Each of `runs` holds a chip's name, the model's latency in seconds, and the chip's power in watts while it waits.
-    """
-    return [line for names in list_names() for line in names.describe_engine(model, batch, runs)]

@@ -51,6 +51,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("joulemap.answer.part.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.answer", "sweep"),
+    "cap": Asked("joulemap.answer.sweep.answer", "sweep"),
     "waterfall": Asked("joulemap.answer.explain.answer", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("joulemap.answer.constant.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
     "flip": Asked("joulemap.answer.constant.flip", "flip", 2, metrics=VARIED_METRICS),

@@ -35,7 +35,6 @@ def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterato
                 "hardware": name,
                 "least": Quantity(excess.least_w, "W"),
                 "has_host": excess.has_host,
-                "settable": excess.settable,
             },
             hardware=(label,),
             is_available=label not in unavailable,

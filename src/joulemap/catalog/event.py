@@ -10,7 +10,15 @@ from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile, EventEntry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.event import Event, EventTerm
-from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
+from joulemap.domain.reference import (
+    CYCLE_ACTION,
+    LINK_ACTION,
+    LOSS_ACTION,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    cycle_action,
+)
 from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 
@@ -85,6 +93,7 @@ def _read_factor(text: str, label: str) -> tuple[str, float]:
 
 SHARED: Final[dict[ActionKey, str]] = {
     **dict.fromkeys(map(cycle_action, get_args(Precision)), "busy_cycle"),
+    CYCLE_ACTION: "busy_cycle",
     MEMORY_ACTION: "busy_memory",
     LOSS_ACTION: "regulator",
     LINK_ACTION: "exchange",

@@ -32,7 +32,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
-from joulemap.domain.configuration import BOARD, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
+from joulemap.domain.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
 from joulemap.domain.constant import is_count
 from joulemap.domain.hardware import (
     LEVEL_KINDS,
@@ -201,7 +201,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             links=links,
             priced_at=shared.priced_at,
         ),
-        priced_at=shared.priced_at,
+        priced_at=CHIP if BUSY_SHARE in coefficients else shared.priced_at,
         digest="",
         **quantities,
     ).with_own_digest()
@@ -485,6 +485,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
         )
         for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
         if entry.level in ("", *(level.name for level in chip.memory_levels))
+        and chip.memory_type.startswith(entry.memory)
     }
     own: set[str] = set()
     for entry in chip.coefficients:

@@ -289,6 +289,8 @@ class ClassCoefficientEntry(CoefficientEntry):
     """One-line meaning of a fitted coefficient."""
     level: str = ""
     """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
+    memory: str = ""
+    """Start of the memory type of the chips that have the coefficient; empty for all chips."""
 
 
 @frozen(kw_only=True)

@@ -9,7 +9,7 @@ from joulemap.catalog.chip import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, EnergyReference
+from joulemap.domain.reference import CYCLE_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED, EnergyReference
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 
@@ -42,11 +42,17 @@ class Spreads:
     """Energy scales, including that of static power if it may be fitted."""
 
     def within(self, hardware: Hardware) -> Spreads:
-        """Return the coefficients and actions of this chip that a calibration may change."""
+        """Return the coefficients and actions of this chip that a calibration may change.
+
+        Where the power of a running board sets the energy of its clocks, the class's own for busy clocks never occurs.
+        """
+        unused = {UNATTRIBUTED} if CYCLE_ACTION in hardware.reference else set[str]()
         return Spreads(
             coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
             energy_scales=tuple(
-                one for one in self.energy_scales if all(key in hardware.reference for key in one.scale.actions)
+                one
+                for one in self.energy_scales
+                if one.scale.name not in unused and all(key in hardware.reference for key in one.scale.actions)
             ),
         )
 
@@ -59,7 +65,7 @@ def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
     """Return the factor on the energy that only the power limit implies, as one item; empty without such energy."""
     actions = tuple(action.key for action in reference if action.is_on_board and action.key != LOSS_ACTION)
     meaning = "power of busy units and memories that the power limit implies beyond their circuits"
-    scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)
+    scale = EnergyScale(name=UNATTRIBUTED, factor=1.0, actions=actions, meaning=meaning)
     return (ScaleSpread(scale=scale, spread=UNATTRIBUTED_SPREAD),) if actions else ()
 
 

@@ -121,13 +121,16 @@ class Stack:
         return f"{self.named} {self.date}"
 
     def value(self, name: str, *kinds: str) -> float:
-        """Return the coefficient `name` of the engine.
+        """Return the coefficient `name` of the engine as `find` does, or its default."""
+        return (self.find(name, *kinds) or COEFFICIENTS[name]).value
 
-        It is the one for the first of `kinds` that the engine states, else the engine's general one, else the default.
+    def find(self, name: str, *kinds: str) -> Quantity | None:
+        """Return the coefficient `name` for the first of `kinds` that the engine states, else its general one.
+
+        Return None if the engine states neither.
         """
         keys = (*(f"{name}.{kind}" for kind in kinds), name)
-        found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
-        return found.value
+        return next((self.coefficients[key] for key in keys if key in self.coefficients), None)
 
     @property
     def id(self) -> str:

@@ -37,6 +37,7 @@ RANGES: Final = {
     "voltage_floor": SHARE,
     "voltage_knee": SHARE,
     "cap_share": SHARE,
+    "busy_share": SHARE,
 }
 """Prefix of a coefficient's name -> (lowest, highest) value; the first matching prefix applies.
 

@@ -65,6 +65,11 @@ LAUNCH: Final = "host_launch"
 MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 """Host on which the launch coefficient was measured."""
 
+BUSY_SHARE: Final = "busy_share"
+"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws while
+kernels run.
+"""
+
 LIMIT_SHARE: Final = "limit_share"
 """Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from joulemap.domain.address import Address
 from joulemap.domain.coefficient import check_coefficient
+from joulemap.domain.configuration import BUSY_SHARE
 from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
 from joulemap.domain.target import changes_word
@@ -29,7 +30,12 @@ assumptions common to all hardware.
 STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
-INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
+INPUTS: Final = (
+    "coefficient.chip_energy",
+    "coefficient.limit_share",
+    f"coefficient.{BUSY_SHARE}",
+    *(f"coefficient.{name}" for name in KEPT),
+)
 """Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
@@ -58,6 +64,7 @@ WORDS: Final[Mapping[str, str]] = {
     "psu.conversion_loss": "loss of the power supply",
     "board.unattributed_product_cycle": "unattributed energy per clock of a unit in GEMMs",
     "board.unattributed_issue_cycle": "unattributed energy per clock of a unit in other work",
+    "board.unattributed_cycle": "unattributed energy per clock of a unit while kernels run",
     "board.unattributed_memory_cycle": "unattributed energy per clock of the memory",
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",

@@ -412,6 +412,10 @@ class Hardware:
     """Boundary of a run's energy."""
     matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS), repr=False)
     """Setting of the libraries for the products of fp32 runs."""
+    kernels: str = attrs.field(default="", repr=False)
+    """Families of an engine's kernels, as `OPERATION=WORDS, …`: words for the variants of its operators; empty without
+    an engine.
+    """
     described_digest: str = ""
     """Digest before the changes of a run, such as a boundary or a host; empty if there are none."""
 
@@ -468,6 +472,11 @@ class Hardware:
         """Lowest and highest power limit that can be set; empty if no source states the lowest."""
         lowest, highest = self.power_limit_lowest, self.power_limit_highest or self.tdp
         return () if lowest is None else (lowest.value, highest.value)
+
+    @property
+    def families(self) -> Mapping[str, str]:
+        """Operation -> words of the engine's kernels; empty without an engine."""
+        return dict(part.split("=", 1) for part in self.kernels.split(", ")) if self.kernels else {}
 
     @property
     def around_factor(self) -> float:

@@ -18,6 +18,7 @@ KINDS: Final = (
     "reduction",
     "data_movement",
     "communication",
+    "overhead",
     "view",
     "uncounted",
 )

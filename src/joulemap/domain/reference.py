@@ -86,6 +86,22 @@ explains.
 """
 
 
+CYCLE_ACTION: Final[ActionKey] = (BOARD, "unattributed_cycle")
+"""Action of a GPU board with GDDR while kernels run, counted in clock cycles of all units, working or waiting. Its
+energy is the part of the power of a running board that no other action explains.
+"""
+
+OVERHEAD: Final = "overhead"
+"""Name of the component for what software adds to a pass, and of its operators' kind."""
+
+WAIT_ACTION: Final[ActionKey] = (OVERHEAD, "wait")
+"""Action of a device that waits for its host within a pass, counted in seconds; its energy comes on top of static
+power.
+"""
+
+AWAKE_ACTION: Final[ActionKey] = (LINK_ACTION[0], "awake")
+"""Action of a device's links while it has peers, counted in seconds regardless of traffic."""
+
 UNATTRIBUTED: Final = "unattributed"
 """Category for energies per clock of busy units that were fitted to boards. No modelled circuit explains these
 energies, but they decrease with the chip's voltage.
@@ -146,8 +162,8 @@ class EnergyAction:
 
     @property
     def is_on_board(self) -> bool:
-        """True if the board spends the energy, outside the chip and its memory."""
-        return self.component == BOARD and self.category != UNATTRIBUTED
+        """True if the energy is the board's as measured, outside the counted parts of the chip and its memory."""
+        return self.category != UNATTRIBUTED and (self.component in (BOARD, OVERHEAD) or self.key == AWAKE_ACTION)
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any) -> EnergyAction:

@@ -29,6 +29,7 @@ FigureName = Literal[
     "heatmap",
     "edp",
     "sweep",
+    "cap",
     "waterfall",
     "tornado",
     "flip",

@@ -37,9 +37,16 @@ Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 7
 per MAC or per byte of DRAM traffic would add almost nothing to work bound by on-chip memory or vector units. If batches
 overlap, the time is the interval between batches, not the latency.
 
-A calibration scales these energies like any other. Energies fitted to measured board power need no anchor, regardless
-of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a link-bound
-GEMM counts only the time of its units.
+Energies of GPUs were fitted to boards with HBM, and a board with GDDR draws far more. Its chip runs at the top of its
+voltage range, and draws nearly as much while it waits for memory as while it computes. Such a board draws the share
+`busy_share` of its limit in the copy. The difference becomes an energy per clock of all units while any kernel runs,
+in place of the class's energies per busy clock:
+
+    per clock of a unit = (share x limit x T - E) / T / f U
+
+A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
+regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
+link-bound GEMM counts only the time of its units.
 """
 
 from __future__ import annotations
@@ -50,11 +57,12 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import CHIP, LIMIT_SHARE
+from joulemap.domain.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE
 from joulemap.domain.hardware import TOLERANCE, Hardware, Load
-from joulemap.domain.quantity import least_sure
+from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
     BOARD,
+    CYCLE_ACTION,
     MEMORY_ACTION,
     STATIC_ACTION,
     ActionKey,
@@ -68,6 +76,12 @@ from joulemap.model.timing import time_kernels
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+TRIAL_FJ: Final = 1000.0
+"""Energy per clock of a unit in the probe that shows how far this energy raises the probe's."""
+
+UNLIMITED: Final = 10.0
+"""Factor on the power limit with which no probe is capped."""
 
 MARGIN: Final = 1e-9
 """Relative margin on the target energy. Without it, rounded ledger lines may add up to less than the target."""
@@ -168,9 +182,11 @@ def find_anchor(
     empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
     load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
-    least = hardware.coefficients.get(LIMIT_SHARE)
-    if hardware.priced_at != CHIP or (least is None and not hardware.loads):
+    busy, least = (hardware.coefficients.get(name) for name in (BUSY_SHARE, LIMIT_SHARE))
+    if hardware.priced_at != CHIP or (busy is None and least is None and not hardware.loads):
         return ()
+    if busy is not None:
+        return _price_running(hardware, probes[COPY], busy)
     copied = choose_copy_precision(hardware.peaks)
     copy = None if has_host_memory(hardware) else _probe(hardware, probes[COPY], copied, "a stream copy")
     products = {
@@ -192,6 +208,44 @@ def find_anchor(
     ]
     factor = _find_factor(measured) if share == 0.0 else 1.0
     return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
+
+
+def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) -> tuple[EnergyAction, ...]:
+    """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit."""
+
+    def probe(energy_fj: float) -> Probe:
+        row = _describe_cycle(energy_fj, energy_fj, busy, "")
+        priced = attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row]))
+        return _run(priced, copy, choose_copy_precision(hardware.peaks), RUNTIME, "a stream copy")
+
+    unlimited = attrs.evolve(hardware.tdp, value=hardware.tdp.value * UNLIMITED)
+    bare, one = probe(0.0), probe(TRIAL_FJ)
+    taken_s, each_j = bare.limit_j / unlimited.value, one.spent_j - bare.spent_j
+    limit_j = hardware.tdp.value * taken_s
+    energy_fj, most_fj = (max(share * limit_j - bare.spent_j, 0.0) / each_j * TRIAL_FJ for share in (busy.value, 1.0))
+    source = (
+        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W; counted actions and "
+        f"static power explain {bare.spent_j / taken_s:.3g} W of it, this action the rest; {busy.source}"
+    )
+    return (_describe_cycle(energy_fj, most_fj, busy, source),)
+
+
+def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: str) -> EnergyAction:
+    component, action = CYCLE_ACTION
+    return EnergyAction(
+        category="board",
+        common_category="board",
+        component=component,
+        action=action,
+        part="compute",
+        per="cycle",
+        energy_per_action_fj=energy_fj,
+        low_fj=0.0,
+        high_fj=most_fj,
+        basis=least_sure("derived", busy.basis),
+        source=source,
+        count_formula="kernel time · f · U",
+    )
 
 
 def _solve(

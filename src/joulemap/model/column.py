@@ -105,6 +105,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         precision in hardware.peaks,
         (hardware.matmul_precision, hardware.product_precision(precision)) if precision == FP32 else "",
+        hardware.kernels,
         reference.keys,
         reference.on_chip,
         reference.on_board,

@@ -20,6 +20,7 @@ import numpy as np
 from joulemap.domain.configuration import CHIP
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import (
+    AWAKE_ACTION,
     HOST_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
@@ -73,14 +74,14 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts with static power added: of the chip, and of a host whose energy counts, while an operator
-    runs.
+    """Return the counts with static power added: of the chip, of links to its peers, and of a host whose energy counts,
+    while an operator runs.
     """
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
-    host = hardware.reference.position(HOST_ACTION)
-    return {**counts, position: latency_s, **({} if host is None else {host: latency_s})}
+    others = (hardware.reference.position(one) for one in (HOST_ACTION, AWAKE_ACTION))
+    return {**counts, position: latency_s, **{one: latency_s for one in others if one is not None}}
 
 
 def with_unattributed(

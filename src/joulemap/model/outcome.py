@@ -77,10 +77,9 @@ class Timed:
         kernel_fs = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S).astype(np.int64)
         if kernels.is_plain:
             return kernel_fs
-        compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
-        memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
-        own_s = np.where(compute >= memory, placement.compute_s, placement.memory_s)
-        return share_exactly(kernel_fs, own_s + at_leaders(kernels, placement.launch_s), kernels.kernel_index)
+        return share_exactly(
+            kernel_fs, placement.own_s(kernels) + at_leaders(kernels, placement.launch_s), kernels.kernel_index
+        )
 
     @cached_property
     def interval_fs(self) -> Integers:

@@ -3,6 +3,8 @@
     kernel time = launch + max(sum of compute / clock, sum of memory)      sums over its operators; p-norm for a GPU
     latency     = sum of kernel times                                      kernels run one after another
 
+    with a host = ‖sum of kernel times, host‖ + serial                     if software adds overhead: see `overhead`
+
     interval    = latency                                                  if batches do not overlap
                 = min(latency, max(units, shared, roofline))               if batches overlap: see `Overlap`
     units       = sum of launch + max(sum of compute, sum of memory)       on units that always have work
@@ -22,11 +24,17 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.placement import Overlap, Placement, balance, unbalance
+from joulemap.model.placement import Overlap, Placement, balance, p_norm, unbalance
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE
+from joulemap.model.stream import find_stream_ratio, slow_stream
 from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import frozen
+
+HOST_NORM: Final = 2.5
+"""Exponent of the norm that combines the times of a device and of the host that launches its work. Source: see
+`overhead`.
+"""
 
 SAME: Final = 1e-9
 """Relative difference up to which two times count as equal."""
@@ -58,10 +66,16 @@ class Pace:
         return np.where(is_lone, first, steady), np.where(is_lone, first_factor, factor)
 
     def placed(self, clock: Floats) -> Placement:
-        """Return the placement with its times at these clocks."""
-        if (clock == 1.0).all():
-            return self.placement
+        """Return the placement with its times at these clocks; launches include the wait for a host."""
+        placement = self._placed(clock)
+        if placement.host is None:
+            return placement
+        return attrs.evolve(placement, launch_s=placement.launch_s + self.host_s(clock))
+
+    def _placed(self, clock: Floats) -> Placement:
         placement, kernels = self.placement, self.kernels
+        if (clock == 1.0).all():
+            return placement
         before = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
         is_slower = kernels.of_workload(clock) < 1.0
         compute, memory = (
@@ -77,8 +91,22 @@ class Pace:
         )
 
     def kernel_s(self, clock: Floats) -> Floats:
-        """Return the time of each kernel at these clocks."""
-        return self._busy_s(self.placement, clock)
+        """Return the time of each kernel at these clocks, with its wait for a host."""
+        seconds = self._busy_s(self.placement, clock)
+        return seconds if self.placement.host is None else seconds + self.host_s(clock)
+
+    def host_s(self, clock: Floats) -> Floats:
+        """Return the time in seconds that a host adds to each kernel at these clocks; 0 without overhead."""
+        host, kernels = self.placement.host, self.kernels
+        if host is None:
+            return np.zeros(kernels.kernel_count)
+        device_s = kernels.sum_kernels(self._busy_s(self.placement, clock))
+        host_s = kernels.sum_kernels(host.overlapped_s)
+        added_s = p_norm(device_s, host_s, HOST_NORM) - device_s
+        share = np.divide(
+            added_s, host_s, out=np.zeros(np.broadcast_shapes(added_s.shape, host_s.shape)), where=host_s > 0.0
+        )
+        return host.overlapped_s * kernels.kernel_workload(share) + host.serial_s
 
     def latency_s(self, clock: Floats) -> Floats:
         """Return the latency of a batch of each workload that runs alone on the chip, at these clocks."""
@@ -121,10 +149,18 @@ class Pace:
         """Return the compute and memory time of each kernel at these clocks; the longer one counts."""
         if not self._last or self._last[0] is not times or self._last[1] is not clock:
             compute, memory = self._own_times if times is self.placement else self._times_of(times)
-            each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
+            slower = self.law.stretch(clock) * self._slow_stream(clock)
+            each, stretch = map(self.kernels.kernel_workload, (clock, slower))
             self._last[:] = times, clock, balance(compute / each, memory * stretch, self.placement.sharpness)
         found: tuple[Floats, Floats] = self._last[2]
         return found
+
+    def _slow_stream(self, clock: Floats) -> Floats | float:
+        """Return the factor on memory times at these clocks where units limit the rate of memory; below the knee, all
+        times slow alike.
+        """
+        ratio = find_stream_ratio(self.hardware)
+        return slow_stream(ratio, np.maximum(clock, self.law.turning)) / slow_stream(ratio)
 
     @cached_property
     def _own_times(self) -> tuple[Floats, Floats]:

@@ -68,6 +68,15 @@ class Overlap:
 
 
 @frozen(kw_only=True, eq=False)
+class HostTime:
+    """Times of a host that software overhead adds to a pass, in seconds per kernel."""
+
+    overlapped_s: Floats
+    """Time that overlaps with all kernels of the workload."""
+    serial_s: Floats
+
+
+@frozen(kw_only=True, eq=False)
 class Placement:
     """Kernels placed on hardware; arrays are per operator unless stated otherwise.
 
@@ -108,6 +117,9 @@ class Placement:
     computed_macs: Floats | None = None
     """MACs that are computed, if a mask or an algorithm omits some of the operators' MACs; None if all are computed."""
 
+    host: HostTime | None = None
+    """Times of a host that launches the pass; None without overhead (`overhead`)."""
+
     overlap: Overlap | None = None
     """Times of overlapping batches; None if a batch starts only after the previous one has ended."""
 
@@ -136,6 +148,11 @@ class Placement:
     def dram_bytes(self) -> Floats:
         """Bytes read and written off chip."""
         return self.dram_read_bytes + self.dram_write_bytes
+
+    def own_s(self, kernels: KernelColumns) -> Floats:
+        """Return each operator's time on the resource that bounds its kernel, in seconds; launches are not included."""
+        compute, memory = (kernels.per_operator(kernels.per_kernel(one)) for one in (self.compute_s, self.memory_s))
+        return np.where(compute >= memory, self.compute_s, self.memory_s)
 
     def real_macs(self, kernels: KernelColumns) -> Floats:
         """Return the computed MACs of each operator, without those that an algorithm or a mask omits."""

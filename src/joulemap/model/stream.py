@@ -32,13 +32,22 @@ from joulemap.domain.configuration import HOST_TRANSFER, LINK_LANES, NO_HOST
 from joulemap.domain.hardware import ALL_UNITS, VECTOR_UNITS, Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.placement import Overlap, Placement
+from joulemap.model.placement import Overlap, Placement, balance, unbalance
 from joulemap.model.run import CORES
 from joulemap.model.workload import Floats
 from joulemap.system.record import vary
 
 if TYPE_CHECKING:
     from joulemap.model.placement import Placed
+
+UNIT_STREAM: Final = "unit_stream"
+"""Coefficient of a chip under an engine: bytes that a unit streams from memory per clock."""
+
+STREAM_NORM: Final = 4.0
+"""Exponent of the norm that combines the rates of memory and of the units that stream from it.
+
+Source: llama.cpp on NVIDIA boards, as the coefficient `unit_stream` (catalog/data/stack/llamacpp.toml).
+"""
 
 
 def leave_out_transfers(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
@@ -199,6 +208,38 @@ def count_copies(kernels: KernelColumns, hardware: Hardware, divisor: float = 1.
     streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
     copies: Floats | float = np.minimum(np.ceil(np.maximum(1.0, np.floor(streams)) / divisor), kernels.batch)
     return copies
+
+
+def find_stream_ratio(hardware: Hardware) -> Floats | float:
+    """Return the bandwidth of memory relative to the rate at which units stream from it; 0 without a limit of units."""
+    own = hardware.coefficients.get(UNIT_STREAM)
+    if own is None:
+        return 0.0
+    return hardware.memory_bandwidth.value / (own.value * hardware.unit_count.value * hardware.clock.value)
+
+
+def slow_stream(ratio: Floats | float, clock: Floats | float = 1.0) -> Floats | float:
+    """Return the factor on memory times where units stream from memory at a rate that follows their clock.
+
+    The rates of memory and of units combine by the norm of `STREAM_NORM`. `ratio` is as in `find_stream_ratio`, `clock`
+    a share of the full clock.
+    """
+    slower: Floats | float = (1.0 + (ratio / clock) ** STREAM_NORM) ** (1.0 / STREAM_NORM)
+    return slower
+
+
+def add_stream(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement with the memory times that units reach at the full clock."""
+    if UNIT_STREAM not in hardware.coefficients:
+        return placement
+    before = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
+    compute, memory = unbalance(*before, placement.sharpness)
+    after = balance(compute, memory * slow_stream(find_stream_ratio(hardware)), placement.sharpness)
+    return attrs.evolve(
+        placement,
+        compute_s=placement.compute_s * kernels.growth(before[0], after[0]),
+        memory_s=placement.memory_s * kernels.growth(before[1], after[1]),
+    )
 
 
 def join_units(hardware: Hardware) -> Hardware:

@@ -25,6 +25,7 @@ from joulemap.model.column import decide, is_one
 from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import Counts, order_counts, split_j, with_unattributed
+from joulemap.model.overhead import add_overhead, count_overhead, count_waits
 from joulemap.model.pace import SAME, Pace
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
@@ -32,6 +33,7 @@ from joulemap.model.run import POWER_CAP
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import (
     DIVIDED,
+    add_stream,
     add_transfers,
     choose_shorter,
     count_streams,
@@ -79,7 +81,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
     An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one chip only.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
-    kernels = leave_out_transfers(kernels, hardware)
+    kernels = leave_out_transfers(name_families(kernels, hardware), hardware)
     part, times = split(kernels, hardware)
 
     def time(trial: Floats) -> Timing:
@@ -95,6 +97,22 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
     trials = [times, *(np.where(count > 1.0, count, times) for count in counts)]
     best = np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)
     return time(np.choose(best[kernels.workload_index], trials) if best.any() else times)
+
+
+def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
+    """Return the kernels with the families of the engine that the chip is under in the variants of their operators."""
+    if not hardware.kernels:
+        return kernels
+    key = ("families", hardware.kernels)
+    found = kernels.memo.get(key)
+    if not isinstance(found, KernelColumns):
+        work = kernels.work
+        variant = work.variant
+        for operation, words in hardware.families.items():
+            named = np.char.strip(np.char.add(np.char.add(work.variant, " "), words))
+            variant = np.where(work.of_operation(operation), named, variant)
+        found = kernels.memo[key] = attrs.evolve(kernels, work=attrs.evolve(work, variant=variant, origin=None))
+    return found
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
@@ -187,10 +205,11 @@ def _time_parts(
         clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
         alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
+    waits_s = kernels.at_leader(pace.host_s(alone))
     return Timing(
         kernels=kernels,
         placement=pace.placed(alone),
-        counts=counts,
+        counts=counts if placement.host is None else count_waits(counts, hardware, waits_s),
         kernel_s=pace.kernel_s(alone),
         interval_s=interval_s,
         throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),
@@ -252,7 +271,7 @@ def _count(
         compute_s,
         np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
     )
-    counts = order_counts(counted, hardware)
+    counts = order_counts(count_overhead(counted, step, hardware), hardware)
     if step is kernels:
         return kernels, placement, counts
     runs = times * part.work.run_count
@@ -278,6 +297,7 @@ def _place(
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
+    linked = add_stream(linked, kernels, hardware)
     placement = add_host(add_transfers(linked, kernels, hardware), kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
     if decide(np.greater(streams, 1.0)):
@@ -285,6 +305,7 @@ def _place(
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not (is_one(device) and is_one(launch)):
         placement = placement.scaled(device, launch)
+    placement = add_overhead(placement, kernels, hardware)
     placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
 

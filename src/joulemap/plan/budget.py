@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import is_part, suggest_host
+from joulemap.domain.operating_point import OperatingPoint
 from joulemap.domain.settings import Settings
 from joulemap.domain.target import host_word
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -199,13 +201,9 @@ class Excess:
     least_w: float
     """Lowest power of its modes, with its host if the budget includes one."""
     has_host: bool
-    settable: str
-    """Hardware at a power limit that the user can set to stay within the budget; empty if there is none."""
 
     def __str__(self) -> str:
-        with_host = " with its host" if self.has_host else ""
-        own = f", or less as {self.settable}" if self.settable else ""
-        return f"at least {format_si(self.least_w, 'W')}{with_host}{own}"
+        return f"at least {format_si(self.least_w, 'W')}{' with its host' if self.has_host else ''}"
 
 
 def keep_within(
@@ -213,7 +211,8 @@ def keep_within(
 ) -> tuple[tuple[Pair, ...], dict[str, Excess]]:
     """Return the hardware at modes within a budget, and name -> excess for omitted hardware.
 
-    Hardware at its default mode gets the mode with the highest cap that fits, unless every mode is listed. An
+    Hardware at its default mode gets the mode with the highest cap that fits, or else a cap at the budget if its power
+    limit can be set that low, unless every mode is listed. An
     explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the
     catalogue -> power of its host in watts.
     """
@@ -227,16 +226,16 @@ def keep_within(
         is_free = mode == DEFAULT_MODE and not is_every_mode
         modes = entry.distinct_modes if is_free else (mode,)
         fitting = [one for one in modes if draw_w(entry, one) <= budget.power_w or not (is_free or budget.is_asked)]
+        host_w = beside_w.get(entry.described, 0.0)
+        cap_w, limits_w = math.floor(budget.power_w - host_w), entry.limits_w if is_free else ()
         if fitting:
             kept.append((entry, _largest(entry, fitting)))
+        elif limits_w and min(limits_w) <= cap_w <= max(limits_w):
+            kept.append((entry, OperatingPoint(float(cap_w), "W").name))
         else:
-            name = str(HardwareRef.at(entry.id, mode))
-            limit_w = budget.power_w - beside_w.get(entry.described, 0.0)
-            is_settable = is_free and entry.limits_w and min(entry.limits_w) <= limit_w <= max(entry.limits_w)
-            left_out[name] = Excess(
-                least_w=min(draw_w(entry, one) for one in modes),
+            left_out[str(HardwareRef.at(entry.id, mode))] = Excess(
+                least_w=min([*(one + host_w for one in limits_w), *(draw_w(entry, one) for one in modes)]),
                 has_host=entry.described in beside_w,
-                settable=f"{entry.id}@{limit_w:g}W" if is_settable else "",
             )
     return tuple(dict.fromkeys(kept)), left_out
 

@@ -16,7 +16,7 @@ from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.plan.kind import change_numbers, list_numbers
-from joulemap.plan.target import Target
+from joulemap.plan.target import Modifier, Target
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
@@ -139,11 +139,12 @@ class Changed:
             raise CatalogueError(f"{hardware.id}: {error}") from error
 
 
-def split_changes(target: Target) -> tuple[Target, Changed]:
-    """Return the target of a run without its last modifier, and that modifier, which sets the constants."""
-    *before, last = target.modifiers
-    assert isinstance(last, Changed), f"{target.described.id}: its last modifier sets no constants"
-    return Target(target.described, tuple(before)), last
+def split_changes(target: Target) -> tuple[Target, Changed, tuple[Modifier, ...]]:
+    """Return the target of a run before constants are set, the modifier that sets them, and the modifiers after it."""
+    place = next(index for index, one in enumerate(target.modifiers) if isinstance(one, Changed))
+    changed = target.modifiers[place]
+    assert isinstance(changed, Changed)
+    return Target(target.described, target.modifiers[:place]), changed, target.modifiers[place + 1 :]
 
 
 def spread_variants(

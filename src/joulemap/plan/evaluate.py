@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 from joulemap.domain.calibration import UNCALIBRATED
@@ -178,11 +179,14 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     split = {digest: split_changes(run.target) for digest, run in found.items()}
-    plain = {one.digest: one.bind(known[one.described.digest]) for one, _ in split.values()}
-    targets = {digest: changed.apply(plain[one.digest]) for digest, (one, changed) in split.items()}
+    plain = {one.digest: one.bind(known[one.described.digest]) for one, *_ in split.values()}
+    targets = {
+        digest: reduce(lambda hardware, last: last.apply(hardware), after, changed.apply(plain[one.digest]))
+        for digest, (one, changed, after) in split.items()
+    }
     changes = {
         digest: [describe_change(one, targets[digest]) for one in changed.changes]
-        for digest, (_, changed) in split.items()
+        for digest, (_, changed, _) in split.items()
     }
     used = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
     ensure_calibrations(
@@ -216,7 +220,8 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
 
     def is_certain(run: PlannedRun) -> bool:
         entry, used = entries[run.hardware], run.calibration
-        if split_changes(run.target)[1].word or run.hardware_digest in own:
+        _, changed, after = split_changes(run.target)
+        if changed.word or after or run.hardware_digest in own:
             return False
         if used is None:
             boundary = plan.selection.find_boundary(entry, plan.settings.boundary)

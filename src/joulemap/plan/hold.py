@@ -132,7 +132,7 @@ def holding_plans(
             ids += runs.ids
     with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
         every = ((plan, model) for plan in plans for model in plan.models)
-        planned = ((model, run) for plan, model in every for run in plan.runs("", model.request.batch))
+        planned = ((model, run) for plan, model in every for run in plan.runs("", model))
         yield runs.connection, [(*one, run_id) for one, run_id in zip(planned, (*ids, *runs.ids), strict=True)]
 
 
@@ -217,7 +217,7 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bo
             key = next((key for key in model.workload_keys if key in workloads), None)
             if key is None:
                 return None
-            planned += [run.run_key for run in plan.runs(key, model.request.batch)]
+            planned += [run.run_key for run in plan.runs(key, model)]
     stored = find_runs(connection, planned, has_ledger=has_ledger)
     if any(key not in stored for key in planned):
         return None
@@ -295,7 +295,7 @@ class _Work:
             ensure_catalogue(connection)
             targets = {key: one for key, one in self._targets.items() if has_hardware(connection, one.digest)}
             for plan in self.plans:
-                needed = [run for run in plan.runs("") if run.target.digest not in targets]
+                needed = [run for run in plan.list_runs() if run.target.digest not in targets]
                 if needed:
                     targets |= ensure_hardware(connection, plan, needed)
         self._targets = targets
@@ -337,7 +337,7 @@ class _Work:
             key = ensure_workload(connection, model, self._traced)
         self._traced = None
         workload_id = find_workload_id(connection, key)
-        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key, request.batch)}.values())
+        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key, model)}.values())
         stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
         self._stored_count += len(runs) - len(missing)

@@ -10,12 +10,13 @@ from joulemap.system.wing import find_parts, list_wings, load
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+    from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
     from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
+    from joulemap.plan.target import Modifier
 
 PORT: Final = "models"
 
@@ -117,15 +118,23 @@ class ModelNames:
         del models
         return []
 
-    def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return a line for each software overhead that ledgers lack; `runs` holds (hardware, seconds, idle watts)."""
-        del model, batch, runs
-        return []
+    def modify(self, model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
+        """Return the changes of a chip for runs of a model, such as those of the engine that a pass names.
+
+        `point` maps dimensions of the run, such as the precision, to values.
+        """
+        del model, entry, point
+        return ()
 
 
 def list_names() -> list[ModelNames]:
     """Return the `ModelNames` of each wing."""
     return list(find_parts(PORT))
+
+
+def modify_target(model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
+    """Return the changes of a chip for runs of a model by the wing that names it; empty for most models."""
+    return tuple(one for names in list_names() for one in names.modify(model, entry, point))
 
 
 def is_name(word: str) -> bool:

@@ -14,9 +14,9 @@ from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
-from joulemap.plan.change import Changed, find_changes
+from joulemap.plan.change import Changed, find_changes, split_changes
 from joulemap.plan.model import Model
-from joulemap.plan.name import list_names
+from joulemap.plan.name import list_names, modify_target
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AtMatmulPrecision, Target
 from joulemap.plan.workload import find_model
@@ -47,6 +47,12 @@ class PlannedRun:
         """Digest of the hardware before any modifier."""
         return self.target.described.digest
 
+    @property
+    def plain(self) -> Target:
+        """Hardware as for any model, without what the model changes."""
+        before, changed, _ = split_changes(self.target)
+        return before.modified(changed)
+
 
 @frozen(kw_only=True)
 class Plan:
@@ -76,15 +82,17 @@ class Plan:
             return pairs
         return tuple(pair for pair in pairs if batch in self.batches.get(pair[0].id, (batch,)))
 
-    def runs(self, workload_key: str, batch: int | None = None) -> tuple[PlannedRun, ...]:
+    def runs(self, workload_key: str, model: Model | None = None) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload, sorted by the settings' points, then by hardware in the requested order.
 
-        With a `batch`, hardware that does not run at this batch size is left out.
+        With a `model`, hardware that does not run at its batch size is left out, and hardware is as for runs of it.
         """
         planned = []
         for point in self.settings.points:
-            for entry, mode in self._pairs(batch):
+            for entry, mode in self._pairs(None if model is None else model.request.batch):
                 target = self.target(entry, mode, choose_setting(self.settings.matmul_precision, point["precision"]))
+                if model is not None and (own := modify_target(model, entry, point)):
+                    target = target.modified(*own)
                 version = formula_version(entry.architecture)
                 parts = (workload_key, target.digest, mode, *point.values(), version)
                 planned.append(
@@ -98,6 +106,13 @@ class Plan:
                     )
                 )
         return tuple(planned)
+
+    def list_runs(self) -> tuple[PlannedRun, ...]:
+        """Return runs with every target of the plan; runs of models that do not change hardware occur once."""
+        first = next(((entry, point) for entry, _ in self.selection.pairs for point in self.settings.points), None)
+        own = [model for model in self.models if first is not None and modify_target(model, *first)]
+        found = () if own and len(own) == len(self.models) else self.runs("")
+        return (*found, *(run for model in own for run in self.runs("", model)))
 
     def target(self, entry: HardwareEntry, mode: str, matmul_precision: MatmulPrecision = DEFAULT) -> Target:
         """Return the target of a chip at a power mode, with the constants that the question sets."""

@@ -361,14 +361,27 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
 def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> tuple[str, ...]:
     """Return the hardware names in words: separated by commas or spaces, or one name spread over several words.
 
-    Words that are not names stay unchanged.
+    A power mode after a comma is another mode of the hardware before it: `rtx_5090@400W,500W`. Words that are not names
+    stay unchanged.
     """
-    parts = [part for word in words for part in _split_commas(word)]
+    parts = [part for word in words for part in _repeat_names(_split_commas(word))]
     is_name = partial(is_hardware, known)
     split = [(part,) if is_name(part) else join_words(part.split(), is_name) or _split_modes(part) for part in parts]
     if any(len(one) == 1 and not is_name(one[0]) for one in split):
         return join_words(parts, is_name) or tuple(name for one in split for name in one)
     return tuple(name for one in split for name in one)
+
+
+def _repeat_names(parts: Sequence[str]) -> Iterator[str]:
+    """Yield parts, where an operating point alone follows a name at a mode as that name at this point."""
+    before = ""
+    for part in parts:
+        ref = HardwareRef.read(part)
+        if before and read_point(part) is not None:
+            yield f"{before}@{part}"
+        else:
+            before = part.rpartition("@")[0] if ref.mode else ""
+            yield part
 
 
 def _split_modes(text: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, fetch_tables
-from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide, lay_categories
 from joulemap.answer.run import find_conditions, prove, title_runs
@@ -150,23 +149,12 @@ class ExplainAnswer(PairAnswer):
                 Section("How these classes work", Lines(tuple(CLASS_NOTE(one) for one in self.notes))),
             ],
             notes=[
-                *self._describe_host(),
                 *list_ways(self.facts),
                 *proofs,
                 *self._prove_rows(by),
             ],
             steps=self._list_steps(repeated),
         )
-
-    def _describe_host(self) -> list[str]:
-        """Return notes on the host overhead of serving software, which the ledgers of both runs exclude."""
-        static = next((row for row in self.purposes if row.purpose == "static"), None)
-        if static is None or self.subgraph:
-            return []
-        total = self.total
-        times, costs = (total.latency_a_s, total.latency_b_s), (static.energy_a_j, static.energy_b_j)
-        runs = [(name, time, cost / time) for name, time, cost in zip(self.names, times, costs, strict=True)]
-        return describe_engine(total.model, total.batch, runs)
 
     def _prove_rows(self, by: DifferenceDivision) -> list[str]:
         """Return the check that the rows of the category or purpose table sum to the difference; empty for other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.scope import Scope
 from joulemap.ask.sweep import find_facts, find_series
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table
@@ -107,12 +109,23 @@ SHOWN_TURNS: Final = 12
 LABELLED: Final = (Column(name="label", type="VARCHAR", meaning="hardware, with the settings that vary"),)
 """Columns that a figure's rows have in addition to the query's columns."""
 
+CAPPED: Final = (
+    *LABELLED,
+    Column(name="chip", type="VARCHAR", meaning="hardware without its power mode"),
+    Column(name="cap_w", type="DOUBLE", meaning="power cap of its mode"),
+)
+"""Columns that the rows of a figure over power caps have in addition."""
+
+FEWEST_CAPS: Final = 3
+"""Minimum caps of one chip for a figure over power caps."""
+
 SHOWN_MODELS: Final = 4
 
 MARKED: Final = ("energy_per_inference", "throughput")
 """Metrics whose best cells are marked, in the order of their columns."""
 
 FACTOR: Final = Template("{ratio:x}")
+CAP_SERIES: Final = Template("{chip}, batch {batch}")
 
 
 @frozen(kw_only=True)
@@ -132,6 +145,8 @@ class SweepAnswer(RunAnswer):
     """Pairs of hardware whose order reverses with the batch size."""
     facts: Facts
     """Decision, turns, falls, rows and caveats, from which all sentences are made."""
+    caps_w: Mapping[str, float]
+    """Hardware at its power mode -> power cap in watts."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -152,12 +167,29 @@ class SweepAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return a figure of energy, latency and throughput over the batch size."""
+        """Return a figure of energy, latency and throughput over the batch size, and one over the power cap if a chip
+        has several.
+        """
         names = ["hardware", *(name for name in self._varying if name != "model")]
         series = " ".join(f"{{{name}}}" for name in names)
         texts = {"series": series, "of": " of {model}" if len(self.scope.models) > 1 else ""}
         named = self.points.with_columns(LABELLED, ((self._label(row),) for row in self.points))
-        return (self._draw_figure("sweep", named, None, join_clauses(self.list_turns()[:SHOWN_TURNS]), texts),)
+        drawn = self._draw_figure("sweep", named, None, join_clauses(self.list_turns()[:SHOWN_TURNS]), texts)
+        return (drawn, *self._draw_caps(texts))
+
+    def _draw_caps(self, texts: Mapping[str, str]) -> Figures:
+        """Return the figure over power caps, as the only element; empty if no chip has several caps."""
+        refs = {row.hardware: HardwareRef.read(row.hardware) for row in self.points}
+        caps = {name: self.caps_w[name] for name in refs}
+        chips = Counter(refs[name].label for name in caps)
+        rows = [row for row in self.points if chips[refs[row.hardware].label] >= FEWEST_CAPS]
+        if not rows:
+            return ()
+        cells = (
+            (CAP_SERIES(row, chip=refs[row.hardware].label), refs[row.hardware].label, caps[row.hardware])
+            for row in rows
+        )
+        return (self._draw_figure("cap", self.points.with_rows(rows).with_columns(CAPPED, cells), None, "", texts),)
 
     def _label(self, row: SweepPoint) -> str:
         """Return the name of a point's series in figures: the model if it varies, and the name of the series."""
@@ -417,6 +449,7 @@ def sweep(
         )
         read = points()
         facts = find_facts(scope, found["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
+        caps_w = {name_configured(entry.id, mode): entry.cap_w(mode) for entry, mode in runs.plan.selection.pairs}
         return SweepAnswer(
-            scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
+            caps_w=caps_w, scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
         )

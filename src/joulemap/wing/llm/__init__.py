@@ -38,6 +38,7 @@ def register() -> Wing:
             "contrasts": "joulemap.wing.llm.phases:PHASES",
             "words": "joulemap.wing.llm.show.word:WORDS",
             "report": "joulemap.wing.llm.report:SERVED",
+            "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
         uses=("place",),

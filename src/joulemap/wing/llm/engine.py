@@ -28,11 +28,6 @@ STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(
     "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
 )
-OVERHEAD: Final = Template("host work of {engine} adds to each pass: {hardware}")
-OVERHEAD_OF: Final = Template("{more_s:s} and {more_j:J} on {name}, so a pass takes {whole_s:s}")
-OWN_KERNELS: Final = Template(
-    "the kernels of {engine} reach lower memory and compute rates than these; `llm` accounts for that"
-)
 
 
 def count_in(model: str) -> str:
@@ -129,38 +124,6 @@ def describe_unread(models: Sequence[str]) -> list[str]:
     found = [find_pass(one) for one in models if is_pass(one)]
     published = [one.decoder.published for one in found if one and one.decoder.published]
     return list(dict.fromkeys(one.doubt for one in published if one.doubt and not one.weights))
-
-
-def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return notes on the overhead that the engine named by a pass adds on each chip; empty without an engine.
-
-    `runs` contains the name of each chip, the seconds of the pass there, and its idle power in watts.
-    """
-    if "engine=" not in model:
-        return []
-    from joulemap.catalog.stack import find_engine
-    from joulemap.domain.settings import MOST_GUESSED
-    from joulemap.wing.llm.decoder.name import find_pass
-
-    asked = find_pass(model)
-    if asked is None or not asked.step.engine:
-        return []
-    engine, stage = find_engine(asked.step.engine), asked.step.cut(asked.decoder)
-    launch_s = engine.launch(
-        stage.layer_count, stage.expert_count, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else [])
-    )
-    each_s = engine.each(stage.recurrent_count)
-    factor = engine.value("device_time", *(["experts"] if asked.decoder.is_routed else []))
-    added = []
-    for name, seconds, idle_w in runs:
-        whole = float(engine.add_host(factor * seconds, launch_s, batch, each_s))
-        if whole > seconds:
-            more_s = whole - seconds
-            added.append(OVERHEAD_OF(more_s=more_s, more_j=more_s * idle_w, name=name, whole_s=whole))
-    lines = [OVERHEAD(engine=engine.title, hardware="; ".join(added))] if added else []
-    if any(one.startswith(("memory_rate", "compute_rate")) for one in engine.coefficients):
-        lines.append(OWN_KERNELS(engine=engine.title))
-    return lines
 
 
 def find_published(model: str) -> str:

@@ -13,12 +13,13 @@ from joulemap.trace.source import HUBS
 from joulemap.wing.llm.decoder import name as decoder
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+    from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
     from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
+    from joulemap.plan.target import Modifier
 
 
 class DecoderNames(ModelNames):
@@ -125,11 +126,15 @@ class DecoderNames(ModelNames):
 
         return describe_unread(models)
 
-    def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return notes on the overhead that the engine named by a pass adds on each chip."""
-        from joulemap.wing.llm.engine import describe_engine
+    def modify(self, model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
+        """Return the engine that a pass names, as a change of the chip; empty for other models."""
+        del entry
+        name = model.request.model
+        if "engine=" not in name:
+            return ()
+        from joulemap.wing.llm.serving.named import put_under
 
-        return describe_engine(model, batch, runs)
+        return put_under(name, model.request.batch or 1, point)
 
 
 NAMES: Final = DecoderNames()

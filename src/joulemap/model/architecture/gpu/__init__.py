@@ -37,7 +37,7 @@ import numpy as np
 from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
 from joulemap.domain.engine import name_engine
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import BOARD
+from joulemap.domain.reference import BOARD, CYCLE_ACTION, OVERHEAD
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
@@ -118,6 +118,8 @@ class GpuPlacement(Placement):
     """Share of an attention's scores that no mask skips; 1 for all other operators."""
     near_bytes: Floats
     """Bytes that the last cache before DRAM serves itself."""
+    start_s: Floats
+    """Fixed cost per kernel on the device, without any wait for the host."""
 
     def seen(self, count: Floats) -> Floats:
         """Return the operations of `count` that no causal mask skips."""
@@ -190,6 +192,7 @@ class Gpu:
             multiplied_macs=multiplied,
             computed_macs=np.minimum(work.mac_count * times.seen_share, multiplied),
             seen_share=times.seen_share,
+            start_s=launch,
             near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # may round below 0
             pass_bytes=times.pass_bytes,
             sharpness=SHARPNESS,
@@ -277,8 +280,7 @@ class Gpu:
             ("result_bus", "commit"): lane_groups,
             ("result_bus", "memory_commit"): moving_groups,
             ("tensor_core", "instruction"): tensor_macs / instruction_macs,
-            (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
-            (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
+            **_count_cycles(kernels, placement, hardware),
             ("shared_memory", "read"): shared_read,
             ("shared_memory", "write"): staged,
             ("l1", "tag_lookup"): (loaded + stored) / sector,
@@ -329,6 +331,22 @@ class Gpu:
                 ("l3", "transfer"): read + written,
             }
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
+
+
+def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
+    """Return the clock cycles that no counted action explains: of all units while kernels run, if the board's power
+    sets their energy; else of units that work.
+    """
+    if CYCLE_ACTION in hardware.reference:
+        is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
+        start_s = np.where(is_gap, placement.launch_s, placement.start_s)
+        running_s = placement.own_s(kernels) + kernels.at_leader(kernels.each_kernel(start_s))
+        return {CYCLE_ACTION: running_s * hardware.clock.value * np.rint(hardware.unit_count.value)}
+    engine = placement.engine
+    return {
+        (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
+        (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
+    }
 
 
 def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:

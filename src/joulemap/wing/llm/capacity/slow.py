@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import probability_better
+from joulemap.wing.llm.serving.chip import list_kinds
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -33,7 +34,7 @@ class SlowHost:
     @classmethod
     def of(cls, deployment: Deployment) -> SlowHost:
         """Return the slow hosts measured with the engine and chip of a deployment."""
-        stack, kinds = deployment.stack, deployment.kinds
+        stack, kinds = deployment.stack, list_kinds(deployment.hardware)
         return cls(stack.value("slow_host", *kinds), stack.value("slow_share", *kinds))
 
     def find_half_width(self, step_s: float) -> float:

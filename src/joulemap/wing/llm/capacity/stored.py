@@ -85,7 +85,7 @@ def holding_passes(
 
 def _key(name: str, batch: int, run: PlannedRun) -> tuple[str, int, object, tuple[str, ...]]:
     """Return the name and batch of a pass, everything its hardware depends on, and the other dimensions of its run."""
-    return name, batch, run.target, tuple(run.point.values())
+    return name, batch, run.plain, tuple(run.point.values())
 
 
 def choose_stored(cases: Sequence[Case]) -> list[Case]:

@@ -362,7 +362,7 @@ class Search:
             if load.pause_s or load.residence or load.speculated_tokens:
                 return
             prompt, _ = cut_prompt(load.prompt_tokens, load.cached_tokens, load.step_tokens)
-            _, asked = groups.setdefault(case.server.chips[0].tdp.value, (case.server, []))
+            _, asked = groups.setdefault(case.server.links_w, (case.server, []))
             asked += case.server.ask(Passes.joined((list_passes(load), prompt)))
         for server, asked in groups.values():
             with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused

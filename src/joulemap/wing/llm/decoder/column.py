@@ -90,11 +90,11 @@ def describe_columns(decoder: Decoder, step: Step, batch: int, *, is_folded: boo
     repeat = find_repeat(decoder.layers, is_folded=is_folded)
     if repeat is None:
         return _columns(decoder, step, batch)[0]
-    one, marks = _columns(repeat.cut(decoder, 1), step, batch)
+    one, marks = _columns(repeat.cut(decoder, 1), step, batch, decoder)
     start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
     if is_folded:
         return _fold(one, start, end, repeat.count)
-    two, _ = _columns(repeat.cut(decoder, 2), step, batch)
+    two, _ = _columns(repeat.cut(decoder, 2), step, batch, decoder)
     more = repeat.count - 1
     names = [name for name in NAMED if isinstance(getattr(one, name), np.ndarray)]
     changes: dict[str, Any] = {
@@ -128,9 +128,11 @@ def _find_kind(name: str) -> int:
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
-def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
+def _columns(
+    decoder: Decoder, step: Step, batch: int, whole: Decoder | None = None
+) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
     """Return the columns of a whole pass, and the number of operators, accesses and buffers at each layer's end."""
-    graph = build_graph(decoder, step, batch)
+    graph = build_graph(decoder, step, batch, whole=whole)
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
 

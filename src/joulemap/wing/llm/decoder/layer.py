@@ -23,6 +23,7 @@ from joulemap.wing.llm.decoder.config import (
     Recurrence,
 )
 from joulemap.wing.llm.decoder.graph import Graph
+from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.row import Pass
 from joulemap.wing.llm.decoder.scan import recur
 from joulemap.wing.llm.decoder.step import Step, check_step
@@ -43,10 +44,11 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     )
 
 
-def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
-    """Return the calls of a pass of `batch` sequences on one device, from tokens to logits.
+def build_graph(decoder: Decoder, step: Step, batch: int, *, whole: Decoder | None = None) -> Graph:
+    """Return the calls of a pass of `batch` sequences on one device, from tokens to logits, and its overhead.
 
-    With pipeline stages, the layers belong to one stage, which starts from the output of the stage before.
+    With pipeline stages, the layers belong to one stage, which starts from the output of the stage before. Overhead is
+    that of all layers of `whole`, if `decoder` has only some of them.
     """
     graph = Graph(words=step.kernels)
     one = Pass(graph, decoder, step, -(-batch // step.data_devices))
@@ -71,6 +73,7 @@ def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
             x = one.norm("norm", x, one.held, decoder.hidden)
         _add_logits(one, one.gather("norm", x))
     _mark_formats(graph, decoder)
+    graph.operators += list_overhead(whole or decoder, step, batch)
     return graph
 
 

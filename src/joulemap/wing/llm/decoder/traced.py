@@ -17,13 +17,16 @@ from typing import Any, ClassVar, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.workload import EVENLY
+from joulemap.domain.workload import EVENLY, NO_KEY
+from joulemap.fuse import fuse
 from joulemap.model.bulk import JOINED, join
-from joulemap.model.workload import ROLE_CODE, WorkloadColumns
+from joulemap.model.workload import ROLE_CODE, WorkloadColumns, columns_of
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import define
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.graph import Graph
+from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.step import ARGUMENTS, Step
 
 Sizes = tuple[int, int, int]
@@ -109,8 +112,14 @@ class TracedDecoder(Decoder):
             grid = self._span(axes, (), logits)
             found |= {(sizes, logits): grid[sizes] for sizes in several}
         return {
-            one: attrs.evolve(_join([found[part] for part in parts]), batch=one[1]) for one, parts in wanted.items()
+            one: attrs.evolve(_join([*(found[part] for part in parts), *self._add_overhead(*one)]), batch=one[1])
+            for one, parts in wanted.items()
         }
+
+    def _add_overhead(self, step: Step, count: int) -> list[WorkloadColumns]:
+        """Return the columns of a pass's overhead, as the only element; empty without an engine."""
+        operators = list_overhead(self, step, count)
+        return [columns_of(fuse(Graph(operators=operators).form(NO_KEY, "", count, ())))] if operators else []
 
     def _span(self, axes: Sequence[list[int]], fixed: tuple[int, ...], logits: str) -> dict[Sizes, WorkloadColumns]:
         """Return sizes -> columns of a pass, for all combinations of the `axes` whose first sizes are `fixed`."""

@@ -20,7 +20,7 @@ from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
 from joulemap.domain.weight import GGUF_METHOD, find_weight_format, read_weight_format
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.step import Step
-from joulemap.wing.llm.serving.deployment import MEMORIES
+from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
