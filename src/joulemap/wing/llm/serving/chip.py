@@ -348,6 +348,7 @@ class UnderEngine:
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
         found = {
             "layer": (pace, "layer_time", (*self._memory_kinds(hardware), *kinds)),
+            "recurrent": (pace, "recurrent_time", tuple(kinds)),
             "score_prompt": (pace * byte_s, "score_bytes", tuple(kinds)),
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
