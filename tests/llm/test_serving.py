@@ -347,6 +347,21 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
         assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
 
 
+def test_expert_parallel_devices_wait_for_the_busiest_and_may_read_all_their_experts() -> None:
+    decoder, chip, stack = find_decoder("qwen3-30b-a3b"), find_hardware("h100_sxm5"), find_stack("vllm", "2025")
+    assert decoder is not None
+    four = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4)
+    numbers = {name: one for name, one in stack.coefficients.items() if name != "expert_wait"}
+    at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients=numbers))
+    passes = Passes.of(32.0, context=np.array([1000.0]))
+    more_s = four.price(passes).seconds - at_once.price(passes).seconds
+    # 48 layers with experts; 32 tokens wait for 1 - 1/e of the longest time
+    assert_close(float(more_s[0]), 48 * 1.4e-4 * -math.expm1(-1.0), rel=1e-9)
+    narrow = attrs.evolve(four, precision="fp8")
+    alone = attrs.evolve(narrow, expert_devices=1)
+    assert [one.ask(passes)[0][0].routing for one in (four, narrow, alone)] == ["", "all", ""]
+
+
 def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
     stack, chip = find_stack("llama.cpp"), load_catalogue().hardware["ryzen_ai_max_395"]
     for name, kind in (("llama-3-8b", "RDNA"), ("mixtral-8x7b", "experts_RDNA")):

@@ -89,6 +89,8 @@ class Stack:
     """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
     """Default storage format of weights; empty for the precision of GEMMs."""
+    reads_all: tuple[str, ...]
+    """Weight formats of experts of which an expert-parallel device reads all that it holds, not only those chosen."""
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
@@ -204,6 +206,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         unit="1",
         meaning="thread instructions per MAC of kernels that stream weights; 0 for those of the class",
     ),
+    "expert_wait": Coefficient(
+        value=0.0,
+        unit="s",
+        meaning="time per layer in which many tokens are sent to expert-parallel devices, which wait for the busiest",
+    ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
@@ -237,8 +244,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format, `host_layer.experts_fp8` to mixtures of experts in that format,
-`device_time.experts_CDNA3` to mixtures of experts on that microarchitecture.
+passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
+microarchitecture.
 """
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
@@ -335,7 +342,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": ()}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}

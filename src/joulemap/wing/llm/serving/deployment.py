@@ -22,6 +22,7 @@ import numpy as np
 
 from joulemap.domain.calibration import name_pace
 from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.domain.operator.name import READ_ALL
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
@@ -82,6 +83,12 @@ Source: as the coefficient of `unit_stream` (catalog/data/stack/llamacpp.toml).
 
 VERIFIED: Final = 1.0 + MOST_GUESSED
 """Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""
+
+MANY_TOKENS: Final = 32.0
+"""Tokens of a pass at which expert-parallel devices wait for 63 % of the longest time, `expert_wait`.
+
+Source: as that coefficient (catalog/data/stack/vllm.toml).
+"""
 
 UNPACKED_FORMAT: Final = "nf4"
 """Start of the names of weight formats that engines dequantize to memory.
@@ -304,6 +311,7 @@ class Deployment:
         parts = np.maximum(parts, 1.0)
         waiting_w = self.hardware.waiting_w
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
+        seconds = seconds + self._wait_s(passes)
         working_j = (device_j - waiting_w * drawn_s) * parts * self.devices * self.data_devices
         working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
         gap_w = self.stack.value("gap_power", *self.kinds) * self.hardware.tdp.value
@@ -431,6 +439,7 @@ class Deployment:
             data_devices=self.data_devices,
             pipeline_devices=self.stages,
             cache=self.cache,
+            routing=READ_ALL if self._reads_all else "",
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
@@ -455,6 +464,19 @@ class Deployment:
     def _layer_s(self) -> float:
         """Seconds that all layers add to a pass, besides their kernels."""
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
+
+    @property
+    def _reads_all(self) -> bool:
+        """True if a device reads the weights of all experts that it holds."""
+        weights = self.weight_precision or self.precision
+        return self.expert_devices > 1 and weights.partition("_")[0] in self.stack.reads_all
+
+    def _wait_s(self, passes: Passes) -> Floats:
+        """Return the seconds in which expert-parallel devices exchange tokens and wait for the busiest one."""
+        most = self.stack.value("expert_wait") * self.decoder.routed_count if self.expert_devices > 1 else 0.0
+        rows = passes.sequences * passes.tokens + passes.chunk
+        waits: Floats = most * -np.expm1(-rows / MANY_TOKENS)
+        return waits
 
     def _score_s(self, passes: Passes) -> Floats:
         """Return the seconds in which unfused attention moves its scores, or keys for each head, through memory."""
@@ -485,7 +507,6 @@ class Deployment:
         """Return the host's launch time in seconds for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
-        routed = (f"experts_{kind.partition('_')[0]}",) if self.decoder.is_routed else ()
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
-        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (*routed, kind)))
+        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (kind,)))
         return np.where(has_prompt, prompt, answer)
