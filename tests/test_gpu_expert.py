@@ -186,7 +186,10 @@ def test_a_run_says_how_weights_are_stored_as_a_name_does() -> None:
     [
         ("sglang_fused_moe_triton", "triton"),
         ("vllm_unquantizedfusedmoe_triton_tritonexperts", "triton_wide"),
-        ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic mxfp4", "triton_wide"),
+        ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic mxfp4", "triton_mxfp4"),
+        ("oaitriton ", "triton_wide"),
+        ("vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic mxfp4", "trtllm_wide"),
+        ("vllm_mxfp4moe_flashinfer_trtllm_mxfp4_mxfp8_trtllmmxfp4expertsmodular mxfp4", "trtllm"),
         ("vllm_fp8moe_triton_tritonexperts", "triton"),
         ("", "triton"),
         ("vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts int4", "marlin"),
