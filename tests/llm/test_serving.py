@@ -12,6 +12,7 @@ from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
+from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
@@ -331,11 +332,12 @@ def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None
 
 def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchitecture() -> None:
     stack, targets = find_stack("sglang"), load_catalogue().hardware
-    assert stack.value("device_time", "experts_CDNA3", "experts") > 1.0 > stack.value("device_time", "experts")
+    assert stack.value("device_time", "experts_CDNA3") > 1.0 > stack.value("device_time", "experts_HopperGH100")
     passes = Passes.of([8.0], context=[512.0])
     for name, chip, factor in (
         ("llama-3-8b", "h200_sxm", 1.0),
-        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts")),
+        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts_HopperGH100")),
+        ("mixtral-8x7b", "b200_sxm", 1.0),
         ("mixtral-8x7b", "mi325x", stack.value("device_time", "experts_CDNA3")),
     ):
         decoder = find_decoder(name)
@@ -426,6 +428,25 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     passes = Passes.of([1.0], context=[512.0])
     more = a100.price(passes).seconds[0] - bare.price(passes).seconds[0]
     assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
+
+
+def test_layers_may_take_time_at_one_precision_alone() -> None:
+    decoder, chip, stack = find_decoder("llama-3-8b"), find_hardware("mi300x"), find_stack("sglang", "2026-02")
+    assert decoder is not None
+    without = attrs.evolve(
+        stack,
+        coefficients={
+            **stack.coefficients,
+            "layer_time.CDNA3_fp8": Quantity(value=0.0, unit="s", basis="assumed", source="test"),
+        },
+    )
+    passes = Passes.of([1.0], context=[512.0])
+    for precision, is_slower in (("bf16", False), ("fp8", True)):
+        own, other = (
+            Deployment(book=Book(decoder), hardware=chip, stack=one, precision=precision).price(passes).seconds[0]
+            for one in (stack, without)
+        )
+        assert bool(own > other) == is_slower
 
 
 def test_states_and_slow_processors_add_to_each_sequence() -> None:

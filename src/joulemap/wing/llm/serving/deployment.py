@@ -463,7 +463,8 @@ class Deployment:
     @property
     def _layer_s(self) -> float:
         """Seconds that all layers add to a pass, besides their kernels."""
-        return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
+        kinds = (f"{self.kinds[0]}_{self.precision}", *self._memory_kinds, *self.kinds)
+        return self.decoder.layer_count * self.stack.value("layer_time", *kinds)
 
     @property
     def _reads_all(self) -> bool:
