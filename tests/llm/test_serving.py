@@ -13,6 +13,7 @@ from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
+from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
@@ -331,11 +332,12 @@ def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None
 
 def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchitecture() -> None:
     stack, targets = find_stack("sglang"), load_catalogue().hardware
-    assert stack.value("device_time", "experts_CDNA3", "experts") > 1.0 > stack.value("device_time", "experts")
+    assert stack.value("device_time", "experts_CDNA3") > 1.0 > stack.value("device_time", "experts_HopperGH100")
     passes = Passes.of([8.0], context=[512.0])
     for name, chip, factor in (
         ("llama-3-8b", "h200_sxm", 1.0),
-        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts")),
+        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts_HopperGH100")),
+        ("mixtral-8x7b", "b200_sxm", 1.0),
         ("mixtral-8x7b", "mi325x", stack.value("device_time", "experts_CDNA3")),
     ):
         decoder = find_decoder(name)
@@ -353,6 +355,21 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
                 < found
                 < float(attrs.evolve(one, stack=attrs.evolve(stack, coefficients={})).price(passes).seconds[0])
             )
+
+
+def test_expert_parallel_devices_wait_for_the_busiest_and_may_read_all_their_experts() -> None:
+    decoder, chip, stack = find_decoder("qwen3-30b-a3b"), find_hardware("h100_sxm5"), find_stack("vllm", "2025")
+    assert decoder is not None
+    four = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4)
+    numbers = {name: one for name, one in stack.coefficients.items() if name != "expert_wait"}
+    at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients=numbers))
+    passes = Passes.of(32.0, context=np.array([1000.0]))
+    more_s = four.price(passes).seconds - at_once.price(passes).seconds
+    # 48 layers with experts; 32 tokens wait for 1 - 1/e of the longest time
+    assert_close(float(more_s[0]), 48 * 1.4e-4 * -math.expm1(-1.0), rel=1e-9)
+    narrow = attrs.evolve(four, precision="fp8")
+    alone = attrs.evolve(narrow, expert_devices=1)
+    assert [one.ask(passes)[0][0].routing for one in (four, narrow, alone)] == ["", "all", ""]
 
 
 def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
@@ -421,6 +438,25 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     passes = Passes.of([1.0], context=[512.0])
     more = a100.price(passes).seconds[0] - bare.price(passes).seconds[0]
     assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
+
+
+def test_layers_may_take_time_at_one_precision_alone() -> None:
+    decoder, chip, stack = find_decoder("llama-3-8b"), find_hardware("mi300x"), find_stack("sglang", "2026-02")
+    assert decoder is not None
+    without = attrs.evolve(
+        stack,
+        coefficients={
+            **stack.coefficients,
+            "layer_time.CDNA3_fp8": Quantity(value=0.0, unit="s", basis="assumed", source="test"),
+        },
+    )
+    passes = Passes.of([1.0], context=[512.0])
+    for precision, is_slower in (("bf16", False), ("fp8", True)):
+        own, other = (
+            Deployment(book=Book(decoder), hardware=chip, stack=one, precision=precision).price(passes).seconds[0]
+            for one in (stack, without)
+        )
+        assert bool(own > other) == is_slower
 
 
 def test_states_and_slow_processors_add_to_each_sequence() -> None:

@@ -25,6 +25,7 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.name import find_nearest, fold_name
+from joulemap.domain.operator.name import READ_ALL
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -89,6 +90,8 @@ class Stack:
     """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
     """Default storage format of weights; empty for the precision of GEMMs."""
+    reads_all: tuple[str, ...]
+    """Weight formats of experts of which an expert-parallel device reads all that it holds, not only those chosen."""
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
@@ -128,6 +131,10 @@ class Stack:
     def words(self) -> str:
         """Attention kernels as an argument of operators, such as `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
+
+    def choose_routing(self, expert_devices: int, weights: str) -> str:
+        """Return the routing of passes whose devices read all experts that they hold; empty for those chosen alone."""
+        return READ_ALL if expert_devices > 1 and weights.partition("_")[0] in self.reads_all else ""
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
         """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
@@ -207,6 +214,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         unit="1",
         meaning="thread instructions per MAC of kernels that stream weights; 0 for those of the class",
     ),
+    "expert_wait": Coefficient(
+        value=0.0,
+        unit="s",
+        meaning="time per layer in which many tokens are sent to expert-parallel devices, which wait for the busiest",
+    ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
@@ -240,8 +252,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format, `host_layer.experts_fp8` to mixtures of experts in that format,
-`device_time.experts_CDNA3` to mixtures of experts on that microarchitecture.
+passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
+microarchitecture.
 """
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
@@ -338,7 +350,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": ()}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}

@@ -16,6 +16,7 @@ energy for each logit, and links to peers stay awake.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -70,6 +71,12 @@ LIBRARY_SHARES: Final = (
     "gemm_efficiency.dot_int8",
 )
 """Coefficients for the share of the peak that library GEMMs reach; 1 for engines with their own kernels."""
+
+MANY_TOKENS: Final = 32.0
+"""Tokens of a pass at which expert-parallel devices wait for 63 % of the longest time, `expert_wait`.
+
+Source: as that coefficient (catalog/data/stack/vllm.toml).
+"""
 
 SCALES: Final = ("device_time_scale", "launch_time_scale")
 """Coefficients that multiply the times of kernels."""
@@ -126,6 +133,7 @@ class PassFacts(TypedDict):
     is_prompt: bool
     has_chunk: bool
     has_peers: bool
+    divides_experts: bool
 
 
 def describe_pass(asked: tuple[Step, int]) -> PassFacts:
@@ -136,6 +144,7 @@ def describe_pass(asked: tuple[Step, int]) -> PassFacts:
         "is_prompt": step.tokens > VERIFIED,
         "has_chunk": step.chunk > 0,
         "has_peers": step.world > 1,
+        "divides_experts": step.expert_devices > 1,
     }
 
 
@@ -156,6 +165,8 @@ class UnderEngine:
     """True if a piece of a prompt shares the pass with tokens that follow others."""
     has_peers: bool = False
     """True if several devices work on the pass."""
+    divides_experts: bool = False
+    """True if devices hold different experts, and tokens are sent between them."""
     pass_key: str = ""
     """Pass of which `faster` chooses the way; empty without it."""
     faster: Faster | None = attrs.field(default=None, eq=False)
@@ -166,9 +177,9 @@ class UnderEngine:
         stack = self.stack
         numbers = [(name, one.value) for name, one in sorted(stack.coefficients.items())]
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
-        place = sum(self.rows > one for one in limits), self.rows in limits
+        place = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
-        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers
+        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
         text = repr((own, self.precision, self.weight_precision, place, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -329,14 +340,13 @@ class UnderEngine:
     def _add_times(self, hardware: Hardware, few: Hardware) -> dict[str, Quantity]:
         """Return the coefficients of a pass's overhead, in seconds per count."""
         kinds, pace = list_kinds(hardware), self._find_pace(hardware)
-        weights = (self.weight_precision or self.precision).partition("_")[0]
         kind = self.weight_precision or self.precision
-        routed = (f"experts_{weights}",) if self.is_routed else ()
-        launched = ("prompt", kind) if self.is_prompt or self.has_chunk else (*routed, kind)
+        launched = ("prompt", kind) if self.is_prompt or self.has_chunk else (kind,)
         launched = tuple(dict.fromkeys(name for one in launched for name in (one, one.partition(":")[0])))
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
         found = {
-            "layer": (pace, "layer_time", (*self._memory_kinds(hardware), *kinds)),
+            "layer": (pace, "layer_time", (f"{kinds[0]}_{self.precision}", *self._memory_kinds(hardware), *kinds)),
+            "expert_wait": (-math.expm1(-self.rows / MANY_TOKENS), "expert_wait", ()),
             "score_prompt": (pace * byte_s, "score_bytes", tuple(kinds)),
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
