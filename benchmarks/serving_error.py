@@ -10,17 +10,18 @@ and the median of predicted / measured, which shows a common factor in the error
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware as load_hardware
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.plan.calibration import use_calibration
-from joulemap.system.errors import Reason
+from joulemap.system.errors import Reason, UnknownNameError
 from joulemap.wing.llm.serving.predict import predict
 
 SHOWN = (
@@ -40,12 +41,12 @@ def read_table(path: Path) -> list[ServingRow]:
 
 
 def find_hardware(names: set[str]) -> dict[str, Hardware]:
-    """Return name -> built-in hardware with its calibration; unknown names are omitted."""
-    known, used = load_catalogue().hardware, use_calibration("auto")
-    found = {}
-    for name in sorted(names & known.keys()):
-        one = known[name]
-        found[name] = used.target(one, "default", "board").bind(one)
+    """Return name -> hardware of the catalogue or of a family, with its calibration; unknown names are omitted."""
+    used, found = use_calibration("auto"), {}
+    for name in sorted(names):
+        with contextlib.suppress(UnknownNameError):
+            one = load_hardware(name)
+            found[name] = used.target(one, "default", "board").bind(one)
     return found
 
 

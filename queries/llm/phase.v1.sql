@@ -134,11 +134,15 @@ doubted AS (
         p.*,
         sqrt(
             pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
+            + CASE WHEN p.phase = 'prefill' THEN pow(unnamed_backend_width(p.architecture, v.vendor, $engine), 2) ELSE 0e0 END
             + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
         sqrt(
             pow(served_energy_half_width(
-                serving_scale_of('time', v.vendor, $engine, v.hardware),
+                sqrt(
+                    pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
+                    + CASE WHEN p.phase = 'prefill' THEN pow(unnamed_backend_width(p.architecture, v.vendor, $engine), 2) ELSE 0e0 END
+                ),
                 serving_scale_of('power', v.vendor, $engine, v.hardware)
             ), 2)
             + pow(t.energy_own_half_width, 2)
@@ -152,7 +156,7 @@ doubted AS (
                     ELSE 'vendor'
                 END
             FROM internal.serving_scale AS s
-            WHERE s.quantity = 'time' AND s.vendor IN ('', v.vendor) AND s.engine IN ('', split_part($engine, ' ', 1))
+            WHERE s.quantity = 'time' AND s.vendor IN ('', v.vendor) AND s.engine IN ('', bare_engine($engine))
         ) AS evidence
     FROM powered AS p
     JOIN internal.run AS r ON r.run_id = p.run_id

@@ -14,7 +14,7 @@ batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in fl
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the prediction states, of the logarithm" }
 */
 SELECT
-    p.quantity, p.vendor, p.engine, p.work,
+    p.quantity, p.vendor, p.architecture, p.engine, p.work,
     split_part(m.hardware, '@', 1) AS hardware,
     m.model,
     m.source,

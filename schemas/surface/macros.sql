@@ -108,6 +108,13 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
+-- Name of an engine without its backend and release: llamacpp of 'llamacpp@vulkan 2026', as name_bare_engine of domain/doubt.py.
+CREATE MACRO bare_engine(of_engine) AS split_part(split_part(of_engine, ' ', 1), '@', 1);
+
+-- Additional half-width of prompts of an engine without a named backend: find_unnamed_backend of domain/doubt.py.
+CREATE MACRO unnamed_backend_width(of_architecture, of_vendor, of_engine) AS
+    CASE WHEN of_architecture = 'gpu' AND of_vendor IN ('AMD', 'Intel') AND split_part(of_engine, ' ', 1) = 'llamacpp' THEN 0.9e0 ELSE 0e0 END;
+
 -- Half-width of a time or power of a served model: that of the finest group of measurements that contains it, widened for
 -- a server that nobody measured, as ServingScale.widen of domain/doubt.py. An engine is a name with or without a release.
 CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS (
@@ -121,7 +128,7 @@ CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS
         s.level
     )
     FROM internal.serving_scale AS s
-    WHERE s.quantity = of_quantity AND s.vendor IN ('', of_vendor) AND s.engine IN ('', split_part(of_engine, ' ', 1))
+    WHERE s.quantity = of_quantity AND s.vendor IN ('', of_vendor) AND s.engine IN ('', bare_engine(of_engine))
 );
 
 -- Boundary of the energy and power of a served model, as MEASURED_AT of domain/configuration.py; board if none is stated.
@@ -138,16 +145,23 @@ CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt
 
 -- Half-width of a predicted quantity of a served model. That of an energy combines those of its time and of its power.
 -- `power_part` is the power over the power without idle power if the measurement subtracts idle power, else 1.
-CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, of_scope, power_part) AS
+-- `of_architecture` is the class of the hardware.
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, of_scope, power_part, of_architecture := '') AS
     CASE
         WHEN of_quantity IN ('energy_per_output_token_j', 'energy_per_request_j') THEN served_energy_half_width(
-            serving_scale_of('time', of_vendor, of_engine, of_hardware),
+            sqrt(
+                pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2)
+                + CASE WHEN of_scope = 'prefill_step' THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
+            ),
             power_part * serving_scale_of('power', of_vendor, of_engine, of_hardware)
         )
         WHEN of_quantity = 'power_w' THEN serving_scale_of('power', of_vendor, of_engine, of_hardware)
-        WHEN of_quantity = 'time_to_first_token_s' AND of_scope = 'steady_serving'
-            THEN sqrt(pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(0.3e0, 2))
-        ELSE serving_scale_of('time', of_vendor, of_engine, of_hardware)
+        ELSE sqrt(
+            pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2)
+            + CASE WHEN of_quantity = 'time_to_first_token_s' OR of_scope = 'prefill_step'
+                THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
+            + CASE WHEN of_quantity = 'time_to_first_token_s' AND of_scope = 'steady_serving' THEN pow(0.3e0, 2) ELSE 0e0 END
+        )
     END;
 
 -- Kind of work, by which prediction errors are grouped: the given kind of a whole model, or the kind of a single operator.

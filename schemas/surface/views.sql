@@ -1622,7 +1622,7 @@ SELECT
     p.package_version,
     p.created_at,
     serving_half_width(
-        p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part
+        p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part, of_architecture := p.architecture
     ) AS half_width
 FROM (
     SELECT

@@ -20,6 +20,7 @@ from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
+from joulemap.wing.llm.serving.chip import list_kinds
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
@@ -293,6 +294,69 @@ def test_an_engine_is_named_with_a_date() -> None:
             find_engine(text)
 
 
+def test_an_engine_is_named_with_a_backend() -> None:
+    newest = find_engine("llamacpp")
+    for text in ("llamacpp@vulkan", "ollama@Vulkan", f"llamacpp@{newest.date}-vulkan"):
+        found = find_engine(text)
+        assert (found.id, found.release) == (f"llamacpp@{newest.date}-vulkan", f"llamacpp@vulkan {newest.date}")
+        assert find_engine(found.id) == find_stack("llamacpp@vulkan") == attrs.evolve(newest, backend="vulkan")
+    assert find_engine("llamacpp@2025-06-rocm").id == "llamacpp@2025-rocm"
+    assert describe_engine("llamacpp@sycl").startswith("llama.cpp on SYCL, ")
+    with pytest.raises(UnknownNameError, match="cuda"):
+        find_engine("llamacpp@cud")
+    for text, error in (("vllm@cuda", UnknownNameError), ("llamacpp@2019-cuda", UsageError)):
+        with pytest.raises(error):
+            find_engine(text)
+
+
+def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none() -> None:
+    decoder, hardware = find_decoder("llama-3-8b"), find_hardware("arc_b580")
+    assert decoder is not None
+    book = Book(decoder)
+
+    def deploy(engine: str, weights: str = "q4_k_m") -> Deployment:
+        return Deployment(
+            book=book, hardware=hardware, stack=find_engine(engine), precision="bf16", weight_precision=weights
+        )
+
+    plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
+    assert list_kinds(hardware, "vulkan") == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
+    rates = [
+        one.stack.value("memory_rate", *kinds) for one, *kinds in ((plain, "GDDR_Xe2"), (other, "GDDR_Xe2_vulkan"))
+    ]
+    bytes_per_s = [find_chips(one)[0].memory_bandwidth.value for one in (plain, other)]
+    assert_close(bytes_per_s[0] / bytes_per_s[1], rates[0] / rates[1], rel=1e-12)
+    assert rates[0] > 1.5 * rates[1]
+    macs_per_s = [find_chips(one)[1].peaks["bf16"].rate.value for one in (plain, other)]
+    assert_close(macs_per_s[1] / macs_per_s[0], other.stack.value("prompt_rate", "Xe2_vulkan"), rel=1e-12)
+    for one, same in zip(find_chips(deploy("llamacpp@sycl")), find_chips(plain), strict=True):
+        assert {name: each.value for name, each in one.coefficients.items()} == {
+            name: each.value for name, each in same.coefficients.items()
+        }
+        assert (one.peaks, one.memory_bandwidth) == (same.peaks, same.memory_bandwidth)
+
+
+def test_a_backend_may_run_experts_one_by_one() -> None:
+    """SYCL launches 48 layers of 128 experts for a prompt, and layers alone for a token; Vulkan neither."""
+    decoder, hardware = find_decoder("qwen3-30b-a3b"), find_hardware("arc_b580")
+    assert decoder is not None
+    plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16")
+    stack = plain.stack
+
+    def launch(one: Deployment, tokens: float) -> tuple[float, float]:
+        """Return the host seconds per layer and per expert."""
+        (asked,) = one.ask(Passes.of([1.0], tokens=[tokens], context=[0.0 if tokens > 1.0 else 8.0]))
+        own = one.put_under(asked).apply(hardware).coefficients
+        layer, expert = (own.get(f"overhead.launch_{name}") for name in ("layer", "expert"))
+        return (0.0 if layer is None else layer.value), (0.0 if expert is None else expert.value)
+
+    assert launch(plain, 512.0) == (0.0, stack.value("host_expert", "prompt_Xe2"))
+    assert launch(plain, 1.0) == (stack.value("host_layer", "experts_Xe2"), 0.0)
+    assert min(stack.value("host_expert", "prompt_Xe2"), stack.value("host_layer", "experts_Xe2")) > 0.0
+    vulkan = attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))
+    assert launch(vulkan, 512.0) == launch(vulkan, 1.0) == (0.0, 0.0)
+
+
 def test_the_host_works_beside_devices_and_between_passes() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
@@ -360,9 +424,10 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
 def test_expert_parallel_devices_wait_for_the_busiest_and_may_read_all_their_experts() -> None:
     decoder, chip, stack = find_decoder("qwen3-30b-a3b"), find_hardware("h100_sxm5"), find_stack("vllm", "2025")
     assert decoder is not None
+    numbers = {name: one for name, one in stack.coefficients.items() if name == "expert_wait"}
+    stack = attrs.evolve(stack, coefficients=numbers)
     four = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4)
-    numbers = {name: one for name, one in stack.coefficients.items() if name != "expert_wait"}
-    at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients=numbers))
+    at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients={}))
     passes = Passes.of(32.0, context=np.array([1000.0]))
     more_s = four.price(passes).seconds - at_once.price(passes).seconds
     # 48 layers with experts; 32 tokens wait for 1 - 1/e of the longest time
@@ -459,11 +524,28 @@ def test_layers_may_take_time_at_one_precision_alone() -> None:
         assert bool(own > other) == is_slower
 
 
+def test_weights_of_three_bits_stream_slower_than_others() -> None:
+    decoder, chip = find_decoder("qwen3-8b"), load_catalogue().hardware["rtx_3090"]
+    assert decoder is not None
+    stack = find_stack("llamacpp")
+    assert stack.value("unit_stream", "SM_q3_k", "SM") < stack.value("unit_stream", "SM_q4_k", "SM")
+    for weights, kind in (("q3_k_xl", "SM_q3_k"), ("q4_k_m", "SM"), ("", "SM")):
+        one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", weight_precision=weights)
+        units = stack.value("unit_stream", kind) * chip.unit_count.value * chip.clock.value
+        rate = (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25
+        assert_close(reach_bandwidth(find_chips(one)[0]), rate, rel=1e-9)
+
+
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
-    stack = find_stack("vllm")
-    plain, hybrid = stack.each(0), stack.each(10)
-    assert_close(hybrid - plain, 10 * stack.value("state_time"), rel=1e-9)
-    assert stack.each(0, "GA10B", "Ampere") > 10 * plain == 10 * stack.each(0, "GH100", "Hopper")
+    stack, decoder, chip = find_stack("vllm"), find_decoder("nemotron-nano-9b-v2"), find_hardware("h100_sxm5")
+    assert decoder is not None and decoder.recurrent_count > 20
+    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
+    kept = {name: value for name, value in stack.coefficients.items() if name != "state_time"}
+    plain = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=kept))
+    own, other = (each.price(Passes.of([8.0], context=[512.0])).seconds[0] for each in (one, plain))
+    assert_close(float(own - other), 8 * decoder.recurrent_count * stack.value("state_time"), rel=1e-6)
+    general = stack.value("host_sequence")
+    assert stack.value("host_sequence", "GA10B", "Ampere") > 10 * general == 10 * stack.value("host_sequence", "GH100")
 
 
 def test_a_mixture_that_is_called_expert_by_expert() -> None:

@@ -317,6 +317,41 @@ def test_an_unmeasured_chip_engine_or_load_is_wider() -> None:
     assert FULL.serving_half_width("latency", vendor="N", engine="e", hardware="h") is None
 
 
+def test_a_prompt_without_a_named_backend_is_wider() -> None:
+    """On a GPU of AMD or Intel 0.9 is added; not to tokens, powers, a named backend, NVIDIA or a processor."""
+    first, wide = "time_to_first_token_s", math.sqrt(0.4**2 + 0.25**2 + 0.9**2)
+
+    def width(engine: str, vendor: str = "AMD", quantity: str = first, scope: str = "", kind: str = "gpu") -> float:
+        like = {"vendor": vendor, "engine": engine, "hardware": "h", "scope": scope, "architecture": kind}
+        return FULL.serving_half_width(quantity, **like) or 0.0
+
+    usual = math.hypot(0.4, 0.25)
+    assert_close(width("llamacpp 2026"), wide, rel=1e-12)
+    assert_close(width("llamacpp 2026", "Intel"), wide, rel=1e-12)
+    assert_close(width("llamacpp 2026", quantity="total_tokens_per_s", scope="prefill_step"), wide, rel=1e-12)
+    assert_close(width("llamacpp@vulkan 2026"), usual, rel=1e-12)
+    assert_close(width("llamacpp 2026", "NVIDIA"), usual, rel=1e-12)
+    assert_close(width("llamacpp 2026", kind="cpu"), usual, rel=1e-12)
+    assert_close(width("llamacpp 2026", quantity="inter_token_latency_s"), usual, rel=1e-12)
+    assert width("llamacpp 2026", quantity="power_w", scope="prefill_step") == 0.15
+
+
+def test_an_unnamed_backend_widens_in_sql_as_in_python(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.evaluate("alexnet", hardware=["l4"])
+    for quantity, scope in (
+        ("time_to_first_token_s", "request"),
+        ("total_tokens_per_s", "prefill_step"),
+        ("energy_per_request_j", "prefill_step"),
+        ("inter_token_latency_s", "request"),
+    ):
+        for engine in ("llamacpp 2026", "llamacpp@vulkan 2026"):
+            texts = ", ".join(f"'{one}'" for one in (quantity, "AMD", engine, "rx_7900_xtx", scope))
+            ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, 1e0, of_architecture := 'gpu')").rows
+            named = {"vendor": "AMD", "engine": engine, "hardware": "rx_7900_xtx", "architecture": "gpu"}
+            assert_close(found, load_doubt().serving_half_width(quantity, **named, scope=scope) or 0.0, rel=1e-12)
+
+
 @pytest.mark.slow
 def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")

@@ -26,7 +26,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.calibrate.doubt import Key, find_quantile
-from joulemap.domain.doubt import FULL_GROUPS, SERVED_POWER, SERVED_TIME, ServingScale, name_served_scale
+from joulemap.domain.doubt import (
+    FULL_GROUPS,
+    SERVED_POWER,
+    SERVED_TIME,
+    ServingScale,
+    name_bare_engine,
+    name_served_scale,
+)
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("vendor", "name")
@@ -46,7 +53,7 @@ class ServingResidual:
     quantity: str
     vendor: str
     engine: str
-    """Engine name and release."""
+    """Engine name, backend and release."""
     hardware: str
     """Hardware without its power mode."""
     model: str
@@ -56,8 +63,8 @@ class ServingResidual:
 
     @property
     def name(self) -> str:
-        """Engine name without release."""
-        return self.engine.partition(" ")[0]
+        """Engine name without backend and release."""
+        return name_bare_engine(self.engine)
 
     def key(self, level: int) -> Key:
         """Return the residual's group at a level."""

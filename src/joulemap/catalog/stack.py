@@ -1,11 +1,10 @@
 """Serving stacks: an inference engine for language models at a date, and the time that it adds to the chip's.
 
-    pass = ((factor x device time) ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + each x sequences
+    pass = ‖factor x kernels + device per layer x layers, host per layer x layers‖ + each x sequences
     each = host per sequence + state x recurrent layers
 
-The host launches layers while devices compute, and each sometimes waits for the other. Their times combine by the norm
-used for a kernel's compute and memory time. Graphs cover decode passes only, so a prefill pass is launched layer
-by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
+`joulemap.model.overhead` has the norm. Graphs cover decode passes only, so a prefill pass is launched layer by layer.
+Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
 previous one. The releases of an engine that is `like` another one begin with those of the other before its own first
@@ -18,7 +17,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 
@@ -30,24 +29,16 @@ from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 DEFAULT: Final = "vllm"
 """Inference engine that is used if none is named."""
-
-NORM: Final = 2.5
-"""Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
-vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 %
-if the times are added.
-"""
 
 PACKED: Final = ("machete", "marlin")
 """Kernels that unpack integer weights in registers."""
 
-Number = TypeVar("Number", float, "NDArray[np.float64]")
-"""Number or array of numbers."""
+BACKENDS: Final[Mapping[str, str]] = {
+    "cuda": "CUDA", "metal": "Metal", "rocm": "ROCm", "sycl": "SYCL", "vulkan": "Vulkan",
+}  # fmt: skip
+"""Backend of an engine with several -> its name in answers."""
 
 
 @frozen(kw_only=True)
@@ -98,17 +89,25 @@ class Stack:
     """Name, as in `COEFFICIENTS` -> number that the engine states."""
     checked: str = ""
     """Date of the newest measurement that the release was compared with; empty for the release date."""
+    backend: str = ""
+    """Backend that runs the kernels, one of the engine's `backends`; empty if it is not named."""
 
     @property
     def title(self) -> str:
         """Engine with the year of its release, as in headers: `vLLM, 2025 release`."""
         first, last = self.date[:4], (self.checked or self.date)[:4]
-        return f"{self.label}, {first} release" if first == last else f"{self.label}, releases of {first} to {last}"
+        label = f"{self.label} on {BACKENDS[self.backend]}" if self.backend else self.label
+        return f"{label}, {first} release" if first == last else f"{label}, releases of {first} to {last}"
+
+    @property
+    def named(self) -> str:
+        """Name of the engine, with its backend if one is named: `llamacpp@vulkan`."""
+        return f"{self.name}@{self.backend}" if self.backend else self.name
 
     @property
     def release(self) -> str:
-        """Name and first date of the release, by which prediction errors are grouped."""
-        return f"{self.name} {self.date}"
+        """Name, backend and first date of the release, by which prediction errors are grouped."""
+        return f"{self.named} {self.date}"
 
     def value(self, name: str, *kinds: str) -> float:
         """Return the coefficient `name` of the engine as `find` does, or its default."""
@@ -124,8 +123,8 @@ class Stack:
 
     @property
     def id(self) -> str:
-        """Engine with its date, as `find_engine` reads it."""
-        return f"{self.name}@{self.date}"
+        """Engine with its date and backend, as `find_engine` reads it: `llamacpp@2026-vulkan`."""
+        return f"{self.name}@{self.date}" + (f"-{self.backend}" if self.backend else "")
 
     @property
     def words(self) -> str:
@@ -135,24 +134,6 @@ class Stack:
     def choose_routing(self, expert_devices: int, weights: str) -> str:
         """Return the routing of passes whose devices read all experts that they hold; empty for those chosen alone."""
         return READ_ALL if expert_devices > 1 and weights.partition("_")[0] in self.reads_all else ""
-
-    def launch(self, layers: int, experts: int, *kinds: str) -> float:
-        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
-
-        A kind with a suffix, such as the weight format `int8:row`, also matches the number of `int8`.
-        """
-        kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
-        return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
-
-    def each(self, recurrent_layers: int, *kinds: str) -> float:
-        """Return the seconds that each sequence adds to a pass of a model with `recurrent_layers` recurrent layers."""
-        return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
-
-    def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:
-        """Return the time of a pass with `sequences` sequences, from device, launch and host time per sequence."""
-        together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
-        whole_s: Number = together_s + each_s * sequences
-        return whole_s
 
     @property
     def without_host_sequence(self) -> Stack:
@@ -232,6 +213,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         meaning="rows from which products are cut into full tiles; fewer have tiles of their height",
     ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
+    "prompt_rate": Coefficient(
+        value=1.0, unit="1", meaning="factor on compute_rate and integer_rate, of a named backend over an unnamed one"
+    ),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "plain_rate": Coefficient(
         value=1.0,
@@ -253,10 +237,12 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
 passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
-microarchitecture.
+microarchitecture, `prompt_rate.RDNA_vulkan` to a backend.
 """
 
-_DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
+_VARIANT: Final = re.compile(r"(?P<date>\d{4}(-(0[1-9]|1[0-2]))?)?(-(?=[a-z])|\b)(?P<backend>[a-z]+)?")
+"""Pattern of what follows an engine's name: its date, its backend, or both: `2025-06`, `vulkan`, `2026-vulkan`."""
+
 _FLAGS: Final = (
     "mixes",
     "reserves_output",
@@ -279,9 +265,11 @@ def stack_names() -> tuple[str, ...]:
 def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> Stack:
     """Return the newest release of an engine by `date`, or the newest one without a date.
 
-    A date before the first known release gives that release. An engine's port to a microarchitecture may be another
-    engine's code (`ports` in its file). Raises UnknownNameError for an unknown engine.
+    A backend may follow the name: `llamacpp@vulkan`. A date before the first known release gives that release. An
+    engine's port to a microarchitecture may be another engine's code (`ports` in its file). Raises UnknownNameError for
+    an unknown engine or backend.
     """
+    name, _, backend = name.strip().partition("@")
     asked = _names().get(fold_name(name or DEFAULT))
     if asked is None:
         near = find_nearest(name, [(one,) for one in stack_names()])
@@ -290,7 +278,13 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     asked = next((ports[word] for word in microarchitecture.split() if word in ports), asked)
     releases = _releases()[asked]
     before = [one for one in releases if not date or one.date <= date]
-    return before[-1] if before else releases[0]
+    found = before[-1] if before else releases[0]
+    if not backend:
+        return found
+    known = _files()[asked].get("backends", ())
+    if backend not in known:
+        raise UnknownNameError(f"backend of {found.label}", backend, known)
+    return attrs.evolve(found, backend=backend)
 
 
 def list_vendors(engine: str) -> tuple[str, ...]:
@@ -301,19 +295,22 @@ def list_vendors(engine: str) -> tuple[str, ...]:
 def find_engine(text: str) -> Stack:
     """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 
-    Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
+    A backend may follow, as in `llamacpp@vulkan` or `llamacpp@2026-vulkan`. Raises UnknownNameError for an unknown
+    engine or backend, UsageError for a date before its first known release.
     """
-    name, at, date = text.strip().partition("@")
+    name, at, rest = text.strip().partition("@")
     found = find_stack(name)
     if not at:
         return found
     releases = _releases()[found.name]
-    if not _DATE.fullmatch(date) or date < releases[0].date[: len(date)]:
+    told = _VARIANT.fullmatch(rest.lower())
+    date, backend = (told["date"] or "", told["backend"] or "") if told else ("", "")
+    if not (date or backend) or (date and date < releases[0].date[: len(date)]):
         known = ", ".join(one.id for one in releases)
         raise UsageError(
             f"engine {text}: expected a date from {releases[0].date} on, as 2025 or 2025-06; known: {known}"
         )
-    return find_stack(name, date)
+    return find_stack(f"{name}@{backend}" if backend else name, date)
 
 
 def describe_engine(text: str) -> str:
@@ -321,7 +318,8 @@ def describe_engine(text: str) -> str:
 
     Raises like `find_engine`.
     """
-    found, asked = find_engine(text), text.partition("@")[2]
+    found, told = find_engine(text), _VARIANT.fullmatch(text.partition("@")[2])
+    asked = told["date"] if told else ""
     if not asked:
         return f"{found.title} (latest modelled)"
     if len(_releases()[found.name]) == 1:

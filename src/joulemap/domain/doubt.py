@@ -106,6 +106,17 @@ Source: with the source of such rows held out, covering 80 % of their times requ
 out, 0 to 0.25.
 """
 
+NEW_BACKEND: Final = 0.9
+"""Additional half-width of the time of prompts on a GPU with several backends if the engine's backend is not named.
+
+Source: 524 prompts with llama.cpp of 2026 on four boards (R9700, Ryzen AI Max+ 395, Arc Pro B60 and B70), weighted
+equally by board, model and backend: covering 80 % requires 1.0 in all. Vulkan takes twice as long as ROCm with
+quantized weights; builds of ROCm differ eightfold with 16-bit weights.
+"""
+
+SEVERAL_BACKENDS: Final[Mapping[str, tuple[str, ...]]] = {"llamacpp": ("AMD", "Intel")}
+"""Engine -> vendors whose GPUs run it on one of several backends. NVIDIA's almost always run CUDA, Apple's Metal."""
+
 NEW_LOAD: Final = 0.3
 """Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
 
@@ -158,6 +169,20 @@ def find_new_source(architecture: str, work: str, runtime: str) -> float:
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that determines a class's compute time; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
+
+
+def find_unnamed_backend(architecture: str, vendor: str, engine: str) -> float:
+    """Return the additional half-width of prompts of an engine without a named backend; 0 for most engines and chips.
+
+    `engine` is a name with its backend and release: `llamacpp@vulkan 2026`.
+    """
+    vendors = SEVERAL_BACKENDS.get(engine.partition(" ")[0], ())
+    return NEW_BACKEND if architecture == "gpu" and vendor in vendors else 0.0
+
+
+def name_bare_engine(engine: str) -> str:
+    """Return the name of an engine without its backend and release: `llamacpp` of `llamacpp@vulkan 2026`."""
+    return engine.partition(" ")[0].partition("@")[0]
 
 
 def join_served_energy(time: float, power: float) -> float:
@@ -277,32 +302,37 @@ class Doubt:
     def find_serving_scale(self, quantity: str, *, vendor: str, engine: str) -> ServingScale | None:
         """Return the finest group of measurements of `SERVED_TIME` or `SERVED_POWER` with a vendor and an engine.
 
-        None without measurements. `engine` is a name, with or without a release.
+        None without measurements. `engine` is a name, with or without a backend and a release.
         """
-        name = engine.partition(" ")[0]
+        name = name_bare_engine(engine)
         found = (one for one in self.served if one.quantity == quantity)
         alike = [one for one in found if one.vendor in ("", vendor) and one.engine in ("", name)]
         return max(alike, key=lambda one: one.level, default=None)
 
     def serving_half_width(
-        self, quantity: str, *, vendor: str, engine: str, hardware: str, scope: str = ""
+        self, quantity: str, *, vendor: str, engine: str, hardware: str, scope: str = "", architecture: str = ""
     ) -> float | None:
         """Return the half-width of a prediction for a served model; None for a quantity without an error scale.
 
-        `engine` is a name with its release, `hardware` an id without its operating point. The half-width of an energy
-        is combined from those of a time and of the power. The SQL macro of this name computes the same.
+        `engine` is a name with its backend and release, `hardware` an id without its operating point, `architecture`
+        its class. The half-width of an energy is combined from those of a time and of the power. The SQL macro of this
+        name computes the same.
         """
         like = {"vendor": vendor, "engine": engine}
+        is_prompt = quantity == "time_to_first_token_s" or scope == "prefill_step"
+        backend = find_unnamed_backend(architecture, vendor, engine) if is_prompt else 0.0
         if quantity in SERVED_ENERGIES:
             time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
             if time is None or power is None:
                 return None
-            return join_served_energy(time.widen(hardware), power.widen(hardware))
+            return join_served_energy(math.hypot(time.widen(hardware), backend), power.widen(hardware))
         scale = self.find_serving_scale(name_served_scale(quantity), **like)
         if scale is None:
             return None
         is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
-        return math.hypot(scale.widen(hardware), NEW_LOAD if is_loaded else 0.0)
+        if scale.quantity == SERVED_POWER:
+            return scale.widen(hardware)
+        return math.hypot(scale.widen(hardware), backend, NEW_LOAD if is_loaded else 0.0)
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return two half-widths for each basis: of an energy per action, and of any other number of a hardware file.

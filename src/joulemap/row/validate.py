@@ -105,6 +105,7 @@ class ServedResidual(Row, query="validate.served"):
 
     quantity: str
     vendor: str
+    architecture: str
     engine: str
     work: str
     hardware: str

@@ -117,13 +117,20 @@ Faster = Callable[["Hardware", "Hardware"], "Hardware"]
 """Function that returns the one of two chips on which a pass takes less time."""
 
 
-def list_kinds(hardware: Hardware) -> list[str]:
+def list_kinds(hardware: Hardware, backend: str = "") -> list[str]:
     """Return the names under which an engine may have separate numbers for a chip, the most specific first.
 
-    They are the microarchitecture, its words from the last to the first, and the class.
+    They are the microarchitecture, its words from the last to the first, and the class. Each follows itself on the
+    engine's backend, if one is named: `RDNA_vulkan`.
     """
     words = hardware.microarchitecture.split()
-    return ["".join(words), *words[::-1], hardware.architecture]
+    kinds = [name_family(hardware), *words[::-1], hardware.architecture]
+    return [name for one in kinds for name in (f"{one}_{backend}", one)] if backend else kinds
+
+
+def name_family(hardware: Hardware) -> str:
+    """Return the microarchitecture of a chip as one word."""
+    return "".join(hardware.microarchitecture.split())
 
 
 class PassFacts(TypedDict):
@@ -199,7 +206,7 @@ class UnderEngine:
         """
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
-        tiled = self.stack.value("tiled_rows", *list_kinds(hardware))
+        tiled = self.stack.value("tiled_rows", *list_kinds(hardware, self.stack.backend))
         if differs and self.rows > VECTOR_ROWS:
             return (TILED,) if self.rows >= tiled else (UNTILED,)
         if self.rows == 1:
@@ -229,26 +236,31 @@ class UnderEngine:
 
     def _kinds(self, hardware: Hardware) -> tuple[str, ...]:
         """Return the names under which the engine has rates of matrix kernels."""
-        *words, architecture = list_kinds(hardware)
+        *words, architecture = list_kinds(hardware, self.stack.backend)
         routed = [f"experts_{one}" for one in (*words, architecture)] if self.is_routed else []
         return (*routed, *words, f"{architecture}_{self.precision}", architecture)
 
     def _memory_kinds(self, hardware: Hardware) -> list[str]:
         """Return the names under which an engine may have separate numbers for this memory technology."""
         found = next((one for one in MEMORIES if hardware.memory_type.startswith(one)), "")
-        return [*(f"{found}_{word}" for word in list_kinds(hardware)[:-1]), hardware.architecture, found]
+        *words, architecture = list_kinds(hardware, self.stack.backend)
+        return [*(f"{found}_{word}" for word in words), architecture, found]
 
-    def _compute_rate(self, hardware: Hardware) -> float:
-        return self.stack.value("compute_rate", *self._kinds(hardware))
+    def _compute_rate(self, hardware: Hardware, name: str = "compute_rate") -> float:
+        """Return a rate of matrix kernels, by the engine's factor for prompts on its backend."""
+        kinds = self._kinds(hardware)
+        return self.stack.value("prompt_rate", *kinds) * self.stack.value(name, *kinds)
 
     def _stream(self, hardware: Hardware) -> Hardware:
         """Return the hardware for passes of few rows, whose kernels stream weights.
 
         The memory capacity is unlimited here; `Room` checks beforehand how many sequences fit.
         """
-        whole, kinds = join_units(hardware), list_kinds(hardware)
+        whole, kinds = join_units(hardware), list_kinds(hardware, self.stack.backend)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
-        unit_bytes = self.stack.value("unit_stream", *kinds, whole.unit_name)
+        bits, nested, _ = self.weight_precision.partition(K_QUANT)
+        units = (f"{whole.unit_name}_{bits}{nested}", whole.unit_name)  # SM_q3_k, then SM
+        unit_bytes = self.stack.value("unit_stream", *kinds, *units)
         budget_w = whole.tdp.value - whole.static_power.value
         links_w = min(self.links_w(hardware), MOST_LINKS * budget_w)  # the board's cap includes its links
         few = attrs.evolve(
@@ -258,7 +270,7 @@ class UnderEngine:
         )
         own: dict[str, Quantity] = {}
         if unit_bytes:
-            own[UNIT_STREAM] = self._quote(unit_bytes, "unit_stream", *kinds, whole.unit_name)
+            own[UNIT_STREAM] = self._quote(unit_bytes, "unit_stream", *kinds, *units)
         formats = [f"{one}{K_QUANT}" for one in kinds[:-1] if K_QUANT in self.weight_precision]
         slots = self.stack.value("stream_slots", *formats)
         if slots and (streamed := few.coefficients.get(STREAMED_SLOTS)):
@@ -274,7 +286,7 @@ class UnderEngine:
         kinds, compute = self._kinds(few), self._compute_rate(few)
         if compute == 1.0:
             return few
-        integer = self.stack.value("integer_rate", *kinds)
+        integer = self._compute_rate(few, "integer_rate")
         plain = 1.0 if self.weight_precision else self.stack.value("plain_rate", *kinds)
         peaks = {name: attrs.evolve(peak, rate=scale(peak.rate, compute)) for name, peak in few.peaks.items()}
         if integer and (eighth := few.peaks.get(INTEGER)):
@@ -290,7 +302,7 @@ class UnderEngine:
 
         Experts read their weights at another share of the bandwidth there, because their tokens are gathered first.
         """
-        share = self.stack.value("expert_stream", *list_kinds(few)) if self.is_routed else 1.0
+        share = self.stack.value("expert_stream", *list_kinds(few, self.stack.backend)) if self.is_routed else 1.0
         if share == 1.0:
             return few
         stream = few.coefficients[EXPERT_STREAM]
@@ -322,7 +334,7 @@ class UnderEngine:
         if not weights.is_packed:
             return ""
         packed = self.stack.packed
-        kernel = next((packed[word] for word in list_kinds(hardware) if word in packed), "")
+        kernel = next((packed[word] for word in list_kinds(hardware, self.stack.backend) if word in packed), "")
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _find_pace(self, hardware: Hardware) -> float:
@@ -332,25 +344,28 @@ class UnderEngine:
 
     def _scale_times(self, hardware: Hardware) -> dict[str, Quantity]:
         """Return the coefficients that scale kernel times, by the engine's factor for this chip and by its pace."""
-        name = list_kinds(hardware)[0]
+        name = name_family(hardware)
         kinds = (f"experts_{name}", "experts") if self.is_routed else ()
         factor = self.stack.value("device_time", *kinds, name) * self._find_pace(hardware)
         return {} if factor == 1.0 else {one: scale(hardware.coefficients[one], factor) for one in SCALES}
 
     def _add_times(self, hardware: Hardware, few: Hardware) -> dict[str, Quantity]:
         """Return the coefficients of a pass's overhead, in seconds per count."""
-        kinds, pace = list_kinds(hardware), self._find_pace(hardware)
+        kinds, pace = list_kinds(hardware, self.stack.backend), self._find_pace(hardware)
         kind = self.weight_precision or self.precision
-        launched = ("prompt", kind) if self.is_prompt or self.has_chunk else (kind,)
+        routed = [f"experts_{one}" for one in (kind.partition("_")[0], *kinds)] if self.is_routed else []
+        has_prompt = self.is_prompt or self.has_chunk
+        launched = (*([*(f"prompt_{one}" for one in kinds), "prompt"] if has_prompt else routed), kind)
         launched = tuple(dict.fromkeys(name for one in launched for name in (one, one.partition(":")[0])))
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
+        layers = (f"{name_family(hardware)}_{self.precision}", *self._memory_kinds(hardware), *kinds)
         found = {
-            "layer": (pace, "layer_time", (f"{kinds[0]}_{self.precision}", *self._memory_kinds(hardware), *kinds)),
+            "layer": (pace, "layer_time", layers),
             "expert_wait": (-math.expm1(-self.rows / MANY_TOKENS), "expert_wait", ()),
             "score_prompt": (pace * byte_s, "score_bytes", tuple(kinds)),
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
-            "launch_expert": (1.0, "host_expert", ()),
+            "launch_expert": (1.0, "host_expert", launched),
             "sequence": (1.0, "host_sequence", tuple(kinds)),
             "state": (1.0, "state_time", ()),
         }
@@ -362,7 +377,7 @@ class UnderEngine:
 
     def _add_actions(self, hardware: Hardware) -> list[EnergyAction]:
         """Return the energies of a pass's overhead."""
-        kinds, found = list_kinds(hardware), []
+        kinds, found = list_kinds(hardware, self.stack.backend), []
         if gap := self.stack.value("gap_power", *kinds):
             power = self._quote(gap * hardware.tdp.value, "gap_power", *kinds, unit="W")
             found.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))

@@ -166,6 +166,7 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
         "vendor": one.vendor,
         "engine": one.engine,
         "hardware": HardwareRef.read(row.hardware).label,
+        "architecture": one.architecture,
     }
     figures = {
         name: Figure(value=value, half_width=doubt.serving_half_width(name, **like, scope=row.scope))
