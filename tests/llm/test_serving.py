@@ -321,9 +321,8 @@ def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none
 
     plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
     assert list_kinds(hardware, "vulkan") == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
-    rates = [
-        one.stack.value("memory_rate", *kinds) for one, *kinds in ((plain, "GDDR_Xe2"), (other, "GDDR_Xe2_vulkan"))
-    ]
+    kinds = "GDDR_Xe2", "GDDR_Xe2_vulkan"
+    rates = [one.stack.value("memory_rate", kind) for one, kind in zip((plain, other), kinds, strict=True)]
     bytes_per_s = [find_chips(one)[0].memory_bandwidth.value for one in (plain, other)]
     assert_close(bytes_per_s[0] / bytes_per_s[1], rates[0] / rates[1], rel=1e-12)
     assert rates[0] > 1.5 * rates[1]
