@@ -51,6 +51,9 @@ VECTOR_ROWS: Final = 8
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
+FP8: Final = "fp8"
+"""Precision whose weights Marlin unpacks to multiply them at 16 bits. Source: vLLM, `marlin_utils_fp8.py`."""
+
 INTEGER: Final = "int8"
 """Precision whose peak rate may set the rate of 16-bit GEMMs in an engine's own kernels."""
 
@@ -417,9 +420,9 @@ class Deployment:
         if not self.weight_precision or self.precision not in WIDE:
             return ""
         weights = read_weight_format(self.weight_precision)
-        if not weights.is_packed:
-            return ""
         kernel = next((self.stack.packed[word] for word in self.kinds if word in self.stack.packed), "")
+        if not weights.is_packed:
+            return MARLIN if weights.precision == FP8 and PACKED_WORDS.get(kernel) == MARLIN else ""
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
