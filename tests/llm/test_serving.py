@@ -625,6 +625,9 @@ def test_an_engine_has_a_kernel_for_packed_weights_on_some_microarchitectures() 
     # Hopper multiplies GPTQ by its own instructions, and AWQ by those of Ampere
     assert time("h100_sxm5", "gptq", "vllm") < 0.6 * time("h100_sxm5", "awq", "vllm")
     assert time("h100_sxm5", "gptq", "vllm@2024") == pytest.approx(time("h100_sxm5", "awq", "vllm@2024"), rel=0.01)
+    # Ampere has no fp8 products: its prompts are as slow as those of 4-bit weights; those of Hopper are in fp8
+    ampere = [time("a100_sxm4_80gb", weights, "vllm") for weights in ("", "awq", "fp8_block")]
+    assert ampere[2] == pytest.approx(ampere[1], rel=0.02) and ampere[2] > 1.5 * ampere[0]
     # AMD's boards, 3-bit codes and other engines have no such kernel
     for chip, weights, engine in (("mi300x", "awq", "vllm"), ("a100_sxm4_80gb", "awq3", "vllm")):
         plain = attrs.evolve(find_engine(engine), packed={})

@@ -91,6 +91,9 @@ Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
 """Kernel that unpacks integer weights -> word in the variants of its GEMMs."""
 
+FP8: Final = "fp8"
+"""Precision whose weights Marlin unpacks to multiply them at 16 bits. Source: vLLM, `marlin_utils_fp8.py`."""
+
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
 H100 is 10 to 30 % faster than an A100 with AWQ and twice as fast with GPTQ."""
@@ -330,11 +333,10 @@ class UnderEngine:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
-        weights = read_weight_format(self.weight_precision)
-        if not weights.is_packed:
-            return ""
-        packed = self.stack.packed
+        weights, packed = read_weight_format(self.weight_precision), self.stack.packed
         kernel = next((packed[word] for word in list_kinds(hardware, self.stack.backend) if word in packed), "")
+        if not weights.is_packed:
+            return MARLIN if weights.precision == FP8 and PACKED_WORDS.get(kernel) == MARLIN else ""
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _find_pace(self, hardware: Hardware) -> float:
