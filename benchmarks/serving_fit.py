@@ -3,8 +3,7 @@
 python benchmarks/serving_fit.py TABLE.csv --engine vllm [--source argonne] [--every 4] [--leave hardware]
 
 The two numbers of a stack, per layer and per sequence, minimize the mean |log ratio| of the rows' latencies by the
-simplex method of Nelder and Mead. Passes of devices are evaluated once. Each group of `--leave` is scored by a fit to
-all others.
+simplex method of Nelder and Mead. Each group of `--leave` is scored by a fit to all others.
 """
 
 from __future__ import annotations
@@ -22,11 +21,8 @@ from joulemap.catalog.stack import COEFFICIENTS, Stack, find_stack
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
-from joulemap.model.bulk import Total
 from joulemap.system.errors import JoulemapError
-from joulemap.wing.llm.decoder.column import Asked
 from joulemap.wing.llm.serving import predict as prediction
-from joulemap.wing.llm.serving.deployment import Deployment
 from serving_error import find_hardware, read_table
 
 NAMES = ("host_layer", "host_sequence")
@@ -38,21 +34,12 @@ Point = tuple[float, ...]
 
 
 class Fit:
-    """Fit of an engine's host times, with cached passes of devices."""
+    """Fit of an engine's host times, by trial."""
 
     def __init__(self, hardware: dict[str, Hardware]) -> None:
-        """Replace `find_stack` and `Deployment.evaluate`, so that trial numbers apply and passes are cached."""
+        """Replace `find_stack`, so that trial numbers apply."""
         self.hardware = hardware
         self.numbers: Point = START
-        self.known: dict[tuple[str, str, str, str, Asked], Total] = {}
-        bare = Deployment.evaluate
-
-        def evaluate(one: Deployment, asked: Sequence[Asked]) -> tuple[Total, ...]:
-            place = one.decoder.name, one.hardware.id, one.precision, one.weight_precision
-            missing = [each for each in asked if (*place, each) not in self.known]
-            if missing:
-                self.known |= zip(((*place, each) for each in missing), bare(one, missing), strict=True)
-            return tuple(self.known[*place, each] for each in asked)
 
         def find(name: str = "", date: str = "") -> Stack:
             stack = find_stack(name, date)
@@ -63,7 +50,6 @@ class Fit:
             return attrs.evolve(stack, coefficients={**stack.coefficients, **numbers})
 
         vars(prediction)["find_stack"] = find
-        setattr(Deployment, "evaluate", evaluate)  # noqa: B010
 
     def ratios(self, rows: Sequence[ServingRow], numbers: Point) -> list[float]:
         """Return predicted / measured for each latency of the rows; rows without a prediction are skipped."""

@@ -35,6 +35,8 @@ CALL = "experts(rows=32,hidden=1024,inner=512,taken=4,experts=16,routing=balance
         # of four devices: a quarter of each
         (32, 4, 16, 4, "balanced", 32, 4),
         (1, 2, 16, 1, "balanced", 1, 1),
+        # all four of a device are read, of which two are chosen
+        (1, 8, 16, 4, "all", 2, 4),
         # as a trace has it: n (1 - (1 - k / n)^T)
         (8, 8, 128, 128, "", 64, hit_count(8, 8, 128)),
         (1, 8, 128, 128, "", 8, 8),
@@ -132,6 +134,7 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
     [
         ("a100_sxm4_80gb", "bf16", "", "vllm_fused_moe"),
         ("a100_sxm4_80gb", "bf16", "mxfp4", "marlin"),
+        ("a100_sxm4_80gb", "bf16", "fp8_block", "marlin"),
         ("h200_sxm", "bf16", "", "vllm_unquantizedfusedmoe_triton_tritonexperts"),
         ("h200_sxm", "bf16", "mxfp4", "vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic"),
         ("h200_sxm", "fp8", "fp8_block", "vllm_fp8moe_triton_tritonexperts"),
@@ -184,7 +187,10 @@ def test_a_run_says_how_weights_are_stored_as_a_name_does() -> None:
     [
         ("sglang_fused_moe_triton", "triton"),
         ("vllm_unquantizedfusedmoe_triton_tritonexperts", "triton_wide"),
-        ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic mxfp4", "triton_wide"),
+        ("vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic mxfp4", "triton_mxfp4"),
+        ("oaitriton ", "triton_wide"),
+        ("vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic mxfp4", "trtllm_wide"),
+        ("vllm_mxfp4moe_flashinfer_trtllm_mxfp4_mxfp8_trtllmmxfp4expertsmodular mxfp4", "trtllm"),
         ("vllm_fp8moe_triton_tritonexperts", "triton"),
         ("", "triton"),
         ("vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts int4", "marlin"),

@@ -13,7 +13,7 @@ from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
-from joulemap.domain.reference import OVERHEAD
+from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
@@ -321,14 +321,18 @@ def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none
 
     plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
     assert list_kinds(hardware, "vulkan") == ["Xe2_vulkan", "Xe2", "Xe2_vulkan", "Xe2", "gpu_vulkan", "gpu"]
-    rates = [plain.stack.value("memory_rate", f"GDDR_Xe2{one}") for one in ("", "_vulkan")]
+    kinds = "GDDR_Xe2", "GDDR_Xe2_vulkan"
+    rates = [one.stack.value("memory_rate", kind) for one, kind in zip((plain, other), kinds, strict=True)]
     bytes_per_s = [find_chips(one)[0].memory_bandwidth.value for one in (plain, other)]
     assert_close(bytes_per_s[0] / bytes_per_s[1], rates[0] / rates[1], rel=1e-12)
     assert rates[0] > 1.5 * rates[1]
     macs_per_s = [find_chips(one)[1].peaks["bf16"].rate.value for one in (plain, other)]
     assert_close(macs_per_s[1] / macs_per_s[0], other.stack.value("prompt_rate", "Xe2_vulkan"), rel=1e-12)
-    seconds = [float(one.price(Passes.of(1.0, tokens=[512.0])).seconds[0]) for one in (deploy("llamacpp@sycl"), plain)]
-    assert seconds[0] == seconds[1]
+    for one, same in zip(find_chips(deploy("llamacpp@sycl")), find_chips(plain), strict=True):
+        assert {name: each.value for name, each in one.coefficients.items()} == {
+            name: each.value for name, each in same.coefficients.items()
+        }
+        assert (one.peaks, one.memory_bandwidth) == (same.peaks, same.memory_bandwidth)
 
 
 def test_a_backend_may_run_experts_one_by_one() -> None:
@@ -336,20 +340,20 @@ def test_a_backend_may_run_experts_one_by_one() -> None:
     decoder, hardware = find_decoder("qwen3-30b-a3b"), find_hardware("arc_b580")
     assert decoder is not None
     plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16")
-    passes = Passes.of([1.0, 1.0], tokens=[512.0, 1.0])
+    stack = plain.stack
 
-    def launch(one: Deployment) -> list[tuple[float, float]]:
-        """Return the host's seconds per layer and per expert, of a prompt and of a token."""
-        chips = [one.put_under(asked).apply(hardware).coefficients for asked in one.ask(passes)]
-        names = (f"{OVERHEAD}.launch_layer", f"{OVERHEAD}.launch_expert")
-        first, second = ([chip[name].value if name in chip else 0.0 for chip in chips] for name in names)
-        return list(zip(first, second, strict=True))
+    def launch(one: Deployment, tokens: float) -> tuple[float, float]:
+        """Return the host seconds per layer and per expert."""
+        (asked,) = one.ask(Passes.of([1.0], tokens=[tokens], context=[0.0 if tokens > 1.0 else 8.0]))
+        own = one.put_under(asked).apply(hardware).coefficients
+        layer, expert = (own.get(f"overhead.launch_{name}") for name in ("layer", "expert"))
+        return (0.0 if layer is None else layer.value), (0.0 if expert is None else expert.value)
 
-    prompt, answer = launch(plain)
-    assert prompt == (0.0, plain.stack.value("host_expert", "prompt_Xe2"))
-    assert answer == (plain.stack.value("host_layer", "experts_Xe2"), 0.0)
-    assert prompt[1] > 0.0 and answer[0] > 0.0
-    assert launch(attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))) == [(0.0, 0.0), (0.0, 0.0)]
+    assert launch(plain, 512.0) == (0.0, stack.value("host_expert", "prompt_Xe2"))
+    assert launch(plain, 1.0) == (stack.value("host_layer", "experts_Xe2"), 0.0)
+    assert min(stack.value("host_expert", "prompt_Xe2"), stack.value("host_layer", "experts_Xe2")) > 0.0
+    vulkan = attrs.evolve(plain, stack=find_engine("llamacpp@vulkan"))
+    assert launch(vulkan, 512.0) == launch(vulkan, 1.0) == (0.0, 0.0)
 
 
 def test_the_host_works_beside_devices_and_between_passes() -> None:
@@ -391,11 +395,12 @@ def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None
 
 def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchitecture() -> None:
     stack, targets = find_stack("sglang"), load_catalogue().hardware
-    assert stack.value("device_time", "experts_CDNA3", "experts") > 1.0 > stack.value("device_time", "experts")
+    assert stack.value("device_time", "experts_CDNA3") > 1.0 > stack.value("device_time", "experts_HopperGH100")
     passes = Passes.of([8.0], context=[512.0])
     for name, chip, factor in (
         ("llama-3-8b", "h200_sxm", 1.0),
-        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts")),
+        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts_HopperGH100")),
+        ("mixtral-8x7b", "b200_sxm", 1.0),
         ("mixtral-8x7b", "mi325x", stack.value("device_time", "experts_CDNA3")),
     ):
         decoder = find_decoder(name)
@@ -413,6 +418,22 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
                 < found
                 < float(attrs.evolve(one, stack=attrs.evolve(stack, coefficients={})).price(passes).seconds[0])
             )
+
+
+def test_expert_parallel_devices_wait_for_the_busiest_and_may_read_all_their_experts() -> None:
+    decoder, chip, stack = find_decoder("qwen3-30b-a3b"), find_hardware("h100_sxm5"), find_stack("vllm", "2025")
+    assert decoder is not None
+    numbers = {name: one for name, one in stack.coefficients.items() if name == "expert_wait"}
+    stack = attrs.evolve(stack, coefficients=numbers)
+    four = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4)
+    at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients={}))
+    passes = Passes.of(32.0, context=np.array([1000.0]))
+    more_s = four.price(passes).seconds - at_once.price(passes).seconds
+    # 48 layers with experts; 32 tokens wait for 1 - 1/e of the longest time
+    assert_close(float(more_s[0]), 48 * 1.4e-4 * -math.expm1(-1.0), rel=1e-9)
+    narrow = attrs.evolve(four, precision="fp8")
+    alone = attrs.evolve(narrow, expert_devices=1)
+    assert [one.ask(passes)[0][0].routing for one in (four, narrow, alone)] == ["", "all", ""]
 
 
 def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
@@ -496,6 +517,25 @@ def test_a_recurrent_layer_adds_time_to_a_pass_not_to_each_sequence() -> None:
         assert_close(seconds, 48 * stack.value("recurrent_time"), rel=1e-6)
 
 
+def test_layers_may_take_time_at_one_precision_alone() -> None:
+    decoder, chip, stack = find_decoder("llama-3-8b"), find_hardware("mi300x"), find_stack("sglang", "2026-02")
+    assert decoder is not None
+    without = attrs.evolve(
+        stack,
+        coefficients={
+            **stack.coefficients,
+            "layer_time.CDNA3_fp8": Quantity(value=0.0, unit="s", basis="assumed", source="test"),
+        },
+    )
+    passes = Passes.of([1.0], context=[512.0])
+    for precision, is_slower in (("bf16", False), ("fp8", True)):
+        own, other = (
+            Deployment(book=Book(decoder), hardware=chip, stack=one, precision=precision).price(passes).seconds[0]
+            for one in (stack, without)
+        )
+        assert bool(own > other) == is_slower
+
+
 def test_weights_of_three_bits_stream_slower_than_others() -> None:
     decoder, chip = find_decoder("qwen3-8b"), load_catalogue().hardware["rtx_3090"]
     assert decoder is not None
@@ -509,10 +549,15 @@ def test_weights_of_three_bits_stream_slower_than_others() -> None:
 
 
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
-    stack = find_stack("vllm")
-    plain, hybrid = stack.each(0), stack.each(10)
-    assert_close(hybrid - plain, 10 * stack.value("state_time"), rel=1e-9)
-    assert stack.each(0, "GA10B", "Ampere") > 10 * plain == 10 * stack.each(0, "GH100", "Hopper")
+    stack, decoder, chip = find_stack("vllm"), find_decoder("nemotron-nano-9b-v2"), find_hardware("h100_sxm5")
+    assert decoder is not None and decoder.recurrent_count > 20
+    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
+    kept = {name: value for name, value in stack.coefficients.items() if name != "state_time"}
+    plain = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=kept))
+    own, other = (each.price(Passes.of([8.0], context=[512.0])).seconds[0] for each in (one, plain))
+    assert_close(float(own - other), 8 * decoder.recurrent_count * stack.value("state_time"), rel=1e-6)
+    general = stack.value("host_sequence")
+    assert stack.value("host_sequence", "GA10B", "Ampere") > 10 * general == 10 * stack.value("host_sequence", "GH100")
 
 
 def test_a_mixture_that_is_called_expert_by_expert() -> None:
@@ -593,6 +638,9 @@ def test_an_engine_has_a_kernel_for_packed_weights_on_some_microarchitectures() 
     # Hopper multiplies GPTQ by its own instructions, and AWQ by those of Ampere
     assert time("h100_sxm5", "gptq", "vllm") < 0.6 * time("h100_sxm5", "awq", "vllm")
     assert time("h100_sxm5", "gptq", "vllm@2024") == pytest.approx(time("h100_sxm5", "awq", "vllm@2024"), rel=0.01)
+    # Ampere has no fp8 products: its prompts are as slow as those of 4-bit weights; those of Hopper are in fp8
+    ampere = [time("a100_sxm4_80gb", weights, "vllm") for weights in ("", "awq", "fp8_block")]
+    assert ampere[2] == pytest.approx(ampere[1], rel=0.02) and ampere[2] > 1.5 * ampere[0]
     # AMD's boards, 3-bit codes and other engines have no such kernel
     for chip, weights, engine in (("mi300x", "awq", "vllm"), ("a100_sxm4_80gb", "awq3", "vllm")):
         plain = attrs.evolve(find_engine(engine), packed={})

@@ -1,11 +1,10 @@
 """Serving stacks: an inference engine for language models at a date, and the time that it adds to the chip's.
 
-    pass = ((factor x device time) ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + each x sequences
+    pass = ‖factor x kernels + device per layer x layers, host per layer x layers‖ + each x sequences
     each = host per sequence + state x recurrent layers
 
-The host launches layers while devices compute, and each sometimes waits for the other. Their times combine by the norm
-used for a kernel's compute and memory time. Graphs cover decode passes only, so a prefill pass is launched layer
-by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
+`joulemap.model.overhead` has the norm. Graphs cover decode passes only, so a prefill pass is launched layer by layer.
+Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
 previous one. The releases of an engine that is `like` another one begin with those of the other before its own first
@@ -18,29 +17,20 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.name import find_nearest, fold_name
+from joulemap.domain.operator.name import READ_ALL
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 DEFAULT: Final = "vllm"
 """Inference engine that is used if none is named."""
-
-NORM: Final = 2.5
-"""Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
-vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 %
-if the times are added.
-"""
 
 PACKED: Final = ("machete", "marlin")
 """Kernels that unpack integer weights in registers."""
@@ -49,9 +39,6 @@ BACKENDS: Final[Mapping[str, str]] = {
     "cuda": "CUDA", "metal": "Metal", "rocm": "ROCm", "sycl": "SYCL", "vulkan": "Vulkan",
 }  # fmt: skip
 """Backend of an engine with several -> its name in answers."""
-
-Number = TypeVar("Number", float, "NDArray[np.float64]")
-"""Number or array of numbers."""
 
 
 @frozen(kw_only=True)
@@ -94,6 +81,8 @@ class Stack:
     """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
     """Default storage format of weights; empty for the precision of GEMMs."""
+    reads_all: tuple[str, ...]
+    """Weight formats of experts of which an expert-parallel device reads all that it holds, not only those chosen."""
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
@@ -142,23 +131,9 @@ class Stack:
         """Attention kernels as an argument of operators, such as `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
-    def launch(self, layers: int, experts: int, *kinds: str) -> float:
-        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
-
-        A kind with a suffix, such as the weight format `int8:row`, also matches the number of `int8`.
-        """
-        kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
-        return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert", *kinds)
-
-    def each(self, recurrent_layers: int, *kinds: str) -> float:
-        """Return the seconds that each sequence adds to a pass of a model with `recurrent_layers` recurrent layers."""
-        return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
-
-    def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:
-        """Return the time of a pass with `sequences` sequences, from device, launch and host time per sequence."""
-        together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
-        whole_s: Number = together_s + each_s * sequences
-        return whole_s
+    def choose_routing(self, expert_devices: int, weights: str) -> str:
+        """Return the routing of passes whose devices read all experts that they hold; empty for those chosen alone."""
+        return READ_ALL if expert_devices > 1 and weights.partition("_")[0] in self.reads_all else ""
 
     @property
     def without_host_sequence(self) -> Stack:
@@ -220,6 +195,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         unit="1",
         meaning="thread instructions per MAC of kernels that stream weights; 0 for those of the class",
     ),
+    "expert_wait": Coefficient(
+        value=0.0,
+        unit="s",
+        meaning="time per layer in which many tokens are sent to expert-parallel devices, which wait for the busiest",
+    ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "recurrent_time": Coefficient(
         value=0.0, unit="s", meaning="device time that a recurrent layer of a pass adds to that of any layer"
@@ -259,8 +239,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format, `host_layer.experts_fp8` to mixtures of experts in that format,
-`device_time.experts_CDNA3` to mixtures of experts on that microarchitecture, `prompt_rate.RDNA_vulkan` to a backend.
+passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
+microarchitecture, `prompt_rate.RDNA_vulkan` to a backend.
 """
 
 _VARIANT: Final = re.compile(r"(?P<date>\d{4}(-(0[1-9]|1[0-2]))?)?(-(?=[a-z])|\b)(?P<backend>[a-z]+)?")
@@ -371,7 +351,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": ()}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}

@@ -66,8 +66,8 @@ MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 """Host on which the launch coefficient was measured."""
 
 BUSY_SHARE: Final = "busy_share"
-"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws while
-kernels run.
+"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws above
+static power while kernels run.
 """
 
 LIMIT_SHARE: Final = "limit_share"

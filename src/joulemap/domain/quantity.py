@@ -36,6 +36,28 @@ def _check_number(_instance: object, attribute: attrs.Attribute[float], value: f
 
 
 @frozen(kw_only=True)
+class Evidence:
+    """Measurements behind a fitted number."""
+
+    sources: int = attrs.field(validator=attrs.validators.ge(1))
+    """Sources of the measurements that the number was fitted to; one team, program or leaderboard is one source."""
+    boards: int = attrs.field(validator=attrs.validators.ge(1))
+    """Chips or boards of different types among them."""
+    models: int = attrs.field(validator=attrs.validators.ge(1))
+    """Models among them; a set of single operators counts as one."""
+
+    @property
+    def is_single(self) -> bool:
+        """True if all measurements are of one board or of one model."""
+        return self.boards == 1 or self.models == 1
+
+    def describe(self) -> str:
+        """Return the numbers in words: `1 source, 9 boards, 2 models`."""
+        counts = ("source", self.sources), ("board", self.boards), ("model", self.models)
+        return ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts)
+
+
+@frozen(kw_only=True)
 class Quantity:
     """One number in SI units, with its basis and source."""
 
@@ -49,3 +71,5 @@ class Quantity:
     """Document, measurement or arithmetic that gave the value."""
     note: str = ""
     """Caveats for use of the number."""
+    evidence: Evidence | None = attrs.field(default=None, repr=False, eq=False)
+    """Measurements behind a fitted number; None for any other number, or if they are unknown."""

@@ -213,7 +213,7 @@ FILES: Final[Mapping[str, float]] = {
     "q3_k_s": 3.6429,
     "q3_k_m": 3.996,
     "q3_k_l": 4.2979,
-    "q3_k_xl": 4.1,
+    "q3_k_xl": 4.27,
     "q4_k_s": 4.6672,
     "q4_k_m": 4.8944,
     "q4_k_xl": 4.93,
@@ -228,7 +228,7 @@ FILES: Final[Mapping[str, float]] = {
 Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
 llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
 gemma-4-31B, Qwen3.5-122B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64
-to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4.
+to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4; q3_k_xl recalled, of Qwen3.6-27B.
 """
 
 ALIASES: Final[Mapping[str, str]] = {

@@ -39,10 +39,10 @@ overlap, the time is the interval between batches, not the latency.
 
 Energies of GPUs were fitted to boards with HBM, and a board with GDDR draws far more. Its chip runs at the top of its
 voltage range, and draws nearly as much while it waits for memory as while it computes. Such a board draws the share
-`busy_share` of its limit in the copy. The difference becomes an energy per clock of all units while any kernel runs,
-in place of the class's energies per busy clock:
+`busy_share` of its limit above static power in the copy. The difference becomes an energy per clock of all units while
+any kernel runs, in place of the class's energies per busy clock:
 
-    per clock of a unit = (share x limit x T - E) / T / f U
+    per clock of a unit = (min(static power + share x limit, limit) x T - E) / T / f U
 
 A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
 regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
@@ -211,7 +211,9 @@ def find_anchor(
 
 
 def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) -> tuple[EnergyAction, ...]:
-    """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit."""
+    """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit above
+    static power.
+    """
 
     def probe(energy_fj: float) -> Probe:
         row = _describe_cycle(energy_fj, energy_fj, busy, "")
@@ -222,10 +224,11 @@ def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) ->
     bare, one = probe(0.0), probe(TRIAL_FJ)
     taken_s, each_j = bare.limit_j / unlimited.value, one.spent_j - bare.spent_j
     limit_j = hardware.tdp.value * taken_s
-    energy_fj, most_fj = (max(share * limit_j - bare.spent_j, 0.0) / each_j * TRIAL_FJ for share in (busy.value, 1.0))
+    drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
+    energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
     source = (
-        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W; counted actions and "
-        f"static power explain {bare.spent_j / taken_s:.3g} W of it, this action the rest; {busy.source}"
+        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; counted "
+        f"actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
     )
     return (_describe_cycle(energy_fj, most_fj, busy, source),)
 

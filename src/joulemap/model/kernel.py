@@ -70,6 +70,8 @@ class KernelColumns:
     """Part of `input_bytes` that enters the model; always read from DRAM."""
     leaving_bytes: Floats
     """Part of `output_bytes` that leaves the model; always written to DRAM."""
+    allocated_bytes: Floats
+    """Part of `output_bytes` in storage that starts with the operator; an operator in place has none."""
     own_read_bytes: Floats
     """Bytes that the operator would read as a separate kernel, including weights."""
     own_weight_bytes: Floats
@@ -346,7 +348,15 @@ class KernelColumns:
         is_split = (whole_groups % 1.0 == 0.0) & (work.of_kind("matmul") | (whole_rows % 1.0 != 0.0))
         names = ("mac_count", "special_count", "output_element_count")
         simple = work.elementwise_count - self.dequantization_count
-        moved = ("input_bytes", "output_bytes", "entering_bytes", "leaving_bytes", "peak_activation_bytes", "batch")
+        moved = (
+            "input_bytes",
+            "output_bytes",
+            "entering_bytes",
+            "leaving_bytes",
+            "allocated_bytes",
+            "peak_activation_bytes",
+            "batch",
+        )
         return attrs.evolve(
             self,
             work=attrs.evolve(
@@ -410,7 +420,7 @@ class KernelColumns:
 
 OPERATOR_COLUMNS: Final = (
     "operator_index", "input_bytes", "weight_bytes", "output_bytes", "entering_bytes", "leaving_bytes",
-    "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
+    "allocated_bytes", "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
 )  # fmt: skip
 """Names of arrays with one row per member of a kernel, except those that index other rows."""
 
@@ -462,6 +472,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         output_bytes=total(is_output, moved),
         entering_bytes=total(is_input & workload.access_is_boundary, moved),
         leaving_bytes=total(is_output & workload.access_is_boundary, moved),
+        allocated_bytes=total(is_output & workload.starts_storage, moved),
         own_read_bytes=total(~is_output, own),
         own_weight_bytes=total(is_weight, own),
         dequantization_count=dequantization,

@@ -68,6 +68,7 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
         "output_bytes",
         "entering_bytes",
         "leaving_bytes",
+        "allocated_bytes",
         "host_launch_count",
         "dequantization_count",
     )

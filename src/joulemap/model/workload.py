@@ -466,6 +466,14 @@ class WorkloadColumns(Work):
         return sum_by(self.access_operator[narrowed], count, self.operator_count)
 
     @cached_property
+    def starts_storage(self) -> Booleans:
+        """Mask of accesses to storage that starts with their operator."""
+        if not len(self.buffer_birth):
+            return np.zeros(len(self.access_buffer), dtype=bool)
+        mask: Booleans = (self.access_buffer >= 0) & (self.buffer_birth[self.access_buffer] == self.access_operator)
+        return mask
+
+    @cached_property
     def multiplies(self) -> Booleans:
         """Mask of accesses that read weights of two dimensions or more for GEMMs."""
         is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix

@@ -103,6 +103,9 @@ POWER_LAW: Final = "power_law_"
 to this power.
 """
 
+READ_ALL: Final = "all"
+"""Routing of `experts` whose kernel reads the weights of every expert of a device, chosen or not."""
+
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 """Collective operations of several devices; `send` involves two of them."""
 
@@ -400,9 +403,11 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
 
 def _check_routing(routing: str) -> None:
     exponent = routing.removeprefix(POWER_LAW)
-    if routing not in ("", "balanced") and not (exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)):
+    is_skewed = exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)
+    if routing not in ("", "balanced", READ_ALL) and not is_skewed:
         raise UsageError(
-            f"experts: routing is {_short(routing)}, expected none, balanced, or an exponent such as {POWER_LAW}1.2"
+            f"experts: routing is {_short(routing)}, expected none, balanced, {READ_ALL}, or an exponent such as "
+            f"{POWER_LAW}1.2"
         )
 
 

@@ -4,6 +4,7 @@ Each of T tokens takes k of n experts, of which a device holds n / d. Choices ar
 
     independent   of one another, as in the traces of models: `hit_count`
     balanced      each expert is taken as often as any other, and none twice while another is free
+    all           as independent choices, but all n / d experts are read
     power law     the density of the experts' loads falls with a power a of the load, and loads differ by at most a
                   factor R; the device is the one with the largest load
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from joulemap.domain.operator.name import POWER_LAW
+from joulemap.domain.operator.name import POWER_LAW, READ_ALL
 from joulemap.trace.formula.product import hit_count
 
 REACH: Final = 0.8
@@ -28,11 +29,13 @@ REACH: Final = 0.8
 
 
 def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tuple[int, int]:
-    """Return (choices that fall on one device, distinct experts of this device that are chosen), each at least one.
+    """Return (choices that fall on one device, distinct experts of this device that are read), each at least one.
 
     `taken` is experts per token, `held` experts per device.
     """
     choices, devices = tokens * taken, experts // held
+    if routing == READ_ALL:
+        return max(math.ceil(choices / devices - 1e-9), 1), held
     if routing.startswith(POWER_LAW):
         share, hit = _skewed(tokens, choices, experts, devices, float(routing.removeprefix(POWER_LAW)))
         own = min(choices / devices * share, choices, tokens * min(taken, held))

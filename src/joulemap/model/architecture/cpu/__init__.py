@@ -14,6 +14,9 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
+In `eager` GEMMs and all convolutions in lanes run at min(1, gemm_efficiency eager_gain) of the rate, in blocks as wide
+as the lanes. `eager` has what that mode adds: copies between layouts, set-up of convolutions, new memory.
+
 Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
 
     seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
@@ -33,7 +36,8 @@ Energy. Instructions drive the pipeline, register file and branch categories. Wi
 (vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
 
     FMAs          = MACs in lanes / lanes + MACs in dot products / D + special_function_fmas SF / lanes
-    loads         = loads_per_fma x instructions of MACs (+ R / W if no GEMM)         stores = out / W
+    loads         = loads_per_fma x instructions of MACs (+ R / W if no GEMM) + copied / W
+    stores        = (out + copied) / W
     vector        = FMAs + EW / lanes + loads + stores + instructions of the matrix unit and its tile loads
     scalar        = scalar_per_vector x vector                                         half of them branches
     L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
@@ -52,6 +56,7 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
+from joulemap.model.architecture.cpu.eager import EAGER, find_passes
 from joulemap.model.architecture.cpu.microcontroller import (
     check_memory,
     count_clocks,
@@ -60,7 +65,7 @@ from joulemap.model.architecture.cpu.microcontroller import (
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
-from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
+from joulemap.model.traffic import ceil_divide, is_resident, level_bytes, memory_time
 from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
@@ -206,6 +211,20 @@ def _serial_s(kernels: KernelColumns, hardware: Hardware) -> Floats:
     return clocks * share / peak.clock_hz
 
 
+def _efficiency(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the share of its unit's rate that each operator with MACs reaches in a full wave."""
+    work, mode = kernels.work, _mode(kernels.precision, hardware)
+    dense = hardware.coefficient("gemm_efficiency", mode, "vector")
+    if kernels.runtime == EAGER and mode == "vector":
+        gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("eager_gain"), 1.0)
+        return gained
+    return np.where(
+        work.of_kind("depthwise_conv"),
+        hardware.coefficient("depthwise_efficiency"),
+        np.where(work.of_kind("grouped_conv"), hardware.coefficient("grouped_efficiency"), dense),
+    )
+
+
 def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
     """Return the placement on a microcontroller, whose core runs one operator after another."""
     check_memory(kernels, hardware)
@@ -245,9 +264,9 @@ class Cpu(Indifferent):
         core_macs = peak.rate.value / FLOPS_PER_MAC / units
         vector_rate = _vector(hardware, kernels.precision).lane_rate
         tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
-        tile_n = hardware.coefficient("tile_columns")
         mode = _mode(kernels.precision, hardware)
-        is_depthwise = work.of_kind("depthwise_conv")
+        is_eager = kernels.runtime == EAGER
+        tile_n = _vector(hardware, kernels.precision).lanes if is_eager else hardware.coefficient("tile_columns")
         is_grouped = work.of_kind("grouped_conv")
 
         tiles = np.where(
@@ -258,20 +277,11 @@ class Cpu(Indifferent):
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
         shown = np.where(kernels.rides, 0.0, np.ceil(tiles))
-        efficiency = np.where(
-            is_depthwise,
-            hardware.coefficient("depthwise_efficiency"),
-            np.where(
-                is_grouped,
-                hardware.coefficient("grouped_efficiency"),
-                hardware.coefficient("gemm_efficiency", mode, "vector"),
-            ),
-        )
         padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
         tile_macs = np.where(
             work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
         )
-        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
+        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * _efficiency(kernels, hardware)
         saved = np.ones(work.operator_count)
         if kernels.runtime == "engine" and mode == "vector":
             saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
@@ -281,7 +291,8 @@ class Cpu(Indifferent):
             unpacked = _vector(hardware, "fp32").lane_rate * hardware.coefficient("gemm_efficiency.streamed")
             dense_rate = np.where(unpacks, unpacked, dense_rate)
         special_s = hardware.coefficient("special_function_fmas") / vector_rate
-        special_s = np.maximum(special_s, hardware.coefficient("special_function_clocks") / peak.clock_hz)
+        special_clocks = hardware.coefficient("special_function_clocks", kernels.runtime)
+        special_s = np.maximum(special_s, special_clocks / peak.clock_hz)
         simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / np.maximum(tiles, 1.0)
         if work.decomposes.any():  # lanes of four bytes at least
             wide = PRECISION_BYTES[kernels.precision if kernels.precision in LANE_PRECISIONS else LEAST_SOLVER]
@@ -294,7 +305,7 @@ class Cpu(Indifferent):
             compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz
         if work.of_operation(*SERIAL).any():
             compute = np.where(work.of_operation(*SERIAL), _serial_s(kernels, hardware), compute)
-        if kernels.runtime == "eager":
+        if is_eager:
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
             compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
@@ -302,12 +313,22 @@ class Cpu(Indifferent):
         seen = np.ones(work.operator_count) if kernels.runtime == "engine" else _seen_share(kernels)
         compute = compute * seen
 
-        memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
-        launch = hardware.coefficient("region_cost")
+        last_level = _last_level(hardware)
+        memory, read, written = memory_time(kernels, hardware, last_level)
+        launch = kernels.each_kernel(hardware.coefficient("region_cost"))
+        pass_s, copied = np.zeros(kernels.kernel_count), np.zeros(work.operator_count)
+        if is_eager:
+            passes = find_passes(kernels, hardware)
+            pass_s, copied = kernels.per_kernel(passes.pass_s), passes.copied_bytes
+            launch = launch + pass_s + kernels.per_kernel(passes.setup_s)
+            beyond = np.where(is_resident(kernels, last_level.capacity.value), 0.0, copied)
+            read, written = read + beyond, written + beyond
         return CpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=kernels.each_kernel(launch),
+            launch_s=launch,
+            pass_s=pass_s,
+            pass_bytes=2.0 * copied,
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=shown,
@@ -342,9 +363,10 @@ class Cpu(Indifferent):
         fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
         simple = elementwise / np.where(work.of_operation(*SERIAL), 1.0, lanes)
         crossing_read = kernels.input_bytes + kernels.weight_bytes
+        copied = placement.pass_bytes / 2.0  # each byte is read and written
         streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
-        loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
-        stores = kernels.output_bytes / width
+        loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed + copied / width
+        stores = (kernels.output_bytes + copied) / width
         matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
         vector_instructions = fmas + simple + loads + stores + matrix_instructions
         scalar = vector_instructions * hardware.coefficient("scalar_per_vector")
@@ -356,7 +378,7 @@ class Cpu(Indifferent):
             hardware.coefficient("misprediction_rate", "other"),
         )
         reads = _level_reads(kernels, placement, loads * width + matrix_bytes, hardware)
-        written = kernels.output_bytes
+        written = kernels.output_bytes + copied
         lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
         counts: ActionCounts = {
             ("instruction_cache", "fetch"): instructions,
@@ -421,7 +443,7 @@ def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, h
     for level, following in itertools.pairwise(hardware.memory_levels):
         units = 1.0 if level.per == "chip" else placement.units_total
         missed = level_bytes(kernels, level.capacity.value, item, units)
-        reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing)
+        reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing) + placement.pass_bytes / 2.0
     behind = placement.dram_read_bytes
     for name in reversed(reads):
         behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))

@@ -63,8 +63,10 @@ NAMES: Final = (
     (("torch_flow", "mxfp4"), "trtllm"),
     (("torch_flow",), "trtllm_cutlass"),
     (("trtllm", "fp8_block"), "trtllm_block"),
+    (("trtllm", "mxfp4_bf16"), "trtllm_wide"),
     (("trtllm",), "trtllm"),
     (("unquantized", "triton"), "triton_wide"),
+    (("oaitriton", "mxfp4"), "triton_mxfp4"),
     (("oaitriton",), "triton_wide"),
     (("triton",), "triton"),
     (("int4",), "marlin"),
@@ -89,7 +91,7 @@ run all of them by FlashInfer's TensorRT-LLM kernels on a B200, and none on an H
 GATES: Final = ("gated", "relu")
 """Gate operations between the two GEMMs of a complete call of experts; their rows count the choices on all devices."""
 
-PASSING: Final = frozenset({"triton", "triton_wide", "marlin", "trtllm_block"})
+PASSING: Final = frozenset({"triton", "triton_wide", "triton_mxfp4", "marlin", "trtllm_block"})
 """Kernel families whose gate and sum also process choices of experts on other devices."""
 
 
@@ -150,7 +152,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
 
     `formats` contains the weight format of each call, empty for weights as wide as activations. An engine chooses the
     kernel of a call that names none. Its Triton kernels for 16 bits and MXFP4 have another design if tensor cores read
-    shared memory. On older tensor cores, MXFP4 runs on Marlin.
+    shared memory. On older tensor cores, MXFP4 runs on Marlin, and so does fp8 that they cannot multiply.
     """
     hardware = engine.hardware
     has_own, reads_shared = map(decide, find_supply(hardware))
@@ -159,11 +161,13 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
         stored = call or own
         if kernels.runtime != "engine" or (call and call not in STORED):
             return f"{call} {own}"
+        is_wide = kernels.item_bytes >= BETWEEN_BYTES
         if has_own and stored in TENSOR_STORED:
-            return f"flashinfer_trtllm {stored}"
-        if reads_shared and (stored == "mxfp4" or (not stored and kernels.item_bytes >= BETWEEN_BYTES)):
-            return "oaitriton"
-        return f"marlin {stored}" if stored == "mxfp4" else stored
+            return f"flashinfer_trtllm {stored}{'_bf16' if stored == 'mxfp4' and is_wide else ''}"
+        if reads_shared and (stored == "mxfp4" or (not stored and is_wide)):
+            return f"oaitriton {stored}"
+        narrow = stored == "mxfp4" or (stored.startswith("fp8") and is_wide and not reads_shared)
+        return f"marlin {stored}" if narrow else stored
 
     return list(map(name, names, formats))
 

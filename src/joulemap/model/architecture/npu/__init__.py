@@ -275,7 +275,7 @@ class Npu(Indifferent):
         seconds = share * layout.image_s * (kernels.batch + np.where(is_one, self._waits(hardware), 0.0))
         stays = stays & is_one
         cuts = (layout.context_count - 1.0) / layout.kernel_count
-        return stays, seconds, np.where(kernels.of_leader(stays), 0.0, start_s(kernels, hardware, layout)), cuts
+        return stays, seconds, np.where(kernels.of_leader(stays), 0.0, start_s(kernels, hardware)), cuts
 
     @staticmethod
     def _outside_bytes(

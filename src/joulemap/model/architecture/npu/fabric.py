@@ -6,18 +6,19 @@ more clocks. An image takes w clocks on one unit, and an operator has n layers. 
 without one. It is `reduction_layers` for a softmax or a normalization, which is computed in steps:
 
     w    = tiles x (K + tile_overhead) x R C / q / e           R x C outputs are a tile, q MACs per clock of a unit
-    pace = least T of  sum of max(n, w / T / unit_reach), sum of max(n R C / q, w / T) <= units of the contexts x share,
+    pace = least T of  sum of max(n, w / T / unit_reach) <= controllers,  sum of max(n R C / q, w / T) <= units
            and not less than any layer's outputs / stream_width, nor w of a GEMM of two activations: both of its
            operands change with the image, so that no copy of one can wait in a second unit
 
 A model that does not fit the units or the SRAM is divided into C contexts that run one after another on the whole chip:
 
-    share = context_share.single of one context, context_share.several of each of several
-    image = C x pace(C x units)
-    start = C x context_switch + weights / link              of a batch, where C > 1
+    units       = C x context_share x the chip's units
+    controllers = control_share x the chip's units           of one context; as many as units in several
+    image       = C x pace
+    start       = sum of n x layer_switch + weights / link             of a batch, where C > 1
 
 C is the fastest number of contexts for the batch among those that hold the weights and have units for all layers.
-Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (times of images).
+Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (times of images, contexts).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
 BISECTIONS: Final = 60
@@ -66,20 +67,22 @@ class _Demand:
     """Share of a unit that one tile uses."""
     unit_reach: float
 
-    def units(self, pace: Floats) -> Floats:
-        """Return the number of units that each workload needs to process one image per `pace` clocks."""
+    def fits(self, pace: Floats, units: Floats, controllers: Floats) -> Booleans:
+        """Return a mask of the workloads that process one image per `pace` clocks on these units and controllers."""
         wanted = self.clocks / self.kernels.of_workload(pace)
         control = self.kernels.sum_workload(np.maximum(self.layers, wanted / self.unit_reach))
-        return np.maximum(control, self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted)))
+        compute = self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted))
+        mask: Booleans = (control <= controllers) & (compute <= units)
+        return mask
 
-    def pace(self, units: Floats) -> Floats:
-        """Return the minimum clocks from one image to the next of each workload on this number of units."""
+    def pace(self, units: Floats, controllers: Floats) -> Floats:
+        """Return the minimum clocks from one image to the next of each workload on these units and controllers."""
         low = np.maximum(np.maximum(self.least, self.kernels.sum_workload(self.clocks) / units), 1.0)
         high = np.maximum(low, self.kernels.largest(self.clocks / np.minimum(self.tile_share, 1.0)))
-        high = np.where(self.units(low) <= units, low, high)
+        high = np.where(self.fits(low, units, controllers), low, high)
         for _ in range(BISECTIONS):
             middle = np.sqrt(low * high)
-            is_enough = self.units(middle) <= units
+            is_enough = self.fits(middle, units, controllers)
             low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
         return high
 
@@ -97,19 +100,20 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     needed = kernels.sum_workload(demand.layers)
     batch = kernels.largest(kernels.batch)
     required = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
-    load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(hardware)
-    single, several = (hardware.coefficient(f"context_share.{name}") for name in ("single", "several"))
+    several_s = kernels.sum_kernels(start_s(kernels, hardware))
     unit_count, capacity = hardware.peaks[kernels.precision].unit_count, hardware.level("sram").capacity.value
-    least_contexts = np.maximum(needed / (several * unit_count), required * single / (several * capacity))
+    context_units = hardware.coefficient("context_share") * unit_count
+    least_contexts = np.maximum(needed / context_units, required / capacity)
 
     best_s = best_count = best_image_s = np.full(kernels.workload_count, np.inf)
     before, count = 0, 1
     while before < WIDER * least_contexts.max():
-        share = single if count == 1 else several
-        units = unit_count * share * count
-        fits = (needed <= units) & (required <= capacity * count * share / single) & (before < WIDER * least_contexts)
-        image_s = count * demand.pace(np.where(fits, units, np.inf)) / hardware.peaks[kernels.precision].clock_hz
-        begin_s = 0.0 if count == 1 else count * hardware.coefficient("context_switch") + load_s
+        units = count * context_units
+        controllers = hardware.coefficient("control_share") * unit_count if count == 1 else units
+        fits = (needed <= controllers) & (required <= capacity * count) & (before < WIDER * least_contexts)
+        pace = demand.pace(*(np.where(fits, number, np.inf) for number in (units, controllers)))
+        image_s = count * pace / hardware.peaks[kernels.precision].clock_hz
+        begin_s = 0.0 if count == 1 else several_s
         batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
         better = batch_s < best_s
         best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
@@ -120,13 +124,19 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     return Layout(context_count=context_count, kernel_count=kernel_count, image_s=image_s)
 
 
-def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
-    """Return the seconds per kernel to start the contexts of a batch: a share of the switches, and the load of its
-    weights.
-    """
-    switches = kernels.of_leader(layout.context_count / layout.kernel_count) * hardware.coefficient("context_switch")
-    load: Floats = kernels.per_kernel(kernels.weight_bytes) / _link_rate(hardware)
-    return switches + load
+def start_s(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the seconds per kernel to start it in a batch: the setup of its layers, and the load of its weights."""
+    layers = kernels.per_kernel(_count_layers(kernels, hardware))
+    seconds: Floats = layers * hardware.coefficient("layer_switch")
+    return seconds + kernels.per_kernel(kernels.weight_bytes) / _link_rate(hardware)
+
+
+def _count_layers(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the layers per operator: n in the module's formulas."""
+    work = kernels.work
+    has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
+    layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
+    return np.where(work.of_kind(*STEPWISE), hardware.coefficient("reduction_layers"), layers)
 
 
 def _find_demand(
@@ -134,9 +144,7 @@ def _find_demand(
 ) -> _Demand:
     """Return the units and clocks that the layers of each workload need. The module docstring has the formulas."""
     work = kernels.work
-    has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
-    layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
-    layers = np.where(work.of_kind(*STEPWISE), hardware.coefficient("reduction_layers"), layers)
+    layers = _count_layers(kernels, hardware)
     clocks = np.where(work.has_macs, tile_clocks, 0.0) / kernels.batch / hardware.coefficient("tensor_efficiency")
     written = work.output_element_count * kernels.item_bytes / kernels.batch / hardware.coefficient("stream_width")
     unsplit = work.has_macs & (kernels.own_weight_bytes == 0.0)

@@ -169,16 +169,16 @@ class Question:
         chunks = -(-self.serving.prompt // self.stack.step_tokens)
         return -(-batch // self.pass_batch(batch)) * chunks
 
-    def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
+    def prefill_key(self, devices: int, batch: int, routing: str = "") -> tuple[str, int]:
         """Return the name and the batch size of the prefill pass of a batch, on one of `devices` devices.
 
         Of a prompt longer than a pass, it is the middle chunk: costs grow linearly with the tokens before a chunk.
         """
         prompt = self.serving.prompt
         chunk = min(prompt, self.stack.step_tokens)
-        return self._name(devices, chunk, (prompt - chunk) // 2, "last"), self.pass_batch(batch)
+        return self._name(devices, chunk, (prompt - chunk) // 2, "last", routing), self.pass_batch(batch)
 
-    def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
+    def decode_key(self, devices: int, batch: int, routing: str = "") -> tuple[str, int]:
         """Return the name and the batch size of the decode step at half the output.
 
         With several pipeline stages, the batch size counts the sequences on one stage.
@@ -186,9 +186,13 @@ class Question:
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
         guessed = self.serving.speculate or 0
-        return self._name(devices, 1 + guessed, context, "all" if guessed else "last"), -(-batch // parts)
+        return self._name(devices, 1 + guessed, context, "all" if guessed else "last", routing), -(-batch // parts)
 
-    def _name(self, devices: int, tokens: int, cached: int, logits: str) -> str:
+    def find_routing(self, point: Mapping[str, str]) -> str:
+        """Return the routing of passes at the precisions of a run, as arguments of passes name it."""
+        return self.stack.choose_routing(self.serving.expert_devices, point["weight_precision"] or point["precision"])
+
+    def _name(self, devices: int, tokens: int, cached: int, logits: str, routing: str) -> str:
         from joulemap.wing.llm.decoder.step import Step
 
         serving = self.serving
@@ -201,6 +205,7 @@ class Question:
             data_devices=serving.data_devices,
             pipeline_devices=serving.pipeline_devices,
             cache=serving.cache,
+            routing=routing,
             engine="" if self.decoder.is_traced else self.stack.id,
         )
         return step.spell(self.decoder.name, is_whole=self.decoder.is_traced)

@@ -34,7 +34,7 @@ class SlowHost:
     @classmethod
     def of(cls, deployment: Deployment) -> SlowHost:
         """Return the slow hosts measured with the engine and chip of a deployment."""
-        stack, kinds = deployment.stack, list_kinds(deployment.hardware)
+        stack, kinds = deployment.stack, list_kinds(deployment.hardware, deployment.stack.backend)
         return cls(stack.value("slow_host", *kinds), stack.value("slow_share", *kinds))
 
     def find_half_width(self, step_s: float) -> float:

@@ -35,7 +35,7 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
     for case in cases:
         point = case.run.point
         pair: tuple[str, ...] = ()
-        if question.chooses_precision:
+        if question.chooses_precision or question.find_routing(point):
             pair = point["precision"], point["weight_precision"]
         batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
     groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
@@ -46,9 +46,10 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
         settings = whole.settings
         if pair:
             settings = attrs.evolve(settings, precision=name_precision(pair[0]), weight_precision=pair[1])
+        routing = question.find_routing({"precision": pair[0], "weight_precision": pair[1]}) if pair else ""
         passes = dict.fromkeys(
-            [question.prefill_key(devices, batch) for batch in sizes]
-            + [question.decode_key(devices, batch) for batch in sizes]
+            [question.prefill_key(devices, batch, routing) for batch in sizes]
+            + [question.decode_key(devices, batch, routing) for batch in sizes]
         )
         pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
         found.append(
@@ -73,14 +74,12 @@ def holding_passes(
     plans = [plan for question, whole, cases in groups for plan in _divide(question, whole, cases)]
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = {_key(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
-        asked = [(question, one) for question, _, cases in groups for one in cases]
-        yield (
-            connection,
-            (
-                [ids[_key(*question.prefill_key(one.devices, one.batch), one.run)] for question, one in asked],
-                [ids[_key(*question.decode_key(one.devices, one.batch), one.run)] for question, one in asked],
-            ),
-        )
+        prefills, decodes = [], []
+        for question, one in ((question, one) for question, _, cases in groups for one in cases):
+            sizes = one.devices, one.batch, question.find_routing(one.run.point)
+            prefills.append(ids[_key(*question.prefill_key(*sizes), one.run)])
+            decodes.append(ids[_key(*question.decode_key(*sizes), one.run)])
+        yield connection, (prefills, decodes)
 
 
 def _key(name: str, batch: int, run: PlannedRun) -> tuple[str, int, object, tuple[str, ...]]:

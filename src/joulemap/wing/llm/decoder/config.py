@@ -379,6 +379,11 @@ class Decoder:
         return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
 
     @property
+    def routed_count(self) -> int:
+        """Number of layers with experts."""
+        return sum(isinstance(layer.network, Experts) for layer in self.layers)
+
+    @property
     def expert_count(self) -> int:
         """Experts of all layers; a host without fused kernels launches each separately."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))

@@ -37,6 +37,7 @@ def list_overhead(decoder: Decoder, step: Step, batch: int) -> list[Operator]:
     counts = {
         (DEVICE, "layer"): decoder.layer_count,
         (DEVICE, "recurrent"): decoder.recurrent_count,
+        (DEVICE, "expert_wait"): decoder.routed_count if step.expert_devices > 1 else 0,
         (DEVICE, "score_prompt"): prompt,
         (DEVICE, "score_answer"): answer,
         (HOST, "launch_layer"): decoder.layer_count,

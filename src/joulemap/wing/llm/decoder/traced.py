@@ -72,6 +72,7 @@ class TracedDecoder(Decoder):
         return max(1, int(self._sample((1, 1, self.prompt), "last").of_kind("matmul").sum()) // 2)
 
     expert_count: ClassVar[int] = 0
+    routed_count: ClassVar[int] = 0
     recurrent_count: ClassVar[int] = 0
     """Always 0, as `expert_count`: a trace does not show which parts are recurrent or belong to experts."""
 

@@ -16,6 +16,7 @@ energy for each logit, and links to peers stay awake.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -71,6 +72,12 @@ LIBRARY_SHARES: Final = (
 )
 """Coefficients for the share of the peak that library GEMMs reach; 1 for engines with their own kernels."""
 
+MANY_TOKENS: Final = 32.0
+"""Tokens of a pass at which expert-parallel devices wait for 63 % of the longest time, `expert_wait`.
+
+Source: as that coefficient (catalog/data/stack/vllm.toml).
+"""
+
 SCALES: Final = ("device_time_scale", "launch_time_scale")
 """Coefficients that multiply the times of kernels."""
 
@@ -83,6 +90,9 @@ Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
 """Kernel that unpacks integer weights -> word in the variants of its GEMMs."""
+
+FP8: Final = "fp8"
+"""Precision whose weights Marlin unpacks to multiply them at 16 bits. Source: vLLM, `marlin_utils_fp8.py`."""
 
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
@@ -117,8 +127,13 @@ def list_kinds(hardware: Hardware, backend: str = "") -> list[str]:
     engine's backend, if one is named: `RDNA_vulkan`.
     """
     words = hardware.microarchitecture.split()
-    kinds = ["".join(words), *words[::-1], hardware.architecture]
+    kinds = [name_family(hardware), *words[::-1], hardware.architecture]
     return [name for one in kinds for name in (f"{one}_{backend}", one)] if backend else kinds
+
+
+def name_family(hardware: Hardware) -> str:
+    """Return the microarchitecture of a chip as one word."""
+    return "".join(hardware.microarchitecture.split())
 
 
 class PassFacts(TypedDict):
@@ -128,6 +143,7 @@ class PassFacts(TypedDict):
     is_prompt: bool
     has_chunk: bool
     has_peers: bool
+    divides_experts: bool
 
 
 def describe_pass(asked: tuple[Step, int]) -> PassFacts:
@@ -138,6 +154,7 @@ def describe_pass(asked: tuple[Step, int]) -> PassFacts:
         "is_prompt": step.tokens > VERIFIED,
         "has_chunk": step.chunk > 0,
         "has_peers": step.world > 1,
+        "divides_experts": step.expert_devices > 1,
     }
 
 
@@ -158,6 +175,8 @@ class UnderEngine:
     """True if a piece of a prompt shares the pass with tokens that follow others."""
     has_peers: bool = False
     """True if several devices work on the pass."""
+    divides_experts: bool = False
+    """True if devices hold different experts, and tokens are sent between them."""
     pass_key: str = ""
     """Pass of which `faster` chooses the way; empty without it."""
     faster: Faster | None = attrs.field(default=None, eq=False)
@@ -168,9 +187,9 @@ class UnderEngine:
         stack = self.stack
         numbers = [(name, one.value) for name, one in sorted(stack.coefficients.items())]
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
-        place = sum(self.rows > one for one in limits), self.rows in limits
+        place = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
-        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers
+        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
         text = repr((own, self.precision, self.weight_precision, place, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -190,7 +209,7 @@ class UnderEngine:
         """
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
-        tiled = self.stack.value("tiled_rows", *self._list_kinds(hardware))
+        tiled = self.stack.value("tiled_rows", *list_kinds(hardware, self.stack.backend))
         if differs and self.rows > VECTOR_ROWS:
             return (TILED,) if self.rows >= tiled else (UNTILED,)
         if self.rows == 1:
@@ -218,36 +237,33 @@ class UnderEngine:
         """Return the power in watts of one device's links while it has peers, regardless of traffic."""
         return LINKS.value if self.has_peers and any(one.connects == "device" for one in hardware.links) else 0.0
 
-    def _list_kinds(self, hardware: Hardware) -> list[str]:
-        """Return the names under which the engine may have separate numbers for a chip, the most specific first."""
-        return list_kinds(hardware, self.stack.backend)
-
     def _kinds(self, hardware: Hardware) -> tuple[str, ...]:
         """Return the names under which the engine has rates of matrix kernels."""
-        *words, architecture = self._list_kinds(hardware)
+        *words, architecture = list_kinds(hardware, self.stack.backend)
         routed = [f"experts_{one}" for one in (*words, architecture)] if self.is_routed else []
         return (*routed, *words, f"{architecture}_{self.precision}", architecture)
 
     def _memory_kinds(self, hardware: Hardware) -> list[str]:
         """Return the names under which an engine may have separate numbers for this memory technology."""
         found = next((one for one in MEMORIES if hardware.memory_type.startswith(one)), "")
-        return [*(f"{found}_{word}" for word in self._list_kinds(hardware)[:-1]), hardware.architecture, found]
+        *words, architecture = list_kinds(hardware, self.stack.backend)
+        return [*(f"{found}_{word}" for word in words), architecture, found]
 
     def _compute_rate(self, hardware: Hardware, name: str = "compute_rate") -> float:
-        """Return the factor on a peak in products of many rows, on the engine's backend."""
+        """Return a rate of matrix kernels, by the engine's factor for prompts on its backend."""
         kinds = self._kinds(hardware)
-        return self.stack.value(name, *kinds) * self.stack.value("prompt_rate", *kinds)
+        return self.stack.value("prompt_rate", *kinds) * self.stack.value(name, *kinds)
 
     def _stream(self, hardware: Hardware) -> Hardware:
         """Return the hardware for passes of few rows, whose kernels stream weights.
 
         The memory capacity is unlimited here; `Room` checks beforehand how many sequences fit.
         """
-        whole, kinds = join_units(hardware), self._list_kinds(hardware)
-        bits, nested, _ = self.weight_precision.partition(K_QUANT)
-        units = (*kinds, f"{whole.unit_name}_{bits}{nested}", whole.unit_name)  # SM_q3_k, then SM
+        whole, kinds = join_units(hardware), list_kinds(hardware, self.stack.backend)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
-        unit_bytes = self.stack.value("unit_stream", *units)
+        bits, nested, _ = self.weight_precision.partition(K_QUANT)
+        units = (f"{whole.unit_name}_{bits}{nested}", whole.unit_name)  # SM_q3_k, then SM
+        unit_bytes = self.stack.value("unit_stream", *kinds, *units)
         budget_w = whole.tdp.value - whole.static_power.value
         links_w = min(self.links_w(hardware), MOST_LINKS * budget_w)  # the board's cap includes its links
         few = attrs.evolve(
@@ -257,7 +273,7 @@ class UnderEngine:
         )
         own: dict[str, Quantity] = {}
         if unit_bytes:
-            own[UNIT_STREAM] = self._quote(unit_bytes, "unit_stream", *units)
+            own[UNIT_STREAM] = self._quote(unit_bytes, "unit_stream", *kinds, *units)
         formats = [f"{one}{K_QUANT}" for one in kinds[:-1] if K_QUANT in self.weight_precision]
         slots = self.stack.value("stream_slots", *formats)
         if slots and (streamed := few.coefficients.get(STREAMED_SLOTS)):
@@ -289,7 +305,7 @@ class UnderEngine:
 
         Experts read their weights at another share of the bandwidth there, because their tokens are gathered first.
         """
-        share = self.stack.value("expert_stream", *self._list_kinds(few)) if self.is_routed else 1.0
+        share = self.stack.value("expert_stream", *list_kinds(few, self.stack.backend)) if self.is_routed else 1.0
         if share == 1.0:
             return few
         stream = few.coefficients[EXPERT_STREAM]
@@ -317,11 +333,10 @@ class UnderEngine:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
-        weights = read_weight_format(self.weight_precision)
+        weights, packed = read_weight_format(self.weight_precision), self.stack.packed
+        kernel = next((packed[word] for word in list_kinds(hardware, self.stack.backend) if word in packed), "")
         if not weights.is_packed:
-            return ""
-        packed = self.stack.packed
-        kernel = next((packed[word] for word in self._list_kinds(hardware) if word in packed), "")
+            return MARLIN if weights.precision == FP8 and PACKED_WORDS.get(kernel) == MARLIN else ""
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _find_pace(self, hardware: Hardware) -> float:
@@ -331,24 +346,25 @@ class UnderEngine:
 
     def _scale_times(self, hardware: Hardware) -> dict[str, Quantity]:
         """Return the coefficients that scale kernel times, by the engine's factor for this chip and by its pace."""
-        name = list_kinds(hardware)[0]
+        name = name_family(hardware)
         kinds = (f"experts_{name}", "experts") if self.is_routed else ()
         factor = self.stack.value("device_time", *kinds, name) * self._find_pace(hardware)
         return {} if factor == 1.0 else {one: scale(hardware.coefficients[one], factor) for one in SCALES}
 
     def _add_times(self, hardware: Hardware, few: Hardware) -> dict[str, Quantity]:
         """Return the coefficients of a pass's overhead, in seconds per count."""
-        kinds, pace = self._list_kinds(hardware), self._find_pace(hardware)
-        weights = (self.weight_precision or self.precision).partition("_")[0]
+        kinds, pace = list_kinds(hardware, self.stack.backend), self._find_pace(hardware)
         kind = self.weight_precision or self.precision
-        routed = [f"experts_{one}" for one in (weights, *kinds)] if self.is_routed else []
-        prompts = [*(f"prompt_{one}" for one in kinds), "prompt"]
-        launched = (*(prompts if self.is_prompt or self.has_chunk else routed), kind)
+        routed = [f"experts_{one}" for one in (kind.partition("_")[0], *kinds)] if self.is_routed else []
+        has_prompt = self.is_prompt or self.has_chunk
+        launched = (*([*(f"prompt_{one}" for one in kinds), "prompt"] if has_prompt else routed), kind)
         launched = tuple(dict.fromkeys(name for one in launched for name in (one, one.partition(":")[0])))
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
+        layers = (f"{name_family(hardware)}_{self.precision}", *self._memory_kinds(hardware), *kinds)
         found = {
-            "layer": (pace, "layer_time", (*self._memory_kinds(hardware), *kinds)),
+            "layer": (pace, "layer_time", layers),
             "recurrent": (pace, "recurrent_time", tuple(kinds)),
+            "expert_wait": (-math.expm1(-self.rows / MANY_TOKENS), "expert_wait", ()),
             "score_prompt": (pace * byte_s, "score_bytes", tuple(kinds)),
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
@@ -364,7 +380,7 @@ class UnderEngine:
 
     def _add_actions(self, hardware: Hardware) -> list[EnergyAction]:
         """Return the energies of a pass's overhead."""
-        kinds, found = self._list_kinds(hardware), []
+        kinds, found = list_kinds(hardware, self.stack.backend), []
         if gap := self.stack.value("gap_power", *kinds):
             power = self._quote(gap * hardware.tdp.value, "gap_power", *kinds, unit="W")
             found.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))

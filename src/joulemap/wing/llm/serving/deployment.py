@@ -241,6 +241,7 @@ class Deployment:
             data_devices=self.data_devices,
             pipeline_devices=self.stages,
             cache=self.cache,
+            routing=self.stack.choose_routing(self.expert_devices, self.weight_precision or self.precision),
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
