@@ -776,6 +776,21 @@ def test_a_table_of_llama_bench_names_its_model_by_its_parameters(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("backend", "engine"),
+    [("Vulkan", "llamacpp@vulkan"), ("ROCm", "llamacpp@rocm"), ("SYCL,RPC", "llamacpp@sycl"), ("CUDA", "llamacpp")],
+)
+def test_llama_bench_says_which_backend_ran(tmp_path: Path, backend: str, engine: str) -> None:
+    (tmp_path / "bench.md").write_text(TABLE.replace("CUDA", backend))
+    text = (DATA / "llama_bench.json").read_text(encoding="utf-8")
+    (tmp_path / "bench.json").write_text(text.replace('"backends": "CUDA"', f'"backends": "{backend}"'))
+    for name in ("bench.md", "bench.json"):
+        rows = [one.row for one in read_file(tmp_path / name, {**NOTHING, "hardware": "rx_7900_xtx"})]
+        assert {row.engine for row in rows if isinstance(row, ServingRow)} == {engine}
+        dates = {row.date for row in rows if isinstance(row, ServingRow)}
+        assert name == "bench.md" or dates == {row["test_time"][:10] for row in json.loads(text)}
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"n_gpu_layers": -1', '"n_gpu_layers": 20'),  # of 28

@@ -61,6 +61,9 @@ BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 COUNTED: Final = {"M": 1e6, "B": 1e9}
 """Unit of the parameter count in a llama-bench table -> factor; the table rounds counts to two decimals."""
 
+RIVALS: Final = ("rocm", "sycl", "vulkan")
+"""Backends of llama.cpp of which a GPU runs more than one. CUDA and Metal are the usual ones of their vendors."""
+
 ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
 """Fields of llama-bench that keep part of a model in host memory."""
 
@@ -221,6 +224,7 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     chips = (str(find(row, "gpu_info") or "") if layers else "").split(", ")
     chips = chips if chips[0] else [processor]
     split = "tensor_parallel" if find(row, "split_mode") == "row" else "pipeline_parallel"
+    backend = re.split(r"\W", str(find(row, "backends") or "").lower())[0]
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
     type_name = str(find(row, "model_type") or "")
     found = GGUF_TYPE.search(type_name)
@@ -235,6 +239,8 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
         raise ValueError(
             f"its KV cache is in {' and '.join(sorted(caches))}: only f16, bf16, f32 and q8_0 are predicted"
         )
+    if layers and backend in RIVALS:
+        cells["engine"] += f"@{backend}"
     cells |= {
         "cache_precision": NARROW_CACHES.get(min(caches), ""),
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
@@ -276,6 +282,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     return {
         **dict(zip(("n_prompt", "n_gen", "n_depth"), test.groups(), strict=True)),
         "n_gpu_layers": row.get("ngl", -1),
+        "backends": row.get("backend", ""),
         "gpu_info": ", ".join("".join(one).strip() for one in chips),
         "model_type": row["model"],
         "model_filename": gguf[0] if gguf else "",

@@ -381,7 +381,7 @@ def _name_engine(given: str, date: str) -> dict[str, str]:
     """Return the columns of an engine and its release date; a name such as `vllm@2024` states the date."""
     if "@" in given:
         found = find_engine(given)
-        return {"engine": found.named, "date": found.date}
+        return {"engine": found.named, **({"date": found.date} if re.search(r"@\d", given) else {})}
     try:
         bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", given.lower().removeprefix("dynamo-"))[0]
         return {"engine": find_stack(bare, date).named}
