@@ -1,4 +1,4 @@
-"""What PyTorch's eager mode adds to kernels on a CPU: copies between layouts, set-up of convolutions, new memory.
+"""Time that PyTorch's eager mode adds to kernels on a CPU: copies between layouts, set-up of convolutions, new memory.
 
 oneDNN convolves in layouts of channel blocks. Each call sets up its primitives again, and copies its input, weights and
 output from and to PyTorch's layout. A convolution of one sample with a small input and window is a plain GEMM instead.
