@@ -504,6 +504,19 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
 
 
+def test_a_recurrent_layer_adds_time_to_a_pass_not_to_each_sequence() -> None:
+    decoder, hardware = find_decoder("qwen3.5-27b"), load_catalogue().hardware["gb10"]
+    assert decoder is not None and decoder.recurrent_count == 48
+    stack = find_stack("llamacpp")
+    kept = {name: value for name, value in stack.coefficients.items() if name != "recurrent_time"}
+    one = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16")
+    bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=kept))
+    passes = Passes.of([1.0, 4.0], context=64.0)
+    more = one.price(passes).seconds - bare.price(passes).seconds
+    for seconds in more.tolist():
+        assert_close(seconds, 48 * stack.value("recurrent_time"), rel=1e-6)
+
+
 def test_layers_may_take_time_at_one_precision_alone() -> None:
     decoder, chip, stack = find_decoder("llama-3-8b"), find_hardware("mi300x"), find_stack("sglang", "2026-02")
     assert decoder is not None

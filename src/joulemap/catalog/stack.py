@@ -201,6 +201,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         meaning="time per layer in which many tokens are sent to expert-parallel devices, which wait for the busiest",
     ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
+    "recurrent_time": Coefficient(
+        value=0.0, unit="s", meaning="device time that a recurrent layer of a pass adds to that of any layer"
+    ),
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
     ),

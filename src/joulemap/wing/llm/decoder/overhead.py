@@ -41,6 +41,7 @@ def list_overhead(decoder: Decoder, step: Step, batch: int) -> list[Operator]:
     prompt, answer = _count_scores(decoder, step, batch)
     counts = {
         (DEVICE, "layer"): decoder.layer_count,
+        (DEVICE, "recurrent"): decoder.recurrent_count,
         (DEVICE, "expert_wait"): decoder.routed_count if step.expert_devices > 1 else 0,
         (DEVICE, "score_prompt"): prompt,
         (DEVICE, "score_answer"): answer,

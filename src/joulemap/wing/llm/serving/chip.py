@@ -367,6 +367,7 @@ class UnderEngine:
         layers = (f"{name_family(hardware)}_{self.precision}", *self._memory_kinds(hardware), *kinds)
         found = {
             "layer": (pace, "layer_time", layers),
+            "recurrent": (pace, "recurrent_time", tuple(kinds)),
             "expert_wait": (-math.expm1(-self.rows / MANY_TOKENS), "expert_wait", ()),
             "score_prompt": (pace * byte_s, "score_bytes", tuple(kinds)),
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
