@@ -31,7 +31,6 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
-EAGER: Final = "eager"
 CONVOLUTIONS: Final = ("conv", "depthwise_conv", "grouped_conv")
 
 PLAIN_ELEMENTS: Final = 20480.0
