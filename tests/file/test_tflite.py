@@ -21,6 +21,7 @@ from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
+from joulemap.wing.file.name import describe_lite
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
 from lite_file import Graph, Op, Tensor, form_lite, write_lite
@@ -314,6 +315,9 @@ def test_half_floats_behind_a_conversion_are_weights(tmp_path: Path) -> None:
     assert plan_runs([str(path)], Settings(hardware=("epyc_9654",))).settings.precisions == (("fp32", "fp16"),)
     shown = Workspace(tmp_path / "x.duckdb").profile(str(path))
     assert (shown.profile.weight_bytes, shown.precision) == (2 * 128, "fp16")
+    program = read_lite_program(load_lite(path), "m", (), None)
+    assert "--precision fp32" in describe_lite(program, ("fp16", ""))[-1]
+    assert not any("fp32" in note for note in describe_lite(program, ("", "int8")))
 
 
 def test_codes_of_four_bits_have_two_in_a_byte(tmp_path: Path) -> None:

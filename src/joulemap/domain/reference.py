@@ -94,6 +94,9 @@ energy is the part of the power of a running board that no other action explains
 OVERHEAD: Final = "overhead"
 """Name of the component for what software adds to a pass, and of its operators' kind."""
 
+OVERHEAD_DEVICE, OVERHEAD_HOST, OVERHEAD_SERIAL = "device", "host", "serial"
+"""Operations of overhead: time of the device, of a host that works beside it, and of a host between passes."""
+
 WAIT_ACTION: Final[ActionKey] = (OVERHEAD, "wait")
 """Action of a device that waits for its host within a pass, counted in seconds; its energy comes on top of static
 power.

@@ -227,8 +227,8 @@ def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) ->
     drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
     energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
     source = (
-        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; counted "
-        f"actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
+        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; "
+        f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
     )
     return (_describe_cycle(energy_fj, most_fj, busy, source),)
 

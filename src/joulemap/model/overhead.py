@@ -18,30 +18,33 @@ Source: the form fits vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H1
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import CYCLE_ACTION, OVERHEAD, WAIT_ACTION
+from joulemap.domain.reference import (
+    CYCLE_ACTION,
+    OVERHEAD,
+    OVERHEAD_DEVICE,
+    OVERHEAD_HOST,
+    OVERHEAD_SERIAL,
+    WAIT_ACTION,
+)
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts, Counts
 from joulemap.model.placement import HostTime, Placed
 from joulemap.model.workload import Floats
 
-KIND: Final = "overhead"
-DEVICE, HOST, SERIAL = "device", "host", "serial"
-
 
 def add_overhead(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with the times of overhead; batches of a pass with overhead do not overlap."""
-    mine = kernels.work.of_kind(KIND)
+    mine = kernels.work.of_kind(OVERHEAD)
     if not mine.any():
         return placement
     led = mine[kernels.leader]
     device_s, host_s, serial_s = (
-        kernels.per_kernel(find_seconds(kernels, hardware, one)) for one in (DEVICE, HOST, SERIAL)
+        kernels.per_kernel(find_seconds(kernels, hardware, one))
+        for one in (OVERHEAD_DEVICE, OVERHEAD_HOST, OVERHEAD_SERIAL)
     )
     return attrs.evolve(
         placement,
@@ -56,7 +59,7 @@ def add_overhead(placement: Placed, kernels: KernelColumns, hardware: Hardware) 
 def find_seconds(kernels: KernelColumns, hardware: Hardware, operation: str) -> Floats:
     """Return the seconds of each operator of one kind of overhead; 0 for all others."""
     work = kernels.work
-    rows = work.of_kind(KIND) & work.of_operation(operation)
+    rows = work.of_kind(OVERHEAD) & work.of_operation(operation)
     seconds: Floats = np.zeros(work.operator_count)
     for name in sorted(set(work.variant[rows].tolist())):
         coefficient = hardware.coefficients.get(f"{OVERHEAD}.{name}")
@@ -67,7 +70,7 @@ def find_seconds(kernels: KernelColumns, hardware: Hardware, operation: str) -> 
 
 def count_overhead(counts: ActionCounts, kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
     """Return the counts with those of overhead: its own actions and running clocks, and nothing of a kernel."""
-    mine = kernels.work.of_kind(KIND)
+    mine = kernels.work.of_kind(OVERHEAD)
     if not mine.any():
         return counts
     own = {

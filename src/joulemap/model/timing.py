@@ -205,11 +205,12 @@ def _time_parts(
         clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
         alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
-    waits_s = kernels.at_leader(pace.host_s(alone))
+    if placement.host is not None:
+        counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
     return Timing(
         kernels=kernels,
         placement=pace.placed(alone),
-        counts=counts if placement.host is None else count_waits(counts, hardware, waits_s),
+        counts=counts,
         kernel_s=pace.kernel_s(alone),
         interval_s=interval_s,
         throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),

@@ -220,6 +220,11 @@ def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ..
             f"the file stores activations as {activations or 'real numbers'} and weights as {weights or activations}; "
             "--precision and --weight-precision set the precisions of a run"
         )
+    if activations == "fp16":  # seven float16 networks on a Raspberry Pi 3B+ (NetsPresso): 18 % off so, 61 % on 4 cores
+        notes.append(
+            "TensorFlow Lite computes fp16 files at fp32 on a CPU unless told, by default on one core: compare "
+            "--precision fp32 on raspberry_pi_5@1core"
+        )
     return (*notes, *describe_assumed(program))
 
 

@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from joulemap.model.version import formula_version
-from joulemap.store.hardware import read_hardware
 from joulemap.store.literal import execute
 from joulemap.system.errors import JoulemapError
-from joulemap.wing.llm.decoder.name import decoder_version, find_pass
-from joulemap.wing.llm.serving.deployment import Book
 
 if TYPE_CHECKING:
     from joulemap.store.check import Fault
@@ -33,8 +29,15 @@ SERVED: Final = """
 
 def find_faults(connection: Connection) -> Iterator[Fault]:
     """Yield a fault for each stored pass whose time or energy differs from that of `llm`."""
+    rows = execute(connection, SERVED, {}).fetchall()
+    if not rows:
+        return
+    from joulemap.model.version import formula_version
+    from joulemap.store.hardware import read_hardware
+    from joulemap.wing.llm.decoder.name import decoder_version, find_pass
+    from joulemap.wing.llm.serving.deployment import Book
+
     books: dict[str, Book] = {}
-    rows = execute(connection, SERVED).fetchall()
     chips = read_hardware(connection, {row[6] for row in rows})
     for run_id, name, batch, precision, weights, runtime, digest, architecture, formulas, tracer, *stored in rows:
         if formulas != formula_version(architecture) or tracer != decoder_version():

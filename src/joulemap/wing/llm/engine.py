@@ -1,9 +1,10 @@
-"""Engine overhead of a language model's pass; the energy ledger covers devices alone."""
+"""Engines of language models named as models: the chip under the engine, and the settings of their files."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -14,7 +15,10 @@ from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision, Runtime
+    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.wing.llm.decoder.name import DecoderPass
+    from joulemap.wing.llm.serving.chip import UnderEngine
 
 CACHED: Final = 2048
 """Tokens in the KV cache before the decode step of a weight file named without a pass, as with `--phase decode`."""
@@ -139,3 +143,50 @@ def find_runtime(engine: str) -> str:
     from joulemap.catalog.stack import find_engine
 
     return find_engine(engine).runtime
+
+
+def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEngine, ...]:
+    """Return the engine of a named pass as a modifier of its chip, as the only element; empty for other models.
+
+    `point` has the precisions of the run. Raises like `find_pass`.
+    """
+    found = _find_pass(name)
+    if found is None or not found.step.engine:
+        return ()
+    from joulemap.catalog.stack import find_engine
+    from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass
+
+    decoder, asked = found.decoder, (found.step, batch)
+    precision, runtime = point["precision"], point["runtime"]
+    weights = "" if point["weight_precision"] == precision else point["weight_precision"]
+
+    def choose(first: Hardware, second: Hardware) -> Hardware:
+        from joulemap.model.bulk import Together
+        from joulemap.wing.llm.decoder.column import pass_columns
+
+        together = Together((pass_columns(decoder, [asked])[asked],))
+        times = [
+            one.latency_fs or 0
+            for chip in (first, second)
+            for one in together.evaluate(chip, precision, runtime, weight_precision=weights)
+        ]
+        return second if 0 < times[1] < times[0] else first
+
+    return (
+        UnderEngine(
+            stack=find_engine(found.step.engine),
+            precision=precision,
+            weight_precision=weights,
+            is_routed=decoder.is_routed,
+            pass_key=f"{name}:{batch}",
+            faster=choose,
+            **describe_pass(asked),
+        ),
+    )
+
+
+@cache
+def _find_pass(name: str) -> DecoderPass | None:
+    from joulemap.wing.llm.decoder.name import find_pass
+
+    return find_pass(name)

@@ -132,7 +132,7 @@ class DecoderNames(ModelNames):
         name = model.request.model
         if "engine=" not in name:
             return ()
-        from joulemap.wing.llm.serving.named import put_under
+        from joulemap.wing.llm.engine import put_under
 
         return put_under(name, model.request.batch or 1, point)
 

@@ -14,8 +14,8 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
-In `eager` GEMMs and all convolutions in lanes run at min(1, gemm_efficiency eager_gain) of the rate, in blocks as wide
-as the lanes. `eager` has what that mode adds: copies between layouts, set-up of convolutions, new memory.
+Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate. The
+module `eager` has what that mode adds: copies between layouts, set-up of convolutions, new memory.
 
 Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
 
@@ -56,7 +56,7 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
-from joulemap.model.architecture.cpu.eager import EAGER, find_passes
+from joulemap.model.architecture.cpu.eager import find_passes
 from joulemap.model.architecture.cpu.microcontroller import (
     check_memory,
     count_clocks,
@@ -77,9 +77,12 @@ LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
+ENGINE: Final = "engine"
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+MOST: Final = 0.9
+"""Largest share of its rate that a framework's GEMM reaches, as the best kernels do."""
 WINOGRAD_CHANNELS: Final = 8.0
 """Minimum number of input or output channels, whichever is larger, at which an engine uses Winograd's algorithm.
 Source: ncnn, convolution_arm.cpp.
@@ -215,8 +218,8 @@ def _efficiency(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the share of its unit's rate that each operator with MACs reaches in a full wave."""
     work, mode = kernels.work, _mode(kernels.precision, hardware)
     dense = hardware.coefficient("gemm_efficiency", mode, "vector")
-    if kernels.runtime == EAGER and mode == "vector":
-        gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("eager_gain"), 1.0)
+    if kernels.runtime != ENGINE and mode == "vector":
+        gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("framework_gain"), MOST)
         return gained
     return np.where(
         work.of_kind("depthwise_conv"),
@@ -265,8 +268,8 @@ class Cpu(Indifferent):
         vector_rate = _vector(hardware, kernels.precision).lane_rate
         tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
         mode = _mode(kernels.precision, hardware)
-        is_eager = kernels.runtime == EAGER
-        tile_n = _vector(hardware, kernels.precision).lanes if is_eager else hardware.coefficient("tile_columns")
+        is_eager = kernels.runtime == "eager"
+        tile_n = hardware.coefficient("tile_columns")
         is_grouped = work.of_kind("grouped_conv")
 
         tiles = np.where(
@@ -283,7 +286,7 @@ class Cpu(Indifferent):
         )
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * _efficiency(kernels, hardware)
         saved = np.ones(work.operator_count)
-        if kernels.runtime == "engine" and mode == "vector":
+        if kernels.runtime == ENGINE and mode == "vector":
             saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
         dense_rate = dense_rate * saved
         unpacks = work.is_streamed & (kernels.stored_share < 1.0)
@@ -310,7 +313,7 @@ class Cpu(Indifferent):
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
             compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
 
-        seen = np.ones(work.operator_count) if kernels.runtime == "engine" else _seen_share(kernels)
+        seen = np.ones(work.operator_count) if kernels.runtime == ENGINE else _seen_share(kernels)
         compute = compute * seen
 
         last_level = _last_level(hardware)

@@ -1,4 +1,4 @@
-"""What PyTorch's eager mode adds to kernels on a CPU: copies between layouts, set-up of convolutions, new memory.
+"""Time that PyTorch's eager mode adds to kernels on a CPU: copies between layouts, set-up of convolutions, new memory.
 
 oneDNN convolves in layouts of channel blocks. Each call sets up its primitives again, and copies its input, weights and
 output from and to PyTorch's layout. A convolution of one sample with a small input and window is a plain GEMM instead.
@@ -31,7 +31,6 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
-EAGER: Final = "eager"
 CONVOLUTIONS: Final = ("conv", "depthwise_conv", "grouped_conv")
 
 PLAIN_ELEMENTS: Final = 20480.0

@@ -7,7 +7,8 @@ The table has a row per class; the first class that applies to an operator is us
 with U units at the highest clock f. No unit splits a chain, or a row that a thread block reduces. The chain of a sum is
 part of its start: each of its steps waits for the loads of all threads.
 
-A GEMM, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
+A GEMM, whose row has no amount, takes its tiles' time (`product`) at a share of the peak, that of the lanes for images.
+A start is in clocks.
 
 Elementwise kernels are bound by bytes. Kernels that compute an address per element (broadcasts, permutations, pooling,
 batch norm) are bound by the rate of index arithmetic, regardless of the element's size.

@@ -259,24 +259,25 @@ def _shapes(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memor
     """Return the shapes of the GEMMs at `rows`. GEMMs that an engine joins are one GEMM with the columns of all.
 
     Convolutions spend more on operands, because lanes compute the addresses. On tensor cores they do so only if
-    channels do not fill whole lines. Small groups side by side are one GEMM as wide as NATIVE_WIDTH, zero except for
-    its diagonal.
+    channels do not fill whole lines. Lanes gather the few channels of an image, at their own rate. Small groups side by
+    side are one GEMM as wide as NATIVE_WIDTH, zero except for its diagonal.
     """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
     lanes = engine.lanes
     words = engine.item_bytes / REGISTER_BYTES
+    share = table.share
     supply: Floats | float = engine.value("operand_reach")
     gathers: Floats | float = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
     if engine.mode == "tensor":
         # operands arrive at the same bytes per clock as on the lanes, although the core could multiply more
         gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock
+        share = np.where(traits.is_image, share * lanes.macs_per_clock / words / engine.macs_per_clock, share)
     else:
         supply, gathers = supply * np.maximum(words, 1.0), gathers * np.maximum(words, 1.0)
     computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
     reach = np.where(computes, gathers, supply)
     is_built = traits.kernels.runtime == "engine"
-    share = table.share
     if engine.mode == "vector":
         share = share * np.where(work.of_kind("linear"), _share_of_wide(work.gemm_n, engine), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0

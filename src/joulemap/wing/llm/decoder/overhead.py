@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from joulemap.domain.reference import (
+    OVERHEAD,
+    OVERHEAD_DEVICE as DEVICE,
+    OVERHEAD_HOST as HOST,
+    OVERHEAD_SERIAL as SERIAL,
+)
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import Operator
-from joulemap.model.overhead import DEVICE, HOST, KIND, SERIAL
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.step import Step
 
@@ -56,7 +61,7 @@ def _form(counts: dict[tuple[str, str], int]) -> Iterator[Operator]:
                 name=f"{PATH}.{name}",
                 module_path=PATH,
                 operation=operation,
-                kind=KIND,
+                kind=OVERHEAD,
                 aten="",
                 output_shape=(),
                 dtype="",

@@ -29,8 +29,6 @@ from joulemap.domain.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, Energ
 from joulemap.domain.target import extend_digest
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
-from joulemap.model.stream import UNIT_STREAM, join_units
-from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 
@@ -87,9 +85,6 @@ UNPACKED_FORMAT: Final = "nf4"
 Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a separate kernel for one row, else
 `dequantize_4bit` and a 16-bit GEMM.
 """
-
-PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
-"""Kernel that unpacks integer weights -> word in the variants of its GEMMs."""
 
 FP8: Final = "fp8"
 """Precision whose weights Marlin unpacks to multiply them at 16 bits. Source: vLLM, `marlin_utils_fp8.py`."""
@@ -207,6 +202,8 @@ class UnderEngine:
         than those of fewer. On Radeon, 8 rows of nested formats do take longer than 16 (strix-halo-testing, commit
         5ee14b5).
         """
+        from joulemap.model.stream import join_units
+
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
         tiled = self.stack.value("tiled_rows", *list_kinds(hardware, self.stack.backend))
@@ -259,6 +256,8 @@ class UnderEngine:
 
         The memory capacity is unlimited here; `Room` checks beforehand how many sequences fit.
         """
+        from joulemap.model.stream import UNIT_STREAM, join_units
+
         whole, kinds = join_units(hardware), list_kinds(hardware, self.stack.backend)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
         bits, nested, _ = self.weight_precision.partition(K_QUANT)
@@ -321,6 +320,8 @@ class UnderEngine:
 
     def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> str:
         """Return the kernel families of GEMMs with weights, cut into full tiles or not, as `Hardware.kernels`."""
+        from joulemap.model.workload import STREAMED, UNPACKED
+
         streamed = STREAMED if self.stack.streams and not is_tiled else ""
         unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
@@ -333,11 +334,14 @@ class UnderEngine:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
+        from joulemap.model.workload import MACHETE, MARLIN
+
+        words = {"marlin": MARLIN, "machete": MACHETE}
         weights, packed = read_weight_format(self.weight_precision), self.stack.packed
         kernel = next((packed[word] for word in list_kinds(hardware, self.stack.backend) if word in packed), "")
         if not weights.is_packed:
-            return MARLIN if weights.precision == FP8 and PACKED_WORDS.get(kernel) == MARLIN else ""
-        return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
+            return MARLIN if weights.precision == FP8 and words.get(kernel) == MARLIN else ""
+        return MARLIN if kernel and weights.method in MARLIN_METHODS else words.get(kernel, "")
 
     def _find_pace(self, hardware: Hardware) -> float:
         """Return the factor on device time from the chip's calibration for this engine."""
