@@ -15,10 +15,10 @@ from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.domain.configuration import LIMIT_SHARE, Configuration
+from joulemap.domain.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
+from joulemap.domain.reference import CYCLE_ACTION, MEMORY_ACTION, STATIC_ACTION, cycle_action
 from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
@@ -28,7 +28,7 @@ from joulemap.tools.doubt import LOAD
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
-from test_boundary import line_fj, power_w, run_of, toy
+from test_boundary import FJ_PER_J, line_fj, power_w, run_of, toy
 
 CATALOGUE: Final = load_catalogue().hardware
 
@@ -121,9 +121,32 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
     for hardware in CATALOGUE.values():
         if not hardware.loads:
             rows = find_anchor(hardware, describe_probes())
-            assert not rows or LIMIT_SHARE in hardware.coefficients
             assert {row.component for row in rows} <= {"board"}
+            if BUSY_SHARE in hardware.coefficients:
+                assert [row.key for row in rows] == [CYCLE_ACTION]
+                continue
+            assert not rows or LIMIT_SHARE in hardware.coefficients
             assert all(f"draws at least {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
+
+
+@pytest.mark.parametrize("name", ["rtx_5090", "rtx_3090", "l4", "b60", "a10"])
+def test_a_running_board_with_gddr_draws_its_share_above_static_power(name: str) -> None:
+    own = anchor_hardware(CATALOGUE[name])
+    share, limit_w = own.coefficients[BUSY_SHARE].value, own.tdp.value
+    static = own.reference.actions[own.reference.position(STATIC_ACTION) or 0]
+    expected_w = min(static.energy_per_action_fj / FJ_PER_J + share * limit_w, limit_w)
+    assert_close(power_w(run_of(chip.bound(own, "default", "board"), precision="fp16")), expected_w, rel=1e-2)
+
+
+@pytest.mark.parametrize("operator", [COPY, PRODUCT])
+def test_power_stays_below_a_cap_and_time_grows_as_it_falls(operator: str) -> None:
+    own, times = anchor_hardware(CATALOGUE["rtx_5090"]), []
+    for watts in (575, 500, 450, 400):
+        run = run_of(chip.bound(own, f"{watts}W", "board"), operator, "bf16")
+        assert power_w(run) <= watts * (1.0 + 1e-6)
+        times.append(int(run.operators.interval_fs.sum()))
+    assert times == sorted(times)
+    assert times[-1] > times[0]
 
 
 @pytest.mark.sample(1)
