@@ -194,9 +194,10 @@ def detect_text(device: Device, threads: int | None = None) -> str:
         from joulemap.device.graphics import read_gpu
 
         return gpu_text(read_gpu())
+    from joulemap.device.clock import time_clock
     from joulemap.device.processor import read_cpu
 
-    cpu = read_cpu()
+    cpu = time_clock(read_cpu())
     return cpu_text(cpu if threads is None else cpu.with_cores(threads))
 
 

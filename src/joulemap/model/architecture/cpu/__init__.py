@@ -14,8 +14,8 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
-Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate. The
-module `eager` has what that mode adds: copies between layouts, set-up of convolutions, new memory.
+Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate, in
+blocks of tile_rows x Wd / b. `eager` has what that mode adds: copies between layouts, set-up of convolutions, memory.
 
 Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
 
@@ -146,6 +146,12 @@ def _vector(hardware: Hardware, precision: str) -> _Vector:
     )
 
 
+def _pipe_lanes(hardware: Hardware, precision: str) -> float:
+    """Return the elements that one pipe computes at once at a precision of lanes."""
+    lanes: float = hardware.geometry["simd_width"].value / BITS_PER_BYTE / PRECISION_BYTES[precision]
+    return lanes
+
+
 def _mode(precision: str, hardware: Hardware) -> str:
     """Return the unit that computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
     if f"matrix_macs_per_instruction_{precision}" in hardware.geometry:
@@ -269,7 +275,8 @@ class Cpu(Indifferent):
         tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
         mode = _mode(kernels.precision, hardware)
         is_eager = kernels.runtime == "eager"
-        tile_n = hardware.coefficient("tile_columns")
+        in_lanes = kernels.runtime != ENGINE and mode == "vector"
+        tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns")
         is_grouped = work.of_kind("grouped_conv")
 
         tiles = np.where(
@@ -319,18 +326,16 @@ class Cpu(Indifferent):
         last_level = _last_level(hardware)
         memory, read, written = memory_time(kernels, hardware, last_level)
         launch = kernels.each_kernel(hardware.coefficient("region_cost"))
-        pass_s, copied = np.zeros(kernels.kernel_count), np.zeros(work.operator_count)
+        copied = np.zeros(work.operator_count)
         if is_eager:
             passes = find_passes(kernels, hardware)
-            pass_s, copied = kernels.per_kernel(passes.pass_s), passes.copied_bytes
-            launch = launch + pass_s + kernels.per_kernel(passes.setup_s)
+            launch, copied = launch + kernels.per_kernel(passes.added_s), passes.copied_bytes
             beyond = np.where(is_resident(kernels, last_level.capacity.value), 0.0, copied)
             read, written = read + beyond, written + beyond
         return CpuPlacement(
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
-            pass_s=pass_s,
             pass_bytes=2.0 * copied,
             dram_read_bytes=read,
             dram_write_bytes=written,

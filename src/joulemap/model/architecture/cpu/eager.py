@@ -1,5 +1,7 @@
 """Time that PyTorch's eager mode adds to kernels on a CPU: copies between layouts, set-up of convolutions, new memory.
 
+These times precede or follow the kernel's own and depend on the clock, so they are fixed costs of the kernel.
+
 oneDNN convolves in layouts of channel blocks. Each call sets up its primitives again, and copies its input, weights and
 output from and to PyTorch's layout. A convolution of one sample with a small input and window is a plain GEMM instead.
 A linear layer packs its weights if it has several rows, and writes its bias to each row before it multiplies.
@@ -51,10 +53,8 @@ class Passes:
 
     copied_bytes: Floats
     """Bytes that are copied before or after the operator's own reads and writes."""
-    pass_s: Floats
-    """Time of copies, and of clearing fresh pages."""
-    setup_s: Floats
-    """Host time of the set-up of convolutions."""
+    added_s: Floats
+    """Time of copies, fresh pages and set-up."""
 
 
 def find_passes(kernels: KernelColumns, hardware: Hardware) -> Passes:
@@ -72,10 +72,10 @@ def find_passes(kernels: KernelColumns, hardware: Hardware) -> Passes:
     copy_clocks = (copied + moved) / kernels.item_bytes * hardware.coefficient("copied_element_clocks")
     blocks = (kernels.allocated_bytes, data, weights, result)
     fault_clocks = _fresh_bytes(kernels, blocks, hardware) / PAGE_BYTES * hardware.coefficient("fault_clocks")
+    setup_s = np.where(is_copied, hardware.coefficient("convolution_setup"), 0.0)
     return Passes(
         copied_bytes=copied,
-        pass_s=(copy_clocks + fault_clocks) / clocks_per_s,
-        setup_s=np.where(is_copied, hardware.coefficient("convolution_setup"), 0.0),
+        added_s=(copy_clocks + fault_clocks) / clocks_per_s + setup_s,
     )
 
 
