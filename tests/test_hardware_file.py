@@ -117,9 +117,9 @@ def list_keys(record: type, above: str = "") -> Iterator[tuple[str, str, bool]]:
     for field in attrs.fields(record):
         inner = next((one for one in (*get_args(field.type), field.type) if attrs.has(one)), None)
         is_number = inner is QuantityEntry
-        if inner is not None and not is_number:
+        if inner is not None and not is_number and field.init:
             yield from list_keys(inner, field.name)
-        elif field.name != "geometry":
+        elif field.name != "geometry" and field.init:
             yield above, field.name, field.default is attrs.NOTHING
 
 
@@ -131,7 +131,7 @@ def test_a_template_has_every_key_that_is_accepted_and_no_other(architecture: st
     assert [level.name for level in hardware.memory_levels] == [level.name for level in example.memory_levels]
     text = minimal_text(architecture)
     written = set(re.findall(r"^(?:# )?(\w+)(?= =|: in )", text, re.MULTILINE))
-    accepted = {key for _, key, _ in list_keys(HardwareFile)} - {"sources"}
+    accepted = {key for _, key, _ in list_keys(HardwareFile)}
     accepted -= {"works_at_limit"} if hardware.priced_at == "board" else set()
     assert written - {"mine"} == accepted | set(load_class(architecture, "").geometry)
 

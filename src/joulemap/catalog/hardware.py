@@ -481,7 +481,12 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
     """Return the class's coefficients in SI, overridden by the chip's own."""
     resolved = {
         entry.name: Quantity(
-            value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning
+            value=entry.value,
+            unit=entry.unit,
+            basis=entry.basis,
+            source=entry.source,
+            note=entry.meaning,
+            evidence=entry.evidence,
         )
         for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
         if entry.level in ("", *(level.name for level in chip.memory_levels))
@@ -509,6 +514,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
                 basis=entry.basis,
                 source=chip.sources.get(entry.source, entry.source),
                 note=resolved[entry.name].note,
+                evidence=entry.evidence,
             )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{key}: {error}") from error

@@ -69,7 +69,7 @@ def _make_converter() -> Converter:
 
 def _describe(exception: BaseException, _type: type | None) -> str:
     if isinstance(exception, ForbiddenExtraKeysError):
-        known = [field.name for field in attrs.fields(exception.cl)]
+        known = [field.name for field in attrs.fields(exception.cl) if field.init]
         return "; ".join(describe_unknown(key, known) for key in sorted(exception.extra_fields))
     if isinstance(exception, KeyError):
         return "missing"

@@ -141,6 +141,7 @@ def resolve_reference(
                 basis=basis,
                 source=_add_factors(source, factors),
                 count_formula=entry.count,
+                evidence=None if found else entry.evidence,
             )
         )
     static = static_action(static_power, static_range)

@@ -13,7 +13,7 @@ from joulemap.domain.calibration import CalibrationError
 from joulemap.domain.compiler import CUTS
 from joulemap.domain.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
-from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.quantity import BASES, COUNTS, Evidence, Quantity, read_evidence
 from joulemap.domain.role import ROLES
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
@@ -74,6 +74,8 @@ def list_units(unit: str) -> str:
 def describe_valid(where: str) -> str:
     """Return a description of the valid values of a key such as `quantities.clock.unit`; empty for an unknown key."""
     *above, key = re.sub(r"\[\d+\]", "", where).split(".")
+    if key in COUNTS and above:
+        return "a whole number from 1"
     if key in CHOICES:
         return f"one of {', '.join(CHOICES[key])}"
     if key == "unit" and above[0] == "coefficients":
@@ -268,7 +270,21 @@ class ChipQuantities:
 
 
 @frozen(kw_only=True)
-class CoefficientEntry:
+class EvidenceEntry:
+    """Counts of the measurements behind a fitted number: all three, or none."""
+
+    sources: int | None = None
+    boards: int | None = None
+    models: int | None = None
+    evidence: Evidence | None = attrs.field(init=False, eq=False, repr=False)
+    """The counts together; None without them."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "evidence", read_evidence({name: getattr(self, name) for name in COUNTS}))
+
+
+@frozen(kw_only=True)
+class CoefficientEntry(EvidenceEntry):
     """Model coefficient of an architecture class or of one chip, in SI."""
 
     name: str
@@ -303,8 +319,8 @@ class ColumnEntry:
 
 
 @frozen(kw_only=True)
-class CoefficientTableEntry:
-    """Table of coefficients with a common source; each is named `NAME_COLUMN.ROW`."""
+class CoefficientTableEntry(EvidenceEntry):
+    """Table of coefficients with a common source; each is named `NAME_COLUMN.ROW`. A row may have its own counts."""
 
     name: str
     basis: str
@@ -317,7 +333,13 @@ class CoefficientTableEntry:
     def entries(self) -> list[ClassCoefficientEntry]:
         """Return the coefficients, row by row; ValueError for a value without a column."""
         known = {column.name: column for column in self.columns}
-        cells = [(row, name, value) for row, values in self.rows.items() for name, value in values.items()]
+        cells = [
+            (row, name, value)
+            for row, values in self.rows.items()
+            for name, value in values.items()
+            if name not in COUNTS
+        ]
+        counts = {row: self._count(row) for row in self.rows}
         for row, name, _ in cells:
             if name not in known:
                 raise ValueError(f"coefficient_tables.{self.name}.rows.{row}: {name} is none of {', '.join(known)}")
@@ -330,9 +352,18 @@ class CoefficientTableEntry:
                 source=self.source,
                 spread=self.spread,
                 meaning=f"{known[name].meaning}, {'of all other rows' if row == ANY else row}",
+                **counts[row],
             )
             for row, name, value in cells
         ]
+
+    def _count(self, row: str) -> dict[str, Any]:
+        """Return the counts of a row, by default those of the table; ValueError names an invalid one."""
+        try:
+            found = read_evidence(self.rows[row]) or self.evidence
+        except ValueError as error:
+            raise ValueError(f"coefficient_tables.{self.name}.rows.{row}: {error}") from error
+        return {} if found is None else attrs.asdict(found)
 
 
 @frozen(kw_only=True)
@@ -392,7 +423,7 @@ class HardwareFile:
 
 
 @frozen(kw_only=True)
-class ActionEntry:
+class ActionEntry(EvidenceEntry):
     """Energy per action at its reference node."""
 
     category: str

@@ -25,7 +25,7 @@ from joulemap.catalog.digest import DATA
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.quantity import COUNTS, Quantity, read_evidence
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
@@ -345,10 +345,10 @@ def _files() -> dict[str, dict[str, Any]]:
 
 @cache
 def _releases() -> dict[str, tuple[Stack, ...]]:
-    return {name: tuple(_read(name, raw)) for name, raw in _files().items()}
+    return {name: tuple(read_releases(name, raw)) for name, raw in _files().items()}
 
 
-def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
+def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
     plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
@@ -368,9 +368,18 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
             if key in plain:
                 plain[key] = tuple(value) if isinstance(value, list) else value
             elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
-                numbers[key] = Quantity(**value)
+                numbers[key] = _read_number(f"{name}.toml: {key}", value)
             else:
                 raise CatalogueError(f"{name}.toml: {key} is not a coefficient, or its unit is wrong")
         plain["checked"] = release.get("checked", "")
         found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
     return found
+
+
+def _read_number(where: str, entry: Mapping[str, Any]) -> Quantity:
+    """Return a number of a file with its evidence; CatalogueError, which begins with `where`, for an invalid one."""
+    try:
+        evidence = read_evidence(entry)
+        return Quantity(**{key: value for key, value in entry.items() if key not in COUNTS}, evidence=evidence)
+    except (ValueError, TypeError) as error:
+        raise CatalogueError(f"{where}: {error.args[0]}") from error

@@ -114,6 +114,9 @@ OTHERS: Final = """
 # unit = "{coefficient.unit}"
 # basis = "assumed"
 # source = "instead of that of the class"
+# sources = 1  # sources, boards and models of the measurements that the value was fitted to; left out if there are none
+# boards = 1
+# models = 1
 
 # [[energy_overrides]]
 # component = "{action.component}"

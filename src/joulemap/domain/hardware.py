@@ -760,7 +760,8 @@ class Hardware:
         source = f"{self.id} uses the calibration of {calibration.hardware}; {calibration.source}"
 
         def scaled(own: Quantity, value: float) -> Quantity:
-            return attrs.evolve(own, value=value, basis=least_sure(own.basis, "scaled"), source=source)
+            basis = least_sure(own.basis, "scaled")
+            return attrs.evolve(own, value=value, basis=basis, source=source, evidence=None)
 
         coefficients = {}
         for name, one in self._check_coefficients(calibration).items():
@@ -897,7 +898,7 @@ class Hardware:
         rate = link.bandwidth
         source = f"1 / ({LINK_SHARE:g} x {rate.value / 1e9:g} GB/s of {link.name}): {rate.source}"
         value = 1.0 / (LINK_SHARE * rate.value)
-        return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=source)}
+        return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=source, evidence=None)}
 
     def without_host(self) -> Hardware:
         """Return this hardware, as used in a run, without its host.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -55,6 +56,26 @@ class Evidence:
         """Return the numbers in words: `1 source, 9 boards, 2 models`."""
         counts = ("source", self.sources), ("board", self.boards), ("model", self.models)
         return ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts)
+
+
+COUNTS: Final = tuple(field.name for field in attrs.fields(Evidence))
+"""Keys of an evidence in a data file, beside the value and source of its number."""
+
+
+def read_evidence(entry: Mapping[str, Any]) -> Evidence | None:
+    """Return the evidence in an entry of a data file; None if the entry has none of `COUNTS`.
+
+    Raises ValueError for an entry with one or two of them, and for a count that is not a whole number from 1.
+    """
+    given = {name: entry[name] for name in COUNTS if entry.get(name) is not None}
+    if not given:
+        return None
+    if missing := [name for name in COUNTS if name not in given]:
+        raise ValueError(f"{' and '.join(missing)} missing beside {' and '.join(given)}")
+    for name, count in given.items():
+        if isinstance(count, bool) or not isinstance(count, int | float) or count < 1 or count != int(count):
+            raise ValueError(f"{name} is {count!r}, expected a whole number from 1")
+    return Evidence(**{name: int(count) for name, count in given.items()})
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.quantity import BASES, Evidence, Quantity
 from joulemap.system.record import frozen
 
 FJ_PER_J: Final = 1e15
@@ -140,6 +140,8 @@ class EnergyAction:
     source: str
     count_formula: str
     """Description of how the count follows from an operator, in the words of the source."""
+    evidence: Evidence | None = attrs.field(default=None, repr=False, eq=False)
+    """Measurements behind a fitted energy; None for any other energy, or if they are unknown."""
 
     @property
     def key(self) -> ActionKey:
@@ -180,6 +182,7 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any
         energy_per_action_fj=quantity.value * FJ_PER_J,
         basis=quantity.basis,
         source=source or quantity.source,
+        evidence=quantity.evidence,
         **fields,
     )
 
@@ -238,6 +241,7 @@ class EnergyReference:
                 high_fj=action.high_fj if power.source == action.source else None,
                 basis=power.basis,
                 source=power.source,
+                evidence=power.evidence,
             )
             for action in self.actions
             if action.key == STATIC_ACTION

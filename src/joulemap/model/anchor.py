@@ -248,6 +248,7 @@ def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: st
         basis=least_sure("derived", busy.basis),
         source=source,
         count_formula="kernel time · f · U",
+        evidence=busy.evidence,
     )
 
 

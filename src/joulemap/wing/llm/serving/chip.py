@@ -24,7 +24,7 @@ import attrs
 
 from joulemap.domain.calibration import name_pace
 from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.quantity import Evidence, Quantity
 from joulemap.domain.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, EnergyAction, price_by
 from joulemap.domain.target import extend_digest
 from joulemap.domain.weight import read_weight_format
@@ -100,6 +100,7 @@ LINKS: Final = Quantity(
     source="2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per board: mean power error 15.6 -> 4.9 %; "
     "4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed "
     "equal",
+    evidence=Evidence(sources=2, boards=2, models=2),
 )
 """Power of a board's links while it has peers; links draw it regardless of traffic."""
 
@@ -276,7 +277,9 @@ class UnderEngine:
         formats = [f"{one}{K_QUANT}" for one in kinds[:-1] if K_QUANT in self.weight_precision]
         slots = self.stack.value("stream_slots", *formats)
         if slots and (streamed := few.coefficients.get(STREAMED_SLOTS)):
-            own[STREAMED_SLOTS] = attrs.evolve(streamed, value=slots)
+            own[STREAMED_SLOTS] = attrs.evolve(
+                self._quote(slots, "stream_slots", *formats, unit=streamed.unit), note=streamed.note
+            )
         return attrs.evolve(few, coefficients={**few.coefficients, **own}) if own else few
 
     def _tile(self, few: Hardware) -> Hardware:
@@ -404,6 +407,7 @@ class UnderEngine:
             unit=unit,
             basis="assumed" if found is None else found.basis,
             source=f"{self.stack.id}, {name}" + ("" if found is None else f": {found.source}"),
+            evidence=None if found is None else found.evidence,
         )
 
 
