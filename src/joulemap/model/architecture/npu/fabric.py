@@ -12,7 +12,7 @@ without one. It is `reduction_layers` for a softmax or a normalization, which is
 
 A model that does not fit the units or the SRAM is divided into C contexts that run one after another on the whole chip:
 
-    units       = C x context_share x the chip's units
+    units       = C x share x the chip's units               share = context_share.single, or .several if C > 1
     controllers = control_share x the chip's units           of one context; as many as units in several
     image       = C x pace
     start       = sum of n x layer_switch + weights / link             of a batch, where C > 1
@@ -102,15 +102,15 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     required = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
     several_s = kernels.sum_kernels(start_s(kernels, hardware))
     unit_count, capacity = hardware.peaks[kernels.precision].unit_count, hardware.level("sram").capacity.value
-    context_units = hardware.coefficient("context_share") * unit_count
-    least_contexts = np.maximum(needed / context_units, required / capacity)
+    single, several = (hardware.coefficient(f"context_share.{name}") * unit_count for name in ("single", "several"))
+    least_contexts = np.maximum(needed / several, required * single / (several * capacity))
 
     best_s = best_count = best_image_s = np.full(kernels.workload_count, np.inf)
     before, count = 0, 1
     while before < WIDER * least_contexts.max():
-        units = count * context_units
+        units = single if count == 1 else count * several
         controllers = hardware.coefficient("control_share") * unit_count if count == 1 else units
-        fits = (needed <= controllers) & (required <= capacity * count) & (before < WIDER * least_contexts)
+        fits = (needed <= controllers) & (required <= capacity * units / single) & (before < WIDER * least_contexts)
         pace = demand.pace(*(np.where(fits, number, np.inf) for number in (units, controllers)))
         image_s = count * pace / hardware.peaks[kernels.precision].clock_hz
         begin_s = 0.0 if count == 1 else several_s
