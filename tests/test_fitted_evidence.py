@@ -10,22 +10,32 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.link import find_link_default, read_links
 from joulemap.catalog.load import find_hardware, load_hardware
 from joulemap.catalog.parser import parse_content
 from joulemap.catalog.schema import ClassCoefficientEntry, CoefficientTableEntry
 from joulemap.catalog.stack import find_stack, read_releases
+from joulemap.domain.address import Address, find_action
 from joulemap.domain.quantity import Evidence, Quantity, read_evidence
 from joulemap.domain.reference import price_by
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.serving.chip import UnderEngine
 from test_hardware_file import coefficient, write
 
 FITTED: Final = ("measured", "scaled")
 
 UNFITTED: Final = {"llamacpp 2025 integer_rate.cpu": "zero: which kernels run, not how fast they are"}
 """Measured number of a stack without evidence -> reason."""
+
+
+UNFITTED_CLASS: Final = {
+    "cpu mesh.hop": "a published energy, at another process node",
+    "gpu crossbar.load": "length of wires; the fit only agrees",
+    "gpu crossbar.store": "length of wires; the fit only agrees",
+}
+"""Measured or scaled number of a class without evidence -> reason."""
 
 
 def list_numbers() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -46,6 +56,31 @@ def test_no_other_number_of_a_stack_has_evidence() -> None:
     assert [name for name, one in list_numbers() if one["basis"] not in FITTED and read_evidence(one)] == []
 
 
+def list_class_numbers() -> Iterator[tuple[str, str, Evidence | None]]:
+    """Yield each coefficient and energy of the classes, and each coefficient of links: its name, basis and evidence."""
+    for name in list_architectures():
+        shared = load_class(name, "")
+        yield from ((f"{name} {one.name}", one.basis, one.evidence) for one in shared.coefficients)
+        yield from ((f"{name} {one.component}.{one.action}", one.basis, one.evidence) for one in shared.actions)
+    yield from ((f"link {one.name}", one.basis, one.evidence) for one in read_links().coefficients)
+
+
+def test_the_numbers_of_a_class_that_have_evidence_are_the_fitted_ones() -> None:
+    numbers = list(list_class_numbers())
+    assert {name for name, basis, evidence in numbers if basis in FITTED and evidence is None} == UNFITTED_CLASS.keys()
+    assert [name for name, basis, evidence in numbers if basis not in FITTED and evidence is not None] == []
+
+
+def test_a_chip_has_the_evidence_of_its_class() -> None:
+    chip = find_hardware("a100_pcie_40gb")
+    assert chip.coefficients["voltage_floor"].evidence == Evidence(sources=1, boards=1, models=14)
+    assert chip.coefficients["attention_start_clocks.mla_flash"].evidence == Evidence(sources=1, boards=5, models=1)
+    assert chip.coefficients["attention_start_clocks"].evidence == Evidence(sources=1, boards=3, models=1)
+    priced = find_action(chip, Address("price", "tensor_core.fp16_mac"))
+    assert priced.evidence == Evidence(sources=2, boards=2, models=32)
+    assert find_link_default("nvlink", "4").latency.evidence == Evidence(sources=1, boards=2, models=1)
+
+
 def test_a_source_that_says_one_model_has_one() -> None:
     told = [one for _, one in list_numbers() if one["source"].startswith("one model, one source")]
     assert len(told) > 5
@@ -56,12 +91,6 @@ def test_the_numbers_of_an_engine_bring_their_evidence() -> None:
     found = find_stack("vllm", "2024").find("host_layer")
     assert found is not None
     assert found.evidence == Evidence(sources=1, boards=2, models=18)
-
-
-def test_a_chip_under_an_engine_keeps_the_evidence() -> None:
-    stack = find_stack("vllm", "2023")  # host time of the engine, spent on the chip
-    chip = UnderEngine(stack=stack, precision="fp16").apply(find_hardware("a100_sxm4_80gb"))
-    assert chip.coefficients["overhead.launch_layer"].evidence == Evidence(sources=1, boards=1, models=2)
 
 
 REFUSED: Final[Mapping[str, tuple[dict[str, object], str]]] = {

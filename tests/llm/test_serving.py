@@ -13,14 +13,14 @@ from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.configuration import Runtime
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.quantity import Evidence, Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
-from joulemap.wing.llm.serving.chip import list_kinds
+from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
@@ -792,3 +792,9 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert batch.power_w == pytest.approx(batch.energy_per_request_j * 8 / batch.request_latency_s, rel=1e-9)
     codes = [one.code for one in refused if isinstance(one, Reason)]
     assert codes == ["acceptance", "other", "unknown_model", "sequence_memory"]
+
+
+def test_a_chip_under_an_engine_keeps_the_evidence() -> None:
+    stack = find_stack("vllm", "2023")  # host time of the engine, spent on the chip
+    chip = UnderEngine(stack=stack, precision="fp16").apply(find_hardware("a100_sxm4_80gb"))
+    assert chip.coefficients["overhead.launch_layer"].evidence == Evidence(sources=1, boards=1, models=2)

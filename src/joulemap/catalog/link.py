@@ -7,7 +7,7 @@ from typing import Final
 
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.parser import read_file
-from joulemap.catalog.schema import ClassCoefficientEntry
+from joulemap.catalog.schema import ClassCoefficientEntry, EvidenceEntry
 from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
@@ -16,7 +16,7 @@ FILE: Final = DATA / "link" / "link.toml"
 
 
 @frozen(kw_only=True)
-class LinkNumberEntry:
+class LinkNumberEntry(EvidenceEntry):
     """Number of a link as written in the file; the column states its unit."""
 
     value: float
@@ -26,7 +26,9 @@ class LinkNumberEntry:
     def resolve(self, unit: str) -> Quantity:
         """Return the number in SI, given the unit in the file."""
         factor, measured = SI_SCALE[unit]
-        return Quantity(value=self.value * factor, unit=measured, basis=self.basis, source=self.source)
+        return Quantity(
+            value=self.value * factor, unit=measured, basis=self.basis, source=self.source, evidence=self.evidence
+        )
 
 
 @frozen(kw_only=True)

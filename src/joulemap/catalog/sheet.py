@@ -32,7 +32,7 @@ SHIPPED: Final = ZOO / "index.csv"
 PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "str": str,
     "DoubtQuantity": str,
-    "Evidence": str,
+    "PowerOf": str,
     "int": int,
     "float": float,
     "int | None": lambda text: int(text) if text else None,
