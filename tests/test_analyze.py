@@ -228,7 +228,7 @@ def test_categories_without_a_large_action_share_a_row(analyses: Mapping[str, An
 
 
 def test_a_power_cap_that_lowers_the_clock_is_said_with_numbers(workspace: Workspace) -> None:
-    capped = workspace.analyze("resnet18", "Jetson-Orin-Nano", power_mode="7W", batch=32)
+    capped = workspace.analyze("resnet34", "Jetson-Orin-Nano", power_mode="7W", batch=32)
     total = capped.total
     assert total.hardware == "jetson_orin_nano_8gb@7W"
     assert total.tdp_w == 7.0
