@@ -184,7 +184,7 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
         doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
         for row, one in served:
             if row["source"].casefold() == source:
-                place = {"vendor": one.vendor, "engine": one.engine, "hardware": one.hardware}
+                place: dict[str, Any] = {"vendor": one.vendor, "engine": one.engine, "hardware": one.hardware}
                 place["architecture"] = row["architecture"]
                 width = doubt.serving_half_width(one.quantity, **place, scope=row["scope"])
                 widths |= {(None, row["serving_measurement_id"], one.quantity): width} if width else {}

@@ -64,7 +64,10 @@ CREATE TABLE internal.hardware_fact (
     unit VARCHAR NOT NULL,
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
-    note VARCHAR NOT NULL
+    note VARCHAR NOT NULL,
+    sources INTEGER CHECK (sources > 0),
+    boards INTEGER CHECK (boards > 0),
+    models INTEGER CHECK (models > 0)
 );
 COMMENT ON TABLE internal.hardware_fact IS 'Numbers of a hardware version, except energies per action';
 COMMENT ON COLUMN internal.hardware_fact.hardware_digest IS 'hardware_version that the number belongs to';
@@ -75,6 +78,9 @@ COMMENT ON COLUMN internal.hardware_fact.unit IS 'SI unit; 1 for a count or rati
 COMMENT ON COLUMN internal.hardware_fact.basis IS 'Kind of origin: measured, published, derived, scaled, recalled or assumed';
 COMMENT ON COLUMN internal.hardware_fact.source IS 'Document, measurement or arithmetic';
 COMMENT ON COLUMN internal.hardware_fact.note IS 'Condition or limit of the number';
+COMMENT ON COLUMN internal.hardware_fact.sources IS 'Sources of the measurements that the number was fitted to; null for any other number';
+COMMENT ON COLUMN internal.hardware_fact.boards IS 'Chips or boards of different types among these measurements';
+COMMENT ON COLUMN internal.hardware_fact.models IS 'Models among these measurements; single operators count as one';
 
 CREATE TABLE internal.hardware_precision (
     hardware_digest VARCHAR NOT NULL,
@@ -195,7 +201,10 @@ CREATE TABLE internal.energy_per_action (
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     count_formula VARCHAR NOT NULL,
-    action_index INTEGER NOT NULL CHECK (action_index >= 0)
+    action_index INTEGER NOT NULL CHECK (action_index >= 0),
+    sources INTEGER CHECK (sources > 0),
+    boards INTEGER CHECK (boards > 0),
+    models INTEGER CHECK (models > 0)
 );
 COMMENT ON TABLE internal.energy_per_action IS 'Energies per action of each hardware version, at its process node and highest voltage';
 COMMENT ON COLUMN internal.energy_per_action.hardware_digest IS 'hardware_version';
@@ -207,6 +216,9 @@ COMMENT ON COLUMN internal.energy_per_action.basis IS 'Kind of origin of the num
 COMMENT ON COLUMN internal.energy_per_action.source IS 'Document, measurement or arithmetic';
 COMMENT ON COLUMN internal.energy_per_action.count_formula IS 'Description of how the count is computed for an operator';
 COMMENT ON COLUMN internal.energy_per_action.action_index IS 'Order in the description';
+COMMENT ON COLUMN internal.energy_per_action.sources IS 'Sources of the measurements that the number was fitted to; null for any other number';
+COMMENT ON COLUMN internal.energy_per_action.boards IS 'Chips or boards of different types among these measurements';
+COMMENT ON COLUMN internal.energy_per_action.models IS 'Models among these measurements; single operators count as one';
 
 CREATE TABLE internal.catalogue_entry (
     catalogue_digest VARCHAR NOT NULL,
@@ -876,6 +888,8 @@ CREATE TABLE internal.serving_prediction (
     energy_per_output_token_j DOUBLE CHECK (energy_per_output_token_j > 0),
     energy_per_request_j DOUBLE CHECK (energy_per_request_j > 0),
     power_w DOUBLE CHECK (power_w > 0),
+    prompt_half_width DOUBLE NOT NULL CHECK (prompt_half_width >= 0),
+    token_half_width DOUBLE NOT NULL CHECK (token_half_width >= 0),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -900,6 +914,8 @@ COMMENT ON COLUMN internal.serving_prediction.total_tokens_per_s IS 'Prompt and 
 COMMENT ON COLUMN internal.serving_prediction.energy_per_output_token_j IS 'Energy of all devices within power_boundary per output token';
 COMMENT ON COLUMN internal.serving_prediction.energy_per_request_j IS 'Energy of all devices within power_boundary per request';
 COMMENT ON COLUMN internal.serving_prediction.power_w IS 'Mean power of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_prediction.prompt_half_width IS 'Part of the half-width of times of prompts that thinly measured numbers of the engine add';
+COMMENT ON COLUMN internal.serving_prediction.token_half_width IS 'The same part for all other times';
 COMMENT ON COLUMN internal.serving_prediction.formula_version IS 'Digest of the formulas of the hardware class and of serving';
 COMMENT ON COLUMN internal.serving_prediction.package_version IS 'joulemap version that predicted it';
 COMMENT ON COLUMN internal.serving_prediction.created_at IS 'Time of storing, UTC';

@@ -154,7 +154,7 @@ def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None
 def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_path: Path) -> None:
     """SQL and Python agree: sqrt(t^2 + p^2 - 0.8 t p), since both errors partly cancel."""
     workspace, doubt = Workspace(tmp_path / "own.duckdb"), load_doubt()
-    like = {"vendor": "NVIDIA", "engine": "vllm 2025", "hardware": "b200_sxm"}
+    like: dict[str, Any] = {"vendor": "NVIDIA", "engine": "vllm 2025", "hardware": "b200_sxm"}
     workspace.evaluate("alexnet", hardware=["l4"])
     times = {
         ("energy_per_output_token_j", "request"): "output_tokens_per_s",

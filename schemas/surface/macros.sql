@@ -145,19 +145,19 @@ CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt
 
 -- Half-width of a predicted quantity of a served model. That of an energy combines those of its time and of its power.
 -- `power_part` is the power over the power without idle power if the measurement subtracts idle power, else 1.
--- `of_architecture` is the class of the hardware.
-CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, of_scope, power_part, of_architecture := '') AS
+-- `of_architecture` is the class of the hardware, `thin` the half-width that thinly measured numbers of the engine add to times.
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, of_scope, power_part, of_architecture := '', thin := 0e0) AS
     CASE
         WHEN of_quantity IN ('energy_per_output_token_j', 'energy_per_request_j') THEN served_energy_half_width(
             sqrt(
-                pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2)
+                pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(thin, 2)
                 + CASE WHEN of_scope = 'prefill_step' THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
             ),
             power_part * serving_scale_of('power', of_vendor, of_engine, of_hardware)
         )
         WHEN of_quantity = 'power_w' THEN serving_scale_of('power', of_vendor, of_engine, of_hardware)
         ELSE sqrt(
-            pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2)
+            pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(thin, 2)
             + CASE WHEN of_quantity = 'time_to_first_token_s' OR of_scope = 'prefill_step'
                 THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
             + CASE WHEN of_quantity = 'time_to_first_token_s' AND of_scope = 'steady_serving' THEN pow(0.3e0, 2) ELSE 0e0 END

@@ -45,6 +45,9 @@ SELECT
     f.basis,
     f.source,
     f.note,
+    f.sources,
+    f.boards,
+    f.models,
     f.fact_index,
     f.hardware_digest,
     coalesce(c.hardware_digest = f.hardware_digest, FALSE) AS is_current
@@ -99,6 +102,9 @@ SELECT
     e.high_fj / 1e15 AS high_j,
     e.basis,
     e.source,
+    e.sources,
+    e.boards,
+    e.models,
     d.energy_per_action_fj / 1e15 AS described_energy_per_action_j,
     d.basis AS described_basis,
     d.source AS described_source,
@@ -1622,12 +1628,17 @@ SELECT
     p.package_version,
     p.created_at,
     serving_half_width(
-        p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part, of_architecture := p.architecture
+        p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part, of_architecture := p.architecture,
+        thin := CASE
+            WHEN p.quantity = 'time_to_first_token_s' THEN p.prompt_half_width ELSE p.token_half_width
+        END
     ) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
         n.left_part,
+        n.prompt_half_width,
+        n.token_half_width,
         m.scope,
         unnest([
             {'quantity': 'time_to_first_token_s', 'measured': m.time_to_first_token_s, 'predicted': n.time_to_first_token_s},

@@ -107,7 +107,8 @@ def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
 
 def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
     """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
-    connection, said = served[0].connection, {"vendor": "none", "engine": "none", "hardware": "none"}
+    connection = served[0].connection
+    said: dict[str, Any] = {"vendor": "none", "engine": "none", "hardware": "none"}
     write_doubt(connection, load_doubt())
 
     def widen(name: str) -> float:

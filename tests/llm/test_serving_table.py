@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -322,7 +323,13 @@ def test_a_prompt_without_a_named_backend_is_wider() -> None:
     first, wide = "time_to_first_token_s", math.sqrt(0.4**2 + 0.25**2 + 0.9**2)
 
     def width(engine: str, vendor: str = "AMD", quantity: str = first, scope: str = "", kind: str = "gpu") -> float:
-        like = {"vendor": vendor, "engine": engine, "hardware": "h", "scope": scope, "architecture": kind}
+        like: dict[str, Any] = {
+            "vendor": vendor,
+            "engine": engine,
+            "hardware": "h",
+            "scope": scope,
+            "architecture": kind,
+        }
         return FULL.serving_half_width(quantity, **like) or 0.0
 
     usual = math.hypot(0.4, 0.25)
@@ -348,7 +355,12 @@ def test_an_unnamed_backend_widens_in_sql_as_in_python(tmp_path: Path) -> None:
         for engine in ("llamacpp 2026", "llamacpp@vulkan 2026"):
             texts = ", ".join(f"'{one}'" for one in (quantity, "AMD", engine, "rx_7900_xtx", scope))
             ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, 1e0, of_architecture := 'gpu')").rows
-            named = {"vendor": "AMD", "engine": engine, "hardware": "rx_7900_xtx", "architecture": "gpu"}
+            named: dict[str, Any] = {
+                "vendor": "AMD",
+                "engine": engine,
+                "hardware": "rx_7900_xtx",
+                "architecture": "gpu",
+            }
             assert_close(found, load_doubt().serving_half_width(quantity, **named, scope=scope) or 0.0, rel=1e-12)
 
 
@@ -362,7 +374,7 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
         for vendor, engine, hardware in places:
             texts = ", ".join(f"'{one}'" for one in (quantity, vendor, engine, hardware, "steady_serving"))
             ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, 1e0)").rows
-            named = {"vendor": vendor, "engine": engine, "hardware": hardware}
+            named: dict[str, Any] = {"vendor": vendor, "engine": engine, "hardware": hardware}
             expected = load_doubt().serving_half_width(quantity, **named, scope="steady_serving")
             assert_close(found, expected or 0.0, rel=1e-12)
 

@@ -7,12 +7,13 @@ lie between v exp(-h) and v exp(h). docs/doubt.md gives the derivation of these 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.quantity import BASES, Evidence, Quantity
+from joulemap.domain.reference import OVERHEAD
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
@@ -124,6 +125,22 @@ Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of i
 nine times as long as predicted.
 """
 
+FEW_BOARDS: Final = 3
+"""Boards from which a number of several sources counts as broad."""
+
+THIN_SEVERAL: Final = 0.1
+"""Half-width that a number of several sources and at least `FEW_BOARDS` boards adds to what it sets."""
+
+THIN_SOURCE: Final = 0.25
+"""The same for a number of one source, or of fewer boards.
+
+Source: judged. Numbers of one source were wrong by 0.39 (median, natural logarithm) on rows of other sources that were
+kept aside, with earlier formulas; on 1,000 shipped rows whose source these numbers do not name, by 0.06 to 0.12.
+"""
+
+THIN_SINGLE: Final = 0.35
+"""The same for a number of one board, or of one model on fewer than `FEW_BOARDS` boards. Source: as `THIN_SOURCE`."""
+
 SERVED_OPPOSITION: Final = 0.4
 """Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
 energy.
@@ -132,7 +149,7 @@ Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, 
 takes longer than predicted does the same work, at less power. With a source held out, this covers 77 to 98 % of the
 energies of five sources with 30 rows, and 58 % of a sixth (llama.cpp on an APU)."""
 
-Evidence = Literal["own", "class"]
+PowerOf = Literal["own", "class"]
 """Hardware on which power was measured: the predicted hardware itself, or other hardware of its class."""
 
 OWN: Final = "own"
@@ -157,6 +174,44 @@ NEW_LIBRARY: Final = 0.2
 Derived: with boards and sources held out, intervals contain 64 % of 59 latencies without it and 80 % with it. On one
 chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
 """
+
+
+MOVING: Final = 0.1
+"""Share of a time from which the number that sets it counts: what moves a result by a tenth."""
+
+
+SCALED: Final = ("coefficient.device_time_scale", "coefficient.launch_time_scale")
+"""Numbers of a hardware that scale the times of all kernels."""
+
+
+def find_thinness(evidence: Evidence | None) -> float:
+    """Return the half-width that the measurements behind a fitted number add to what it sets; 0 for other numbers."""
+    if evidence is None:
+        return 0.0
+    is_few = evidence.boards < FEW_BOARDS
+    if evidence.boards == 1 or (evidence.models == 1 and is_few):
+        return THIN_SINGLE
+    return THIN_SOURCE if evidence.sources == 1 or is_few else THIN_SEVERAL
+
+
+def find_thinnest(evidence: Iterable[Evidence | None]) -> Evidence | None:
+    """Return the evidence that adds the largest half-width; None if no number has any."""
+    return max((one for one in evidence if one is not None), key=find_thinness, default=None)
+
+
+def find_thin_bounds(evidence: Mapping[str, Evidence], peak: str | None) -> tuple[float, float, float]:
+    """Return the half-widths that thin numbers add to times bound by compute, memory and launches.
+
+    `evidence` is dotted name of a hardware's number -> measurements behind it, `peak` the precision of the peak that
+    sets compute times.
+    """
+    names: tuple[Collection[str], ...] = (
+        (f"peak.{peak}", *SCALED),
+        ("memory_bandwidth", "coefficient.unit_stream", *SCALED),
+        [name for name in evidence if name.startswith(f"coefficient.{OVERHEAD}.")],
+    )
+    compute, memory, launch = (max((find_thinness(evidence.get(name)) for name in some), default=0.0) for some in names)
+    return compute, memory, launch
 
 
 def find_new_source(architecture: str, work: str, runtime: str) -> float:
@@ -229,7 +284,7 @@ class PowerFloor:
 
     architecture: str
     """Class; empty for all classes without a separate floor."""
-    evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
+    evidence: PowerOf = attrs.field(validator=attrs.validators.in_(get_args(PowerOf)))
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
     half_width: Quantity
@@ -310,7 +365,15 @@ class Doubt:
         return max(alike, key=lambda one: one.level, default=None)
 
     def serving_half_width(
-        self, quantity: str, *, vendor: str, engine: str, hardware: str, scope: str = "", architecture: str = ""
+        self,
+        quantity: str,
+        *,
+        vendor: str,
+        engine: str,
+        hardware: str,
+        scope: str = "",
+        architecture: str = "",
+        thin: float = 0.0,
     ) -> float | None:
         """Return the half-width of a prediction for a served model; None for a quantity without an error scale.
 
@@ -325,14 +388,14 @@ class Doubt:
             time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
             if time is None or power is None:
                 return None
-            return join_served_energy(math.hypot(time.widen(hardware), backend), power.widen(hardware))
+            return join_served_energy(math.hypot(time.widen(hardware), backend, thin), power.widen(hardware))
         scale = self.find_serving_scale(name_served_scale(quantity), **like)
         if scale is None:
             return None
         is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
         if scale.quantity == SERVED_POWER:
             return scale.widen(hardware)
-        return math.hypot(scale.widen(hardware), backend, NEW_LOAD if is_loaded else 0.0)
+        return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return two half-widths for each basis: of an energy per action, and of any other number of a hardware file.

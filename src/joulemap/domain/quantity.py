@@ -47,11 +47,6 @@ class Evidence:
     models: int = attrs.field(validator=attrs.validators.ge(1))
     """Models among them; a set of single operators counts as one."""
 
-    @property
-    def is_single(self) -> bool:
-        """True if all measurements are of one board or of one model."""
-        return self.boards == 1 or self.models == 1
-
     def describe(self) -> str:
         """Return the numbers in words: `1 source, 9 boards, 2 models`."""
         counts = ("source", self.sources), ("board", self.boards), ("model", self.models)

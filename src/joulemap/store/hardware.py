@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.hardware import IDLE_STATES, UNMEASURED, Hardware, Link, Load, MemoryLevel, Peak, PowerMode
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.quantity import COUNTS, Evidence, Quantity, read_evidence
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
@@ -39,7 +39,7 @@ TEXT_FIELDS: Final = (
 PRICED: Final = "energy_per_action JOIN internal.action USING (action_id)"
 
 TABLES: Final[Mapping[str, tuple[str, str]]] = {
-    "hardware_fact": ("quantity, value, unit, basis, source, note", "fact_index"),
+    "hardware_fact": (f"quantity, value, unit, basis, source, note, {', '.join(COUNTS)}", "fact_index"),
     "hardware_precision": (
         "precision, operations_per_clock, units_count AS unit_count, clock_hz, engine, explanation",
         "precision_index",
@@ -49,7 +49,7 @@ TABLES: Final[Mapping[str, tuple[str, str]]] = {
     "hardware_load": ("load AS name, model, precision, batch, runtime, covers, tracer_version", "load_index"),
     "hardware_power_mode": ("power_mode AS name", "mode_index"),
     "hardware_operator": ("operator, compiler AS name, cut, host, basis, source", "operator_index"),
-    PRICED: (", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index"),
+    PRICED: (", ".join((*ACTION_FIELDS, *PRICE_FIELDS, *COUNTS)), "action_index"),
 }
 """Table with parts of hardware -> (its columns, named like the fields of their record; the column that orders its
 rows).
@@ -96,7 +96,11 @@ def write_hardware(
         helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
     )
-    insert("hardware_fact", "fact_index", lambda one: ((fact, {"quantity": name}) for name, fact in one.quantities()))
+    insert(
+        "hardware_fact",
+        "fact_index",
+        lambda one: ((fact, {"quantity": name, **_count(fact.evidence)}) for name, fact in one.quantities()),
+    )
     insert(
         "hardware_precision",
         "precision_index",
@@ -117,11 +121,16 @@ def write_hardware(
         "energy_per_action",
         "action_index",
         lambda one: (
-            (action, {"action_id": ids[identity]})
+            (action, {"action_id": ids[identity], **_count(action.evidence)})
             for action, identity in zip(one.reference, identify_actions(one), strict=True)
         ),
     )
     Digester(connection).seal(HARDWARE, [one.digest for one in fresh])
+
+
+def _count(evidence: Evidence | None) -> dict[str, Any]:
+    """Return the columns of an evidence; null without one."""
+    return dict.fromkeys(COUNTS) if evidence is None else attrs.asdict(evidence)
 
 
 def _compiled(hardware: Hardware) -> Iterator[tuple[object, dict[str, Any]]]:
@@ -225,6 +234,12 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     }
 
 
+def _evident(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a number, with the evidence that its counts form."""
+    evidence = read_evidence(row)
+    return {**{name: value for name, value in row.items() if name not in COUNTS}, "evidence": evidence}
+
+
 def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
     """Return the compiler described by rows with one supported operator each; None without rows."""
     if not rows:
@@ -242,9 +257,9 @@ def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[di
     for fact in tables["hardware_fact"]:
         prefix, _, rest = fact.pop("quantity").partition(".")
         if rest:
-            of[prefix][rest] = Quantity(**fact)
+            of[prefix][rest] = Quantity(**_evident(fact))
         elif not (prefix in IDLE_STATES and fact["source"].endswith(UNMEASURED)):
-            own[prefix] = Quantity(**fact)
+            own[prefix] = Quantity(**_evident(fact))
     peaks = {row.pop("precision"): row for row in tables["hardware_precision"]}
     listed: dict[str, Any] = {
         field: tuple(record(**row, **_under(row["name"], of[prefix])) for row in tables[table])
@@ -257,7 +272,7 @@ def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[di
         peaks={precision: Peak(rate=of["peak"][precision], **row) for precision, row in peaks.items()},
         coefficients=of["coefficient"],
         compiler=_read_compiler(tables["hardware_operator"]),
-        reference=EnergyReference(tuple(EnergyAction(**row) for row in tables[PRICED])),
+        reference=EnergyReference(tuple(EnergyAction(**_evident(row)) for row in tables[PRICED])),
         digest=digest,
     )
 

@@ -10,8 +10,8 @@ import attrs
 import duckdb
 
 from joulemap.domain.address import SOURCE
-from joulemap.domain.doubt import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.doubt import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak, find_thin_bounds
+from joulemap.domain.quantity import COUNTS, Evidence, Quantity
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_least, find_scale
@@ -110,9 +110,14 @@ def compute_half_widths(
 
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    record, numbers = load_record(connection), _load_numbers(connection, {key[-1] for key in places})
-    described = np.array([_describe_errors(record, numbers, key) for key in places], dtype=float).reshape(-1, 12)
-    rows = described[np.array([places[key] for key in keys], dtype=np.int64)]
+    digests = {key[-1] for key in places}
+    record, numbers, thin = (
+        load_record(connection),
+        _load_numbers(connection, digests),
+        _load_evidence(connection, digests),
+    )
+    each = [_describe_errors(record, numbers, thin, key) for key in places]
+    rows = np.array(each, dtype=float).reshape(-1, 15)[np.array([places[key] for key in keys], dtype=np.int64)]
     latency, power = (
         Errors(half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3], least=rows[:, 11])
         for part in (rows[:, 0:4], rows[:, 4:8])
@@ -121,6 +126,7 @@ def compute_half_widths(
         latency_fs=_as_floats(spent["latency_fs"]),
         bound_fs=np.stack([_as_floats(spent[name]) for name in ("compute_fs", "memory_fs", "launch_fs")], axis=1),
         own_number=rows[:, 8:11],
+        thin=rows[:, 12:15],
         basis_square=_as_floats(spent["basis_square"]),
         own_square=_as_floats(spent["own_square"]),
         has_load=np.array(spent["has_load"], dtype=bool),
@@ -149,12 +155,16 @@ def _as_floats(values: Sequence[Any]) -> Floats:
 
 
 def _describe_errors(
-    record: ErrorRecord, numbers: Mapping[tuple[str, str], float], key: tuple[Any, ...]
+    record: ErrorRecord,
+    numbers: Mapping[tuple[str, str], float],
+    thin: Mapping[str, Mapping[str, Evidence]],
+    key: tuple[Any, ...],
 ) -> list[float | None]:
-    """Return the twelve inputs of a configuration's interval, None where unknown.
+    """Return the fifteen inputs of a configuration's interval, None where unknown.
 
     Latency and power have four each: half-width, level, group count and held-out half-width. Then follow the
-    half-widths of the numbers that limit compute, memory and launches, and the least half-width of a calibrated power.
+    half-widths of the numbers that limit compute, memory and launches, the least half-width of a calibrated power, and
+    the half-widths that thinly measured numbers add to each limit.
     """
     work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
     subject = Subject(
@@ -170,7 +180,8 @@ def _describe_errors(
     peak = numbers.get((digest, f"peak.{find_peak(architecture, precision)}"), 0.0)
     bandwidth = numbers.get((digest, "memory_bandwidth"), 0.0)
     least = find_least(record.floors, subject, OWN_LEVEL) or None  # an archive as it is read holds no evidence
-    return [*errors, max(clock, peak), bandwidth, clock, least]
+    widths = find_thin_bounds(thin.get(digest, {}), find_peak(architecture, precision))
+    return [*errors, max(clock, peak), bandwidth, clock, least, *widths]
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:
@@ -187,3 +198,16 @@ def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str])
         {"digests": sorted(digests), "set": SOURCE},
     ).fetchall()
     return {(digest, quantity): width for digest, quantity, width in rows}
+
+
+def _load_evidence(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[str, dict[str, Evidence]]:
+    """Return hardware digest -> dotted name of a fitted number -> measurements behind it."""
+    found: dict[str, dict[str, Evidence]] = {}
+    for digest, quantity, *counts in execute(
+        connection,
+        f"SELECT hardware_digest, quantity, {', '.join(COUNTS)} FROM internal.hardware_fact "
+        "WHERE list_contains($digests, hardware_digest) AND sources IS NOT NULL",
+        {"digests": sorted(digests)},
+    ).fetchall():
+        found.setdefault(digest, {})[quantity] = Evidence(**dict(zip(COUNTS, counts, strict=True)))
+    return found

@@ -42,6 +42,10 @@ class ServingPrediction:
     energy_per_output_token_j: float | None = None
     energy_per_request_j: float | None = None
     power_w: float | None = None
+    prompt_half_width: float = 0.0
+    """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
+    token_half_width: float = 0.0
+    """The same part for all other times."""
     formula_version: str
     package_version: str
 

@@ -2,7 +2,8 @@
 
 ‖a, b‖ is the root of the sum of the squares, as for independent errors.
 
-    latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
+    latency  ‖errors of its group, own numbers, thin‖    own numbers: those that bound each part of the latency
+    thin     the largest half-width that a thinly measured number adds, if it sets a tenth of the latency
     price    ‖parts of one basis summed, separate bases‖
     power    ‖P, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
     P^2      evidence^2 + m / (n + m) max(price^2 - evidence^2, 0)      n groups of errors, m = FULL_GROUPS
@@ -20,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS, OWN_LEVEL
+from joulemap.domain.doubt import FULL_GROUPS, MOVING, OWN_LEVEL
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats
 from joulemap.uncertainty.scale import CLASS_LEVEL
@@ -56,6 +57,8 @@ class Spent:
     """Parts of the latency in femtoseconds that are bound by compute, memory and launches, one column each."""
     own_number: Floats
     """Half-widths of the hardware's numbers that determine the parts in `bound_fs`, with the same columns."""
+    thin: Floats | float = 0.0
+    """Half-widths that thinly measured numbers add to the parts in `bound_fs`, with the same columns."""
     basis_square: Floats
     """Squared half-width of the energy from its energies per action. Parts with the same basis are added before
     squaring.
@@ -102,7 +105,9 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
     """Return the half-widths of latency, power, energy and EDP; NaN where no error scale is known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
-        own = np.where(latency.is_foreign, own, 0.0 * own)
+        is_moving = spent.bound_fs >= MOVING * spent.latency_fs[:, None]
+        thin = np.where(is_moving, spent.thin, 0.0).max(axis=1)
+        own = np.hypot(np.where(latency.is_foreign, own, 0.0 * own), thin)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
         width = np.sqrt(np.square(scored) + np.square(own))
         own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)

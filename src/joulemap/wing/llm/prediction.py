@@ -42,6 +42,9 @@ CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
 FILES: Final = ("stack/*.toml", "model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
 
+WIDTHS: Final = ("prompt_half_width", "token_half_width")
+"""Fields of a prediction with half-widths that thinly measured numbers add."""
+
 DEPLOYMENT: Final = (
     "model",
     "engine",
@@ -185,7 +188,7 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
 def _record(number: int, target: _Target, found: Prediction | Reason) -> ServingPrediction:
     """Return the record to store for a measurement: its prediction, or the reason why there is none."""
     refusal = found if isinstance(found, Reason) else None
-    figures = {} if isinstance(found, Reason) else {name: getattr(found, name) for name in QUANTITIES}
+    figures = {} if isinstance(found, Reason) else {name: getattr(found, name) for name in (*QUANTITIES, *WIDTHS)}
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,

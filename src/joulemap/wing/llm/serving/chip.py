@@ -24,6 +24,7 @@ import attrs
 
 from joulemap.domain.calibration import name_pace
 from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.domain.doubt import find_thinnest
 from joulemap.domain.quantity import Evidence, Quantity
 from joulemap.domain.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, EnergyAction, price_by
 from joulemap.domain.target import extend_digest
@@ -133,7 +134,7 @@ def name_family(hardware: Hardware) -> str:
 
 
 class PassFacts(TypedDict):
-    """What of a pass decides how an engine runs it, as fields of `UnderEngine`."""
+    """Fields of `UnderEngine` that depend on the pass."""
 
     rows: int
     is_prompt: bool
@@ -269,7 +270,9 @@ class UnderEngine:
         few = attrs.evolve(
             whole,
             tdp=attrs.evolve(whole.tdp, value=whole.tdp.value - links_w),
-            memory_bandwidth=scale(whole.memory_bandwidth, rate),
+            memory_bandwidth=scale(
+                whole.memory_bandwidth, rate, self._find_evidence("memory_rate", *self._memory_kinds(hardware))
+            ),
         )
         own: dict[str, Quantity] = {}
         if unit_bytes:
@@ -293,9 +296,11 @@ class UnderEngine:
             return few
         integer = self._compute_rate(few, "integer_rate")
         plain = 1.0 if self.weight_precision else self.stack.value("plain_rate", *kinds)
-        peaks = {name: attrs.evolve(peak, rate=scale(peak.rate, compute)) for name, peak in few.peaks.items()}
+        known = find_thinnest(self._find_evidence(name, *kinds) for name in ("compute_rate", "prompt_rate"))
+        peaks = {name: attrs.evolve(peak, rate=scale(peak.rate, compute, known)) for name, peak in few.peaks.items()}
         if integer and (eighth := few.peaks.get(INTEGER)):
-            reached = scale(eighth.rate, integer * plain)
+            known = find_thinnest(self._find_evidence(name, *kinds) for name in ("integer_rate", "prompt_rate"))
+            reached = scale(eighth.rate, integer * plain, known)
             wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         own = {name: one for name, one in few.coefficients.items() if name in LIBRARY_SHARES}
@@ -356,7 +361,8 @@ class UnderEngine:
         name = name_family(hardware)
         kinds = (f"experts_{name}", "experts") if self.is_routed else ()
         factor = self.stack.value("device_time", *kinds, name) * self._find_pace(hardware)
-        return {} if factor == 1.0 else {one: scale(hardware.coefficients[one], factor) for one in SCALES}
+        known = self._find_evidence("device_time", *kinds, name)
+        return {} if factor == 1.0 else {one: scale(hardware.coefficients[one], factor, known) for one in SCALES}
 
     def _add_times(self, hardware: Hardware, few: Hardware) -> dict[str, Quantity]:
         """Return the coefficients of a pass's overhead, in seconds per count."""
@@ -399,6 +405,11 @@ class UnderEngine:
             found.append(_price(AWAKE_ACTION, LINKS, "communication", "memory", "s", "time of a pass with peers"))
         return found
 
+    def _find_evidence(self, name: str, *kinds: str) -> Evidence | None:
+        """Return the measurements behind one of the engine's numbers; None for a default or a number without any."""
+        found = self.stack.find(name, *kinds)
+        return None if found is None else found.evidence
+
     def _quote(self, value: float, name: str, *kinds: str, unit: str = "B") -> Quantity:
         """Return a number that follows from one of the engine's, with its basis and source."""
         found = self.stack.find(name, *kinds)
@@ -411,9 +422,9 @@ class UnderEngine:
         )
 
 
-def scale(quantity: Quantity, by: float) -> Quantity:
-    """Return a quantity with its value multiplied by `by`."""
-    return attrs.evolve(quantity, value=quantity.value * by)
+def scale(quantity: Quantity, by: float, evidence: Evidence | None = None) -> Quantity:
+    """Return a quantity with its value multiplied by `by`, a number with this evidence."""
+    return attrs.evolve(quantity, value=quantity.value * by, evidence=evidence or quantity.evidence)
 
 
 def _price(key: tuple[str, str], price: Quantity, category: str, part: str, per: str, count: str) -> EnergyAction:

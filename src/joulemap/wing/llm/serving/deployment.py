@@ -124,7 +124,7 @@ class Deployment:
         return self.world * self.hardware.resting_w
 
     @cached_property
-    def _whole(self) -> Hardware:
+    def unlimited(self) -> Hardware:
         """The chip with memory for any number of sequences."""
         return attrs.evolve(self.hardware, memory_capacity=scale(self.hardware.memory_capacity, UNLIMITED))
 
@@ -207,7 +207,7 @@ class Deployment:
                 groups.setdefault(under.word, (under, []))[1].append(one)
         for under, some in groups.values():
             totals, *others = (
-                self._evaluate(some, under.take(way, self._whole)) for way in under.list_ways(self._whole)
+                self._evaluate(some, under.take(way, self.unlimited)) for way in under.list_ways(self.unlimited)
             )
             for other in others:
                 totals = tuple(map(_take_faster, totals, other))

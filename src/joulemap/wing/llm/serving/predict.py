@@ -26,6 +26,7 @@ from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serving.thin import find_thin_width
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -87,6 +88,9 @@ class Prediction:
     energy_per_output_token_j: float | None = None
     energy_per_request_j: float | None = None
     power_w: float | None = None
+    prompt_half_width: float = 0.0
+    """Half-width that thinly measured numbers of the engine add to times of prompts; `token_half_width` to others."""
+    token_half_width: float = 0.0
 
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
@@ -113,7 +117,20 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     if row.power_boundary and row.boundary != hardware.boundary:
         found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
-    return attrs.evolve(found, engine=deployment.stack.release, work=work)
+    prompt, token = _find_thin_widths(row, deployment)
+    return attrs.evolve(
+        found, engine=deployment.stack.release, work=work, prompt_half_width=prompt, token_half_width=token
+    )
+
+
+def _find_thin_widths(row: ServingRow, deployment: Deployment) -> tuple[float, float]:
+    """Return the half-widths that thinly measured numbers add to times of prompts and of the steps after them."""
+    prompt, output = _lengths(row)
+    asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
+    prompts = find_thin_width(deployment, asked)
+    if row.scope == "prefill_step":
+        return prompts, prompts
+    return prompts, find_thin_width(deployment, Passes.of([row.batch], context=[prompt + output / 2.0]))
 
 
 @lru_cache(maxsize=8)

@@ -168,8 +168,14 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
         "hardware": HardwareRef.read(row.hardware).label,
         "architecture": one.architecture,
     }
+    thin = {"time_to_first_token_s": one.prompt_half_width}
     figures = {
-        name: Figure(value=value, half_width=doubt.serving_half_width(name, **like, scope=row.scope))
+        name: Figure(
+            value=value,
+            half_width=doubt.serving_half_width(
+                name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)
+            ),
+        )
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None
     }

@@ -1,0 +1,43 @@
+"""Half-widths that an engine's thinly measured numbers add to the times of its passes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.doubt import MOVING, find_peak, find_thin_bounds
+from joulemap.model.pipeline import evaluate
+from joulemap.wing.llm.serving.deployment import Deployment
+from joulemap.wing.llm.serving.surface import Passes
+
+
+def find_thin_width(deployment: Deployment, passes: Passes) -> float:
+    """Return the half-width of the natural logarithm of the first pass's time that its thinnest number adds.
+
+    A number counts if it sets a tenth of the time. Raises as `Deployment.price` does.
+    """
+    asked = deployment.ask(passes)[0]
+    under, whole = deployment.put_under(asked), deployment.unlimited
+    chip = under.take(under.list_ways(whole)[0], whole)
+    known = {name: one.evidence for name, one in chip.quantities() if one.evidence is not None}
+    widths = find_thin_bounds(known, find_peak(chip.architecture, deployment.precision))
+    if not any(widths):
+        return 0.0
+    run = evaluate(
+        deployment.book.describe([asked]).works[0],
+        chip,
+        Configuration(
+            hardware=chip.id,
+            precision=deployment.precision,
+            runtime=deployment.stack.runtime,
+            weight_precision=deployment.weight_precision,
+        ),
+    )
+    parts = run.subgraphs
+    is_computing = parts.compute_s >= parts.memory_s
+    bounds = (
+        float(np.sum(parts.compute_s[is_computing])),
+        float(np.sum(parts.memory_s[~is_computing]) + np.sum(parts.pass_s)),
+        float(np.sum(parts.launch_s)),
+    )
+    return max((width for width, one in zip(widths, bounds, strict=True) if one >= MOVING * sum(bounds)), default=0.0)
