@@ -12,6 +12,7 @@ from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer as RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
 from joulemap.answer.constant.answer import ConstantAnswer as ConstantAnswer, Varied as Varied
+from joulemap.answer.constant.evidence import EvidenceAnswer as EvidenceAnswer, Evident as Evident
 from joulemap.answer.constant.flip import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.constant.pair import Flip as Flip
 from joulemap.answer.constant.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
@@ -117,7 +118,7 @@ from joulemap.domain.metric import (
 )
 from joulemap.domain.offer import Seller as Seller
 from joulemap.domain.product import MatmulPrecision as MatmulPrecision, Products as Products
-from joulemap.domain.quantity import Quantity as Quantity
+from joulemap.domain.quantity import Evidence as Evidence, Quantity as Quantity
 from joulemap.domain.reference import (
     ActionKey as ActionKey,
     EnergyAction as EnergyAction,
@@ -326,6 +327,7 @@ from joulemap.shortcut import (
     diff as diff,
     edp as edp,
     evaluate as evaluate,
+    evidence as evidence,
     explain as explain,
     explore as explore,
     explore_all as explore_all,

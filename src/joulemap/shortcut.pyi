@@ -31,6 +31,7 @@ break_down = _asked.break_down
 explain = _asked.explain
 sensitivity = _asked.sensitivity
 flip = _asked.flip
+evidence = _asked.evidence
 architectures = _asked.architectures
 pareto = _asked.pareto
 plot = _asked.plot

@@ -55,6 +55,7 @@ class Workspace:
     explain = ModelQuestion("joulemap.answer.explain.answer", "RunKeywords")
     sensitivity = ModelQuestion("joulemap.answer.constant.sensitivity")
     flip = ModelQuestion("joulemap.answer.constant.flip", "RunKeywords")
+    evidence = ModelQuestion("joulemap.answer.constant.evidence")
     architectures = ModelQuestion("joulemap.answer.compare.architecture")
     pareto = ModelQuestion("joulemap.answer.pareto")
     plot = ModelQuestion("joulemap.answer.plot", "")

@@ -15,6 +15,7 @@ from joulemap.answer.compare.contest import ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.answer.constant.evidence import EvidenceAnswer
 from joulemap.answer.constant.flip import FlipAnswer
 from joulemap.answer.constant.sensitivity import SensitivityAnswer
 from joulemap.answer.cost import CostAnswer
@@ -468,6 +469,31 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[RunKeywords],
     ) -> FlipAnswer: ...
+    @overload
+    def evidence(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "latency",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> EvidenceAnswer:
+        """List the numbers that move a result of a chip by a tenth or more, with the measurements behind each.
+
+        A tenth: a tenth of a percent per percent of the number. A question without a precision takes the first of
+        `PRECISIONS` that the chip has. Raises like `sensitivity`.
+        """
+    @overload
+    def evidence(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "latency",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> EvidenceAnswer: ...
     @overload
     def architectures(
         self,
@@ -1172,7 +1198,7 @@ class Workspace:
     def check(
         self,
     ) -> AuditAnswer:
-        """Return every rule that the database breaks: schema, digests of written rows, and sums.
+        """Return every rule that the database breaks: schema, digests of written rows, sums, and what wings prove.
 
         Reads all of the file, in a separate process. DatabaseError for a damaged block, or if the engine crashes.
         """

@@ -47,6 +47,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "fusion": Command("joulemap.cli.fusion", merged="analyze"),
     "sensitivity": Command("joulemap.cli.sensitivity", "understand"),
     "flip": Command("joulemap.cli.flip", merged="sensitivity"),
+    "evidence": Command("joulemap.cli.evidence", merged="sensitivity"),
     "diff": Command("joulemap.cli.diff", "understand"),
     "validate": Command("joulemap.cli.validate", "understand"),
     "plot": Command("joulemap.cli.plot", "understand"),
