@@ -49,14 +49,13 @@ SAID: Final = Template(
 )
 NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
 COLUMNS: Final = Template(
-    "number word | *value | {metric.label} per percent elasticity | basis | rests on rests | "
-    "*share of uncertainty uncertainty_fraction"
+    "number word | *value | per percent elasticity | basis | rests on rests | share uncertainty_fraction"
 )
 SOURCES: Final = Template("number word | basis | source")
 STEP: Final = Template("sensitivity {model} {chip} --metric {metric} {repeated}")
 NOTES: Final = (
     "per percent: percent of the result per percent of the number, each number alone",
-    "share of uncertainty: from the range of each number, as in `joulemap sensitivity`",
+    "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
 )
 
 
@@ -80,7 +79,7 @@ class Evident(Varied):
         return Evidence(sources=self.sources, boards=self.boards, models=self.models).describe()
 
 
-STATED: Final = "document or measurement of the chip"
+STATED: Final = "the chip itself"
 """Evidence of a number that is measured or published for this chip alone."""
 
 
@@ -101,7 +100,7 @@ class EvidenceAnswer(ConstantAnswer):
         metric, rows = METRIC[self.metric], list(self.rows)[:limit]
         shown = self._lay(
             self.rows.with_rows(rows),
-            COLUMNS(metric=metric),
+            COLUMNS(),
             value=lambda row: row.show(row.value, DIGITS),
             elasticity=lambda row: show_elasticity(row.elasticity),
             uncertainty_fraction=lambda row: show_share(row.uncertainty_fraction),
