@@ -708,6 +708,7 @@ CREATE TABLE internal.run_total (
     price_half_width DOUBLE CHECK (price_half_width > 0),
     latency_own_half_width DOUBLE CHECK (latency_own_half_width >= 0),
     energy_own_half_width DOUBLE CHECK (energy_own_half_width >= 0),
+    thin_half_width DOUBLE CHECK (thin_half_width >= 0),
     latency_basis VARCHAR,
     energy_basis VARCHAR,
     latency_group_count INTEGER,
@@ -730,6 +731,7 @@ COMMENT ON COLUMN internal.run_total.power_half_width IS 'Half-width of the inte
 COMMENT ON COLUMN internal.run_total.price_half_width IS 'Part of power_half_width that follows from the basis of the energies per action';
 COMMENT ON COLUMN internal.run_total.latency_own_half_width IS 'Part of latency_half_width that follows from uncertain numbers of this hardware, which errors of other hardware do not include; 0 if its numbers are as certain as theirs';
 COMMENT ON COLUMN internal.run_total.energy_own_half_width IS 'Part of energy_half_width that follows from uncertain numbers of this hardware';
+COMMENT ON COLUMN internal.run_total.thin_half_width IS 'Part of latency_half_width and energy_half_width that thinly measured numbers of an engine add; 0 without an engine';
 COMMENT ON COLUMN internal.run_total.latency_basis IS 'Measurements behind the interval of the latency';
 COMMENT ON COLUMN internal.run_total.energy_basis IS 'Measurements behind the interval of the energy';
 COMMENT ON COLUMN internal.run_total.latency_group_count IS 'Groups of measurements behind the interval of the latency; null for a calibration''s own errors';

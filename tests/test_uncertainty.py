@@ -11,8 +11,17 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
-from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC
+from joulemap.domain.doubt import (
+    FULL_GROUPS,
+    LOGISTIC,
+    MOST_SURE,
+    THIN_SEVERAL,
+    THIN_SINGLE,
+    THIN_SOURCE,
+    find_thin_bounds,
+)
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.quantity import Evidence
 from joulemap.store.computed import COMPUTED, compute, place, place_none
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
@@ -136,6 +145,41 @@ def test_own_numbers_are_common_to_the_runs_of_a_hardware() -> None:
     boards = split(run(1, **wide), run(2, **wide))
     assert_close(compare_pairs(one_board, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.82), rel=1e-12)
     assert_close(compare_pairs(boards, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
+
+
+def test_thin_numbers_are_common_to_the_runs_of_their_kernels() -> None:
+    # of the variance 0.09 + 0.16, 0.16 is of numbers of one source: common to the same kernels, and else of each run
+    wide = {"latency_half_width": 0.5, "energy_half_width": 0.6, "thin_half_width": 0.4}
+    alike = compare_pairs(split(run(1, engine_numbers="e", **wide), run(2, engine_numbers="e", **wide)), FIRST, SECOND)
+    unlike = compare_pairs(split(run(1, engine_numbers="e", **wide), run(2, engine_numbers="f", **wide)), FIRST, SECOND)
+    assert_close(alike.latency_square[0], 0.5 * (1.0 - 0.82), rel=1e-12)
+    assert_close(unlike.latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
+    assert alike.thin_square[0] == 0.0
+    assert_close(unlike.thin_square[0], 0.32, rel=1e-12)
+    assert_close(unlike.thin_width([Powers.of(METRIC["edp"])])[0], 2.0 * math.sqrt(0.32), rel=1e-12)
+
+
+def test_no_difference_that_hangs_on_one_source_is_surer_than_four_in_five() -> None:
+    # ln(ratio) within the part of thin numbers is cut at MOST_SURE, beyond it nothing changes
+    found = probability_above([-0.3, 0.3, 0.5], 0.2, 0.4)
+    assert found[:2].tolist() == [1.0 - MOST_SURE, MOST_SURE]
+    assert found[2] == probability_above(0.5, 0.2)
+    assert not is_told_apart(np.array([MOST_SURE]))[0]
+
+
+def test_the_thinnest_number_of_each_bound_counts() -> None:
+    counts = (1, 1, 5), (1, 4, 1), (2, 3, 9)
+    one, few, many = (Evidence(sources=sources, boards=boards, models=models) for sources, boards, models in counts)
+    numbers = {
+        "peak.fp8": many,
+        "peak.bf16": one,
+        "memory_bandwidth": few,
+        "coefficient.unit_stream": many,
+        "coefficient.overhead.layer": one,
+    }
+    assert find_thin_bounds(numbers, "fp8") == (THIN_SEVERAL, THIN_SOURCE, THIN_SINGLE)
+    assert find_thin_bounds({"coefficient.device_time_scale": one}, None) == (THIN_SINGLE, THIN_SINGLE, 0.0)
+    assert find_thin_bounds({}, "fp8") == (0.0, 0.0, 0.0)
 
 
 def test_the_order_of_runs_changes_no_digit() -> None:

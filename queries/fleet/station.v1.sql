@@ -34,7 +34,7 @@ SELECT
         WHEN $engine = '' THEN t.latency_half_width
         ELSE sqrt(
             pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
-            + pow(t.latency_own_half_width, 2)
+            + pow(t.latency_own_half_width, 2) + pow(t.thin_half_width, 2)
         )
     END AS latency_half_width,
     t.energy_half_width,

@@ -135,7 +135,7 @@ doubted AS (
         sqrt(
             pow(serving_scale_of('time', v.vendor, $engine, v.hardware), 2)
             + CASE WHEN p.phase = 'prefill' THEN pow(unnamed_backend_width(p.architecture, v.vendor, $engine), 2) ELSE 0e0 END
-            + pow(t.latency_own_half_width, 2)
+            + pow(t.latency_own_half_width, 2) + pow(t.thin_half_width, 2)
         ) AS latency_half_width,
         sqrt(
             pow(served_energy_half_width(
@@ -145,7 +145,7 @@ doubted AS (
                 ),
                 serving_scale_of('power', v.vendor, $engine, v.hardware)
             ), 2)
-            + pow(t.energy_own_half_width, 2)
+            + pow(t.energy_own_half_width, 2) + pow(t.thin_half_width, 2)
         ) AS energy_half_width,
         v.vendor,
         (

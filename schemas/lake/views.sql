@@ -56,6 +56,7 @@ SELECT
     CAST(NULL AS DOUBLE) AS price_half_width,
     CAST(NULL AS DOUBLE) AS latency_own_half_width,
     CAST(NULL AS DOUBLE) AS energy_own_half_width,
+    CAST(NULL AS DOUBLE) AS thin_half_width,
     CAST(NULL AS VARCHAR) AS latency_basis,
     CAST(NULL AS VARCHAR) AS energy_basis,
     CAST(NULL AS INTEGER) AS latency_group_count,

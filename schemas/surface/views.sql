@@ -481,6 +481,7 @@ SELECT
     u.price_half_width,
     u.latency_own_half_width,
     u.energy_own_half_width,
+    u.thin_half_width,
     u.latency_basis,
     u.energy_basis,
     u.latency_group_count,
@@ -496,6 +497,8 @@ SELECT
     u.energy_half_width,
     u.latency_own_half_width,
     u.energy_own_half_width,
+    u.thin_half_width,
+    concat_ws(' ', board_of(v.hardware), r.precision, r.weight_precision, v.kernels) AS engine_numbers,
     v.architecture,
     board_of(v.hardware) AS hardware,
     w.source AS model,
@@ -506,6 +509,8 @@ JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 COMMENT ON VIEW run_errors IS 'Parts of the prediction error of each run: runs with equal values of a column share that part (docs/doubt.md)';
+COMMENT ON COLUMN run_errors.thin_half_width IS 'Part that thinly measured numbers of an engine add to times; 0 without an engine';
+COMMENT ON COLUMN run_errors.engine_numbers IS 'Key of that part: hardware, precisions and the engine''s kernels';
 COMMENT ON COLUMN run_errors.hardware IS 'Board; for a variant such as l4[tdp=60W], the board that it varies';
 COMMENT ON COLUMN run_errors.model IS 'Source of the model, e.g. torchvision:resnet18';
 COMMENT ON COLUMN run_errors.configuration IS 'Batch, precision and runtime';

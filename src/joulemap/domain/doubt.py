@@ -67,6 +67,9 @@ FULL_GROUPS: Final = 2.0
 TOLD_APART: Final = 0.8
 """Minimum probability at which an answer calls one run better than another."""
 
+MOST_SURE: Final = 0.79
+"""Maximum probability that one run is better than another if numbers of one source decide it: below `TOLD_APART`."""
+
 DoubtQuantity = Literal["latency", "power", "energy"]
 """Quantity of an error. Errors of latency and power are independent; the error of an energy is their sum."""
 

@@ -281,7 +281,7 @@ def _compute_differences(rows: Records, facts: Facts) -> Rows:
     widths = found.half_width([powers[row["metric"]] for row in known])
     with np.errstate(divide="ignore", invalid="ignore"):
         ahead = np.log(np.array([row.get("better_ratio") for row in known], dtype=float))
-    better = probability_above(ahead, widths)
+    better = probability_above(ahead, widths, found.thin_width([powers[row["metric"]] for row in known]))
     columns = (
         found.latency_square, found.energy_square, widths, better, is_told_apart(better),
     )  # fmt: skip
@@ -381,6 +381,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
                     "price_half_width",
                     "latency_own_half_width",
                     "energy_own_half_width",
+                    "thin_half_width",
                 ),
                 "DOUBLE",
             ),

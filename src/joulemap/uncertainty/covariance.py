@@ -4,9 +4,9 @@
     error of an energy = error of the latency + error of the power
 
 Errors of latency and power are independent. Factors are the class, the board, the model, the board with the model, the
-case, the run itself, and the numbers of the hardware. Runs with the same key of a factor have the same random number
-for it. Shares are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md states the
-source of the shares.
+case, the run itself, the numbers of the hardware, and thinly measured numbers of an engine. Runs with the same key of a
+factor have the same random number for it. Shares are added as whole numbers, so that results do not depend on the order
+of rows. docs/doubt.md states the source of the shares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import OWN
+from joulemap.domain.doubt import OWN, THIN_SOURCE
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats, Powers
 
@@ -29,10 +29,14 @@ SHARE_UNIT: Final = 1e15
 NUMBERS: Final = "numbers"
 """Factor for errors that wrong numbers of a chip, such as its clock, cause in all its runs."""
 
+THIN: Final = "thin"
+"""Factor for errors of thinly measured numbers of an engine, which runs of the same kernels have in common."""
+
 KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "class": lambda run: ("class", run["architecture"]),
     "board": lambda run: ("board", run["hardware"]),
     NUMBERS: lambda run: ("numbers of", run["hardware"]),
+    THIN: lambda run: ("engine", run.get("engine_numbers", "")),
     "model": lambda run: ("model", run["architecture"], run["model"]),
     "board_model": lambda run: ("board and model", run["hardware"], run["model"]),
     "case": lambda run: ("case", run["architecture"], run["model"], run["configuration"]),
@@ -56,6 +60,8 @@ class ErrorColumns:
     keys: Integers
     """Index in `texts` of the key of each run for each factor (runs x factors)."""
     texts: tuple[str, ...]
+    thin_half_width: Floats
+    """Part of each run's half-width of latency that thinly measured numbers add."""
 
     def find(self, run_ids: Sequence[int]) -> Integers:
         """Return the row of each run id; -1 for a run without a prediction."""
@@ -73,6 +79,13 @@ class Differences:
 
     latency_square: Floats
     energy_square: Floats
+    thin_square: Floats
+    """Part of both that numbers of one source add; 0 for pairs with the same numbers."""
+
+    def thin_width(self, powers: Sequence[Powers]) -> Floats:
+        """Return the part of `half_width` that numbers of one source add."""
+        exponent = np.array([one.latency + one.energy for one in powers])
+        return np.asarray(np.abs(exponent) * np.sqrt(self.thin_square))
 
     def half_width(self, powers: Sequence[Powers]) -> Floats:
         """Return the half-width of ln(ratio) of each pair. `powers` has the exponents of one metric for all pairs, or
@@ -91,15 +104,16 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
     """Return the errors of runs, split into factors.
 
     Each run has `run_id`, `latency_half_width`, `energy_half_width`, and the properties that `KEYS` reads. It also has
-    `latency_own_half_width` and `energy_own_half_width`, the parts that the numbers of its hardware cause. `shares`
+    `latency_own_half_width` and `energy_own_half_width`, the parts that the numbers of its hardware cause, and may have
+    `thin_half_width`, the part of thinly measured numbers, and their key `engine_numbers`. `shares`
     maps (quantity, factor) to a share; quantities are latency and power.
     """
-    factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
-    known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0}
+    factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS, THIN)
+    known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0, ("latency", THIN): 1.0}
     latency, power = (
         np.array([known.get((quantity, factor), 0.0) for factor in factors]) for quantity in ("latency", "power")
     )
-    is_other = np.array([factor != NUMBERS for factor in factors], dtype=float)
+    thin = np.array([run.get("thin_half_width") or 0.0 for run in runs], dtype=float)
 
     def column(name: str) -> Floats:
         return np.array([run[name] for run in runs], dtype=float)
@@ -109,13 +123,20 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         square = np.square(column(name.format("energy"))) - np.square(column(name.format("latency")))
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    def keep(whole: Floats, part: Floats) -> Floats:
-        """Return the shares of each run's variance: for `NUMBERS` the part that the hardware's numbers explain, else
-        the rest.
+    def keep(whole: Floats, part: Floats, thin: Floats) -> Floats:
+        """Return the shares of each run's variance: for `NUMBERS` and `THIN` the parts that the hardware's numbers and
+        thinly measured ones explain, else the rest.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.square(part / np.where(whole == 0.0, np.nan, whole))
-        return np.asarray(np.abs(is_other - np.minimum(np.nan_to_num(own, nan=0.0), 1.0)[:, None]))
+
+        def square(part: Floats) -> Floats:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = np.square(part / np.where(whole == 0.0, np.nan, whole))
+            return np.asarray(np.minimum(np.nan_to_num(found, nan=0.0), 1.0))
+
+        own = square(part)
+        few = np.minimum(square(thin), 1.0 - own)
+        rest = 1.0 - own - few
+        return np.stack([{NUMBERS: own, THIN: few}.get(factor, rest) for factor in factors], axis=1)
 
     widths, owned = "{}_half_width", "{}_own_half_width"
     latency_width, power_width = column(widths.format("latency")), subtract(widths)
@@ -126,10 +147,11 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         factors=factors,
         latency_half_width=latency_width,
         power_half_width=power_width,
-        latency_share=latency * keep(latency_width, column(owned.format("latency"))),
-        power_share=power * keep(power_width, subtract(owned)),
+        latency_share=latency * keep(latency_width, column(owned.format("latency")), thin),
+        power_share=power * keep(power_width, subtract(owned), 0.0 * thin),
         keys=np.array(keys, dtype=np.int64).reshape(len(runs), len(factors)),
         texts=tuple(places),
+        thin_half_width=thin,
     )
 
 
@@ -149,6 +171,15 @@ def compare_pairs(errors: ErrorColumns, first: Integers, second: Integers, *, is
         return np.asarray(np.where(is_alike, units, 0).sum(axis=-1))
 
     unit = 1.0 / SHARE_UNIT
+    few, other_few = (
+        np.where(one >= THIN_SOURCE, one, 0.0)
+        for one in (errors.thin_half_width[first], errors.thin_half_width[second])
+    )
+    is_same = is_alike[..., errors.factors.index(THIN)]
     latency_square = t**2 + other_t**2 - 2.0 * unit * t * other_t * share(errors.latency_share)
     power_square = p**2 + other_p**2 - 2.0 * unit * p * other_p * share(errors.power_share)
-    return Differences(latency_square=latency_square, energy_square=latency_square + power_square)
+    return Differences(
+        latency_square=latency_square,
+        energy_square=latency_square + power_square,
+        thin_square=np.where(is_same, 0.0, few**2 + other_few**2),
+    )

@@ -84,6 +84,8 @@ class HalfWidths:
     latency: Floats
     latency_own: Floats
     """Part of `latency` that is due to the numbers in the hardware's file."""
+    thin: Floats
+    """Part of `latency` that thinly measured numbers add."""
     price: Floats
     """Half-width of the power from the energies per action alone."""
     energy: Floats
@@ -107,9 +109,9 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
         is_moving = spent.bound_fs >= MOVING * spent.latency_fs[:, None]
         thin = np.where(is_moving, spent.thin, 0.0).max(axis=1)
-        own = np.hypot(np.where(latency.is_foreign, own, 0.0 * own), thin)
+        own = np.where(latency.is_foreign, own, 0.0 * own)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
-        width = np.sqrt(np.square(scored) + np.square(own))
+        width = np.sqrt(np.square(scored) + np.square(own) + np.square(thin))
         own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)
         evidence = np.square(power.half_width) + own_square
         beside = np.where(spent.has_load, 0.0, np.square(power.half_width))
@@ -126,6 +128,7 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         return HalfWidths(
             latency=width,
             latency_own=own,
+            thin=thin,
             price=np.sqrt(spent.basis_square),
             energy=np.sqrt(np.square(width) + power_square),
             energy_own=np.sqrt(np.square(own) + own_square + around_square),

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.domain.doubt import LOGISTIC, TOLD_APART
+from joulemap.domain.doubt import LOGISTIC, MOST_SURE, TOLD_APART
 from joulemap.domain.metric import Metric
 from joulemap.system.record import frozen
 
@@ -41,17 +41,19 @@ class Powers:
         return Powers(-self.latency, -self.energy) if is_higher_better else self
 
 
-def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
+def probability_above(ahead: ArrayLike, half_width: ArrayLike, thin: ArrayLike = 0.0) -> Floats:
     """Return the probability that a logarithm exceeds a bound. `ahead` is the predicted logarithm minus the bound.
 
-    A half-width of 0 or NaN means no error; the probability is then 0, 0.5 or 1.
+    A half-width of 0 or NaN means no error; the probability is then 0, 0.5 or 1. `thin` is the part of the half-width
+    that numbers of one source add: a difference within it hangs on them, and is never surer than `MOST_SURE`.
     """
     ahead, half_width = np.asarray(ahead, dtype=float), np.asarray(half_width, dtype=float)
     has_error = half_width > 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = -LOGISTIC * ahead / np.where(has_error, half_width, 1.0)
         certain = np.where(np.isnan(ahead), np.nan, np.heaviside(ahead, 0.5))
-        return np.where(has_error, 1.0 / (1.0 + np.exp(exponent)), certain)
+        found = np.where(has_error, 1.0 / (1.0 + np.exp(exponent)), certain)
+        return np.where(np.abs(ahead) < np.asarray(thin), np.clip(found, 1.0 - MOST_SURE, MOST_SURE), found)
 
 
 def is_told_apart(probability: Floats) -> NDArray[np.bool_]:

@@ -227,12 +227,15 @@ def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
     first, second = first[is_pair], second[is_pair]
     costs = np.array([one.cost for one in ranked])
     powers = [ranked[place].powers for place in first.tolist()]
-    apart = compare_pairs(errors, rows[first], rows[second]).half_width(powers)
+    pairs = compare_pairs(errors, rows[first], rows[second])
+    apart = pairs.half_width(powers)
     prices = np.array([one.price_half_width for one in ranked], dtype=float)
     keys, sellers = (_number([getattr(one, name) for one in ranked]) for name in ("price_key", "seller"))
     square = price_square(prices[first], prices[second], keys[first] == keys[second], sellers[first] == sellers[second])
     found = np.full((len(ranked), len(rivals)), np.nan)
-    found[first, second] = probability_above(costs[second] - costs[first], np.sqrt(apart**2 + square))
+    found[first, second] = probability_above(
+        costs[second] - costs[first], np.sqrt(apart**2 + square), pairs.thin_width(powers)
+    )
     return found
 
 
