@@ -81,7 +81,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
         facts = [("price_cloud", run.cloud_usd_per_hour), ("price_purchase", run.purchase_usd)]
         facts += [("host_share", run.host_share), ("idle_power", run.idle_w), ("static_power", run.static_w)]
         values = ", ".join(
-            f"('d{number}', {index}, '{quantity}', {value}, '{UNITS[quantity]}', '{run.price_basis}', 'a list', '')"
+            f"('d{number}', {index}, '{quantity}', {value}, '{UNITS[quantity]}', '{run.price_basis}', 'a list', '', "
+            "NULL, NULL, NULL)"
             for index, (quantity, value) in enumerate(facts)
             if value is not None
         )

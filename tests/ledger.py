@@ -94,12 +94,14 @@ class Book:
             [name, name, name, "guessed" if is_projection else ""],
         )
         self._connection.execute(
-            "INSERT INTO internal.hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
+            "INSERT INTO internal.hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '', NULL, NULL, NULL)",
+            [name, tdp_w],
         )
 
         for action in range(1, 5):
             self._connection.execute(
-                "INSERT INTO internal.energy_per_action VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?)",
+                "INSERT INTO internal.energy_per_action "
+                "VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?, NULL, NULL, NULL)",
                 [name, action, action],
             )
 

@@ -122,7 +122,10 @@ def test_acts_of_one_role_are_paired_whatever_they_are_called(book: Book) -> Non
     write(
         "INSERT INTO internal.action VALUES (9, 'any', 'array', 'compute', 'array', 'mac', 'compute', 'pair of MACs')"
     )
-    write("INSERT INTO internal.energy_per_action VALUES ('b', 9, 1e15, NULL, NULL, 'assumed', 's', 'f', 9)")
+    write(
+        "INSERT INTO internal.energy_per_action "
+        "VALUES ('b', 9, 1e15, NULL, NULL, 'assumed', 's', 'f', 9, NULL, NULL, NULL)"
+    )
     for table in ("ledger_line", "run_action"):
         write(f"UPDATE internal.{table} SET action_id = 9 WHERE run_id = 2 AND action_id = 1")
     unpaired = {row["role"]: row for row in ask(book, "explain.role")}

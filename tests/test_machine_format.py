@@ -58,6 +58,7 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
     "place": ("resnet18", "--on", "cpu,gpu,npu", "--link", "cpu-gpu=25GB/s,cpu-npu=pcie3x4"),
     "query list": (),
     "query run": ("run.list",),
+    "evidence": ("l4", "--model", "resnet18"),
     "sensitivity": ("resnet18", "l4"),
     "sql": ("SELECT run_id, hardware FROM runs ORDER BY run_id",),
     "train": ("resnet18", "--hardware", "l4", "--batch", "8"),

@@ -231,6 +231,7 @@ TITLED: Final = {
     "cost": "resnet18 --hardware l4",
     "diff": "resnet18 resnet34 --hardware l4",
     "edp": "resnet18 l4",
+    "evidence": "l4 --model resnet18",
     "explain": "resnet18 l4 t4",
     "explore": "resnet18 --like l4 --vary unit_count=40,58",
     "fleet": "resnet18 l4 --rate 100/s --p99 50ms --batch 1",

@@ -110,7 +110,8 @@ def test_bandwidth_is_held_against_what_the_class_sustains(
         "UPDATE internal.hardware_version SET architecture = ?, memory_type = ?", [architecture, memory_type]
     )
     book.connection.execute(
-        "INSERT INTO internal.hardware_fact VALUES ('h', 1, ?, 0.5, '1', 'assumed', 's', '')", [f"coefficient.{name}"]
+        "INSERT INTO internal.hardware_fact VALUES ('h', 1, ?, 0.5, '1', 'assumed', 's', '', NULL, NULL, NULL)",
+        [f"coefficient.{name}"],
     )
     (row,) = ask(book, "utilization.summary", run_ids=[1])
     assert (row["bandwidth_utilization_fraction"], row["sustained_bandwidth_fraction"]) == (0.5, 1.0)

@@ -480,8 +480,8 @@ class Workspace:
     ) -> EvidenceAnswer:
         """List the numbers that move a result of a chip by a tenth or more, with the measurements behind each.
 
-        A tenth: a tenth of a percent per percent of the number. A question without a precision takes the first of
-        `PRECISIONS` that the chip has. Raises like `sensitivity`.
+        A tenth: a tenth of a percent per percent of the number. A question without a precision takes `USUAL`
+        or the nearest one that the chip has. Raises like `sensitivity`.
         """
     @overload
     def evidence(

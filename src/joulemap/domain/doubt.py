@@ -135,14 +135,17 @@ THIN_SEVERAL: Final = 0.1
 """Half-width that a number of several sources and at least `FEW_BOARDS` boards adds to what it sets."""
 
 THIN_SOURCE: Final = 0.25
-"""The same for a number of one source, or of fewer boards.
+"""Half-width that a number of one source, or of fewer boards, adds.
 
 Source: judged. Numbers of one source were wrong by 0.39 (median, natural logarithm) on rows of other sources that were
 kept aside, with earlier formulas; on 1,000 shipped rows whose source these numbers do not name, by 0.06 to 0.12.
 """
 
 THIN_SINGLE: Final = 0.35
-"""The same for a number of one board, or of one model on fewer than `FEW_BOARDS` boards. Source: as `THIN_SOURCE`."""
+"""Half-width that a number of one board, or of one model on fewer than `FEW_BOARDS` boards, adds.
+
+Source: as `THIN_SOURCE`.
+"""
 
 SERVED_OPPOSITION: Final = 0.4
 """Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in

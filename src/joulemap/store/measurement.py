@@ -45,7 +45,7 @@ class ServingPrediction:
     prompt_half_width: float = 0.0
     """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
     token_half_width: float = 0.0
-    """The same part for all other times."""
+    """Part of the half-width of all other times."""
     formula_version: str
     package_version: str
 

@@ -1,4 +1,4 @@
-"""What the numbers that move a prediction rest on, and which measurement would narrow it most."""
+"""Measurements behind the numbers that move a prediction, and the measurement that would narrow it most."""
 
 from __future__ import annotations
 
