@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -178,17 +178,78 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
     judged = {_make(Residual, row): row["measurement_id"] for row in rows if row["quantity"] == "latency"}
     for error, half_width in leave_out(list(judged), lambda one: one.hardware):
         widths |= {(judged[error], None, name): half_width for name in WIDE}
-    served = [(row, _make(ServingResidual, row)) for row in workspace.query("validate.served").records()]
-    for source in {row["source"].casefold() for row, _ in served}:
-        others = [one for row, one in served if row["source"].casefold() != source]
-        doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
-        for row, one in served:
-            if row["source"].casefold() == source:
-                place: dict[str, Any] = {"vendor": one.vendor, "engine": one.engine, "hardware": one.hardware}
-                place["architecture"] = row["architecture"]
-                width = doubt.serving_half_width(one.quantity, **place, scope=row["scope"])
-                widths |= {(None, row["serving_measurement_id"], one.quantity): width} if width else {}
+    for row, one, width in leave_out_served(workspace, lambda row: row["source"].casefold()):
+        widths[None, row["serving_measurement_id"], one.quantity] = width
     return widths
+
+
+def leave_out_served(
+    workspace: Workspace, part_of: Callable[[Mapping[str, Any]], object]
+) -> Iterator[tuple[Mapping[str, Any], ServingResidual, float]]:
+    """Yield each error of a served model with its half-width from the other parts, and what thin numbers add."""
+    served = [(row, _make(ServingResidual, row)) for row in workspace.query("validate.served").records()]
+    parts = [part_of(row) for row, _ in served]
+    for part in dict.fromkeys(parts):
+        others = [one for (_, one), own in zip(served, parts, strict=True) if own != part]
+        doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
+        for (row, one), own in zip(served, parts, strict=True):
+            place: dict[str, Any] = {"vendor": one.vendor, "engine": one.engine, "hardware": one.hardware}
+            place |= {"architecture": row["architecture"], "scope": row["scope"], "thin": row["thin_half_width"]}
+            if own == part and (width := doubt.serving_half_width(one.quantity, **place)):
+                yield row, one, width
+
+
+def score_apart(workspace: Workspace) -> Iterator[Line]:
+    """Yield errors of times, with the share inside intervals from other boards, generations or sources.
+
+    Lines are by class for whole models, and by vendor for served models. `nearer_count` is the number of groups of a
+    source, board and model of which less than half is inside.
+    """
+    rows = [_make(Residual, row) for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
+    models = [one for one in rows if one.quantity == "latency"]
+    of_model: Mapping[str, Callable[[Residual], object]] = {
+        "board": lambda one: one.hardware,
+        "generation": lambda one: name_generation(one.hardware),
+    }
+    for part, part_of in of_model.items():
+        judged = leave_out(models, part_of)
+        yield from _judge_apart(
+            part, [(one.architecture, one.error, width, (one.hardware, one.model)) for one, width in judged]
+        )
+    of_served: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
+        "source": lambda row: row["source"].casefold(),
+        "generation": lambda row: name_generation(row["hardware"]),
+    }
+    for part, part_of_row in of_served.items():
+        yield from _judge_apart(
+            f"{part} of served models",
+            [
+                (one.vendor, one.error, width, (one.source, one.hardware, one.model))
+                for _, one, width in leave_out_served(workspace, part_of_row)
+                if name_kind(one.quantity) == "time"
+            ],
+        )
+
+
+def name_generation(hardware: str) -> str:
+    """Return the microarchitecture of a chip."""
+    return find_hardware(hardware).microarchitecture or hardware
+
+
+def _judge_apart(part: str, judged: Iterable[tuple[str, float, float, tuple[str, ...]]]) -> Iterator[Line]:
+    groups: dict[str, list[tuple[float, float, tuple[str, ...]]]] = defaultdict(list)
+    for name, error, width, group in judged:
+        groups[name].append((error, width, group))
+    for name, some in sorted(groups.items()):
+        held: dict[tuple[str, ...], list[bool]] = defaultdict(list)
+        for error, width, group in some:
+            held[group].append(abs(error) <= width)
+        median, mean, bias = _errors([math.expm1(-error) for error, _, _ in some])
+        yield Line(
+            part="apart", name=name, quantity=part, row_count=len(some), median=median, mean=mean, bias=bias,
+            covered_count=sum(map(sum, held.values())), interval_count=len(some), peer=f"{len(held)}",
+            nearer_count=sum(statistics.fmean(one) < 0.5 for one in held.values()),
+        )  # fmt: skip
 
 
 def _make(record: type[T], row: Mapping[str, Any]) -> T:
@@ -291,6 +352,7 @@ def make_lines(
     refused: Mapping[tuple[str, str], int],
     energies: Sequence[Mapping[str, Any]] = (),
     evidence: Sequence[Mapping[str, Any]] = (),
+    apart: Iterable[Line] = (),
 ) -> list[Line]:
     """Return every number of the page."""
     lines = [
@@ -301,6 +363,7 @@ def make_lines(
         *_compare("board", boards),
         *_score_energies(energies),
         *_count_evidence(evidence, energies),
+        *apart,
     ]
     for part, counts in (("seen", seen), ("refused", refused)):
         lines += [
@@ -436,7 +499,8 @@ def main() -> None:
         rows += score_training(workspace, refused)
         energies = [row for row in judge_energies(workspace, unseen=True) if not is_in_view(row)]
         evidence = workspace.query("validate.evidence", {"classes": list(CLASS_HARDWARE)}).records()
-    lines = make_lines(rows, list(score_boards()), seen, refused, energies, evidence)
+        apart = list(score_apart(workspace))
+    lines = make_lines(rows, list(score_boards()), seen, refused, energies, evidence, apart)
     for text in tell_change(read_lines(CSV), lines):
         print(text)
     left_out = sum(seen.values())

@@ -107,6 +107,12 @@ On these rows, the other predictor has the lower mean or median error. `closer` 
 which joulemap is closer. Predictions of others are as published.
 """
 
+APART: Final = """\
+All measured times, of whole models by class and of served models by vendor. Intervals come from other boards,
+generations (microarchitectures) or sources. Numbers of engines are fitted to some of these rows, so errors of a new
+server are larger. A group is a source, board and model.
+"""
+
 BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
 
 
@@ -115,12 +121,12 @@ class Line:
     """One line of docs/scoreboard.csv."""
 
     part: str
-    """Part of the page: source, class, year, peer, board, energy, evidence, seen or refused."""
+    """Part of the page: source, class, year, peer, board, energy, evidence, apart, seen or refused."""
     name: str
     quantity: str
     """Quantity; the reason in seen and refused rows; class, boundary and quantity in energy; boundary in evidence."""
     peer: str = ""
-    """Other predictor; the chips in evidence."""
+    """Other predictor; the chips in evidence, the number of groups in apart."""
     row_count: int
     median: float = 0.0
     mean: float = 0.0
@@ -131,7 +137,9 @@ class Line:
     peer_mean: float = 0.0
     peer_bias: float = 0.0
     nearer_count: int = 0
-    """Number of rows on which joulemap is closer; of held-out rows in evidence."""
+    """Number of rows on which joulemap is closer; of held-out rows in evidence, of groups below half
+    in apart.
+    """
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -201,6 +209,7 @@ def render(lines: Sequence[Line]) -> str:
     out = [HEAD, *_trust(parts["class"], parts["energy"], parts["evidence"]), AFTER]
     out += ["## Where are other predictors closer?", BESIDE, *_beside(worse)]
     out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
+    out += ["## How right are intervals where nothing alike was measured?", APART, *_apart(parts["apart"])]
     many = [one for one in parts["source"] if one.row_count >= FEW]
     out += ["## By source", *_table(("source", "quantity"), many)]
     out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
@@ -238,6 +247,20 @@ def _trust(scored: Sequence[Line], energies: Sequence[Line], evidence: Sequence[
         energy = found.get((key, "energy and power"), own)
         rows.append((name, *cells(found.get((key, "time")), "none", None), *cells(energy, none, own)))
     yield from _rows(header, rows)
+
+
+def _apart(scored: Sequence[Line]) -> Iterator[str]:
+    """Yield the table of intervals that others alone decide."""
+    yield from _rows(
+        ("class or vendor", "left out", "times", "median error", "% inside", "groups", "below half, %"),
+        (
+            (
+                CLASSES.get(one.name, one.name), one.quantity, f"{one.row_count:,}", per_cent(one.median), _cover(one),
+                one.peer, per_cent((one.nearer_count or 0) / int(one.peer or 1)),
+            )
+            for one in scored
+        ),
+    )  # fmt: skip
 
 
 def split_page() -> tuple[str, str]:

@@ -12,6 +12,7 @@ model = { type = "VARCHAR", meaning = "model as its source names it" }
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the prediction states, of the logarithm" }
+thin_half_width = { type = "DOUBLE", meaning = "part of it that thinly measured numbers of the engine add to times" }
 */
 SELECT
     p.quantity, p.vendor, p.architecture, p.engine, p.work,
@@ -22,7 +23,7 @@ SELECT
     m.batch,
     p.measured, p.predicted,
     ln(p.measured / p.predicted) AS log_error,
-    p.half_width, p.serving_measurement_id
+    p.half_width, p.thin_half_width, p.serving_measurement_id
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.predicted > 0e0 AND contains(lower(m.source), lower($source))

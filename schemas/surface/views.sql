@@ -1634,10 +1634,9 @@ SELECT
     p.created_at,
     serving_half_width(
         p.quantity, p.vendor, p.engine, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part, of_architecture := p.architecture,
-        thin := CASE
-            WHEN p.quantity = 'time_to_first_token_s' THEN p.prompt_half_width ELSE p.token_half_width
-        END
-    ) AS half_width
+        thin := CASE WHEN p.quantity = 'time_to_first_token_s' THEN p.prompt_half_width ELSE p.token_half_width END
+    ) AS half_width,
+    CASE WHEN p.quantity = 'time_to_first_token_s' THEN p.prompt_half_width ELSE p.token_half_width END AS thin_half_width
 FROM (
     SELECT
         n.serving_measurement_id,
@@ -1679,6 +1678,7 @@ FROM (
 WHERE p.measured IS NOT NULL;
 COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served language model with its newest prediction; null with a refusal where there is none';
 COMMENT ON COLUMN serving_predictions.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN serving_predictions.thin_half_width IS 'Part that thinly measured numbers of the engine add to times';
 COMMENT ON COLUMN serving_predictions.quantity IS 'Measured quantity: time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN serving_predictions.refusal IS 'Reason why the quantity is not predicted; null if it is';
 COMMENT ON COLUMN serving_predictions.refusal_code IS 'Kind of the reason; other for a reason without a kind';

@@ -117,4 +117,5 @@ class ServedResidual(Row, query="validate.served"):
     predicted: float
     log_error: float
     half_width: float | None
+    thin_half_width: float
     serving_measurement_id: int
