@@ -129,13 +129,18 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
             assert all(f"draws at least {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
 
 
-@pytest.mark.parametrize("name", ["rtx_5090", "rtx_3090", "l4", "b60", "a10"])
+@pytest.mark.parametrize("name", ["rtx_5090", "rtx_3090", "rtx_a6000", "b60", "a10"])
 def test_a_running_board_with_gddr_draws_its_share_above_static_power(name: str) -> None:
     own = anchor_hardware(CATALOGUE[name])
     share, limit_w = own.coefficients[BUSY_SHARE].value, own.tdp.value
     static = own.reference.actions[own.reference.position(STATIC_ACTION) or 0]
     expected_w = min(static.energy_per_action_fj / FJ_PER_J + share * limit_w, limit_w)
     assert_close(power_w(run_of(chip.bound(own, "default", "board"), precision="fp16")), expected_w, rel=1e-2)
+
+
+@pytest.mark.parametrize("name", ["t4", "l4", "p4"])
+def test_a_board_that_a_slot_feeds_has_no_share_of_its_limit(name: str) -> None:
+    assert BUSY_SHARE not in CATALOGUE[name].coefficients
 
 
 @pytest.mark.parametrize("operator", [COPY, PRODUCT])

@@ -491,6 +491,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
         for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
         if entry.level in ("", *(level.name for level in chip.memory_levels))
         and chip.memory_type.startswith(entry.memory)
+        and chip.quantities.tdp.value > entry.above_w
     }
     own: set[str] = set()
     for entry in chip.coefficients:

@@ -307,6 +307,8 @@ class ClassCoefficientEntry(CoefficientEntry):
     """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
     memory: str = ""
     """Start of the memory type of the chips that have the coefficient; empty for all chips."""
+    above_w: float = 0.0
+    """Power limit in watts above which chips have the coefficient."""
 
 
 @frozen(kw_only=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.store.literal import execute
 from joulemap.system.errors import JoulemapError
 
@@ -35,7 +37,8 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
     from joulemap.model.version import formula_version
     from joulemap.store.hardware import read_hardware
     from joulemap.wing.llm.decoder.name import decoder_version, find_pass
-    from joulemap.wing.llm.serving.deployment import Book
+    from joulemap.wing.llm.serving.chip import scale
+    from joulemap.wing.llm.serving.deployment import UNLIMITED, Book
 
     books: dict[str, Book] = {}
     chips = read_hardware(connection, {row[6] for row in rows})
@@ -51,7 +54,8 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
         book = books.setdefault(asked.decoder.digest, Book(asked.decoder))
         together = book.describe([(asked.step, batch)])
         narrow = "" if weights == precision else weights
-        (found,) = together.evaluate(chips[digest], precision, runtime, weight_precision=narrow)
+        chip = attrs.evolve(chips[digest], memory_capacity=scale(chips[digest].memory_capacity, UNLIMITED))
+        (found,) = together.evaluate(chip, precision, runtime, weight_precision=narrow)
         for column, expected, value in zip(
             ("latency_fs", "energy_fj"), (found.latency_fs, found.energy_fj), stored, strict=True
         ):
