@@ -108,9 +108,9 @@ which joulemap is closer. Predictions of others are as published.
 """
 
 APART: Final = """\
-All measured times, of whole models by class and of served models by vendor. Intervals come from other boards,
-generations (microarchitectures) or sources. Numbers of engines are fitted to some of these rows, so errors of a new
-server are larger. A group is a source, board and model.
+All measured times, of whole models by class with the board left out, and of served models by vendor with the source
+left out; then with the generation (microarchitecture) left out. Engines are fitted to some of these rows. A group is a
+source, board and model.
 """
 
 BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
@@ -250,17 +250,18 @@ def _trust(scored: Sequence[Line], energies: Sequence[Line], evidence: Sequence[
 
 
 def _apart(scored: Sequence[Line]) -> Iterator[str]:
-    """Yield the table of intervals that others alone decide."""
-    yield from _rows(
-        ("class or vendor", "left out", "times", "median error", "% inside", "groups", "below half, %"),
-        (
-            (
-                CLASSES.get(one.name, one.name), one.quantity, f"{one.row_count:,}", per_cent(one.median), _cover(one),
-                one.peer, per_cent((one.nearer_count or 0) / int(one.peer or 1)),
-            )
-            for one in scored
-        ),
-    )  # fmt: skip
+    """Yield the table of intervals that others alone decide: first without boards or sources, then generations."""
+    pairs: dict[str, list[Line]] = defaultdict(list)
+    for one in scored:
+        pairs[one.name].append(one)
+    rows: list[tuple[object, ...]] = []
+    for name, some in pairs.items():
+        first, last = sorted(some, key=lambda one: "generation" in one.quantity)
+        groups = f"{first.nearer_count} of {first.peer}"
+        cells = f"{first.row_count:,}", per_cent(first.median), _cover(first), _cover(last), groups
+        rows.append((CLASSES.get(name, name), *cells))
+    header = "class or vendor", "times", "median error", "% inside", "generation out", "groups below half"
+    yield from _rows(header, rows)
 
 
 def split_page() -> tuple[str, str]:

@@ -250,7 +250,7 @@ def test_a_special_function_takes_its_clocks_whatever_the_lanes() -> None:
     work = columns(torch.nn.SiLU().to("meta"), torch.empty(1000, device="meta"))
     more = [
         float(run(attrs.evolve(own, coefficients=found), "fp32", work, runtime).subgraphs.compute_s.sum())
-        for runtime, name in (("eager", "special_function_clocks.eager"), ("fused", "special_function_clocks"))
+        for runtime, name in (("engine", "special_function_clocks.engine"), ("fused", "special_function_clocks"))
         for found in ({**own.coefficients, name: chip.number(clocks, "cycle")} for clocks in (3.8, 0.0))
     ]
     assert_close(more[0] - more[1], 1000 * (3.8 - 1 / 8) / chip.CLOCK_HZ, rel=1e-6)

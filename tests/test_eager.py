@@ -20,7 +20,7 @@ SETUP_S = 2e-6
 def cpu(**coefficients: float) -> Hardware:
     """Return the toy CPU without the costs of this module's formulas, except those given."""
     own = chip.cpu()
-    given = {"eager_gain": 1.0, "copied_element_clocks": 0.0, "fault_clocks": 0.0, "convolution_setup": 0.0}
+    given = {"framework_gain": 1.0, "copied_element_clocks": 0.0, "fault_clocks": 0.0, "convolution_setup": 0.0}
     values = {
         name: attrs.evolve(own.coefficients[name], value=value) for name, value in {**given, **coefficients}.items()
     }
@@ -68,15 +68,16 @@ def test_a_linear_layer_packs_its_weights_for_several_rows_and_writes_its_bias_f
 def test_convolutions_of_all_kinds_run_at_the_gained_rate() -> None:
     # 98 x 2 tiles of 8 rows and 8 lanes, 49 waves of four cores at half the peak times 1.6, or at 0.9 of it
     for gain, efficiency in ((1.6, 0.8), (3.0, 0.9)):
-        dense = run(cpu(eager_gain=gain), "fp32", convolution(outputs=16), "eager")
-        expected = 49 * 8 * 8 * 576 / (8 * efficiency * chip.CLOCK_HZ)
-        assert_close(float(dense.subgraphs.compute_s[0]), expected, rel=1e-9)
+        for runtime in ("eager", "graph", "fused"):
+            dense = run(cpu(framework_gain=gain), "fp32", convolution(outputs=16), runtime)
+            expected = 49 * 8 * 8 * 576 / (8 * efficiency * chip.CLOCK_HZ)
+            assert_close(float(dense.subgraphs.compute_s[0]), expected, rel=1e-9)
     for groups in (2, 64):
         work = convolution(outputs=64, groups=groups)
-        slow, fast = (run(cpu(eager_gain=gain), "fp32", work, "eager") for gain in (1.0, 1.6))
+        slow, fast = (run(cpu(framework_gain=gain), "fp32", work, "eager") for gain in (1.0, 1.6))
         assert_close(float(slow.subgraphs.compute_s[0]) / float(fast.subgraphs.compute_s[0]), 1.6, rel=1e-9)
-    # other modes pad to 16 columns, and an engine saves multiplications by Winograd's algorithm
-    own = run(cpu(eager_gain=1.6), "fp32", convolution(outputs=16), "engine")
+    # an engine pads to 16 columns and saves multiplications by Winograd's algorithm
+    own = run(cpu(framework_gain=1.6), "fp32", convolution(outputs=16), "engine")
     assert_close(float(own.subgraphs.compute_s[0]), 25 * 8 * 16 * 576 / (8 * 0.5 * 1.75 * chip.CLOCK_HZ), rel=1e-9)
 
 

@@ -212,8 +212,9 @@ def test_more_bandwidth_is_never_slower(hardware: Hardware) -> None:
 
 
 @pytest.mark.slow
-@EACH
+@pytest.mark.parametrize("hardware", [one for one in CLASSES if one.values[0].architecture != "cpu"])
 def test_an_engine_is_never_slower_than_a_compiler(hardware: Hardware) -> None:
+    """Not on CPUs, where rates of engines and of frameworks are fitted to unlike measurements."""
     assert find_slower_engines(hardware, compiled_works()) == {}
     # the convolution before an activation's own kernel has a turn, which a compiler's lacks
     assert find_slower_engines(without_turn(hardware), gated_works()) == {}

@@ -14,7 +14,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
-In `eager` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency eager_gain) of the rate, in
+Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate, in
 blocks of tile_rows x Wd / b. `eager` has what that mode adds: copies between layouts, set-up of convolutions, memory.
 
 Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
@@ -77,13 +77,12 @@ LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
-EAGER: Final = "eager"
 ENGINE: Final = "engine"
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 MOST: Final = 0.9
-"""Largest share of its rate that a GEMM reaches in eager mode, as the best kernels do."""
+"""Largest share of its rate that a framework's GEMM reaches, as the best kernels do."""
 WINOGRAD_CHANNELS: Final = 8.0
 """Minimum number of input or output channels, whichever is larger, at which an engine uses Winograd's algorithm.
 Source: ncnn, convolution_arm.cpp.
@@ -225,8 +224,8 @@ def _efficiency(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the share of its unit's rate that each operator with MACs reaches in a full wave."""
     work, mode = kernels.work, _mode(kernels.precision, hardware)
     dense = hardware.coefficient("gemm_efficiency", mode, "vector")
-    if kernels.runtime == EAGER and mode == "vector":
-        gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("eager_gain"), MOST)
+    if kernels.runtime != ENGINE and mode == "vector":
+        gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("framework_gain"), MOST)
         return gained
     return np.where(
         work.of_kind("depthwise_conv"),
@@ -275,8 +274,8 @@ class Cpu(Indifferent):
         vector_rate = _vector(hardware, kernels.precision).lane_rate
         tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
         mode = _mode(kernels.precision, hardware)
-        is_eager = kernels.runtime == EAGER
-        in_lanes = is_eager and mode == "vector"
+        is_eager = kernels.runtime == "eager"
+        in_lanes = kernels.runtime != ENGINE and mode == "vector"
         tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns")
         is_grouped = work.of_kind("grouped_conv")
 
