@@ -100,8 +100,13 @@ class PublicTable:
         )
 
     def _read_cells(self) -> list[dict[str, str]]:
-        with (FOLDER / f"{self.name}.csv").open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+        path = FOLDER / f"{self.name}.csv"
+        if path.exists():
+            return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+        import lzma
+
+        packed = lzma.decompress(path.with_suffix(".csv.xz").read_bytes())  # as `make wheel` packs it
+        return list(csv.DictReader(packed.decode().splitlines()))
 
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")

@@ -68,6 +68,10 @@ def is_several(written: str | float) -> bool:
     return isinstance(written, str) and ("," in written or ":" in written)
 
 
+ROUNDING: Final = 1e-9
+"""Relative error of a factor as it is printed, within which its product with a count is whole."""
+
+
 def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
     """Parse a list or range of values in the unit of a constant; each value occurs once.
 
@@ -78,7 +82,10 @@ def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
         if isinstance(part, str) and not part.strip():
             raise ValueError(f"{written!r} has an empty value between commas; {WAYS}")
         for value in _read_part(part, constant):
-            value = float(round(value)) if constant.is_whole and ":" in str(part) else value
+            if not math.isfinite(value):
+                raise ValueError(f"{str(part).strip()!r} is too large")
+            if constant.is_whole and (":" in str(part) or math.isclose(value, round(value), rel_tol=ROUNDING)):
+                value = float(round(value))
             check_value(constant, value)
             found[value] = None
     return tuple(found)
