@@ -10,7 +10,7 @@ import pytest
 from conftest import Run
 from joulemap.answer.constant.evidence import KNOWN, EvidenceAnswer
 from joulemap.domain.doubt import MOVING
-from joulemap.system.errors import ExitCode, UnknownNameError
+from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
 SERVED = "llama-3.1-8b(cached=2048,engine=vllm)"
@@ -59,6 +59,12 @@ def test_an_engine_shows_the_measurements_behind_its_numbers(workspace: Workspac
         "SELECT max(thin_half_width) FROM run_uncertainty WHERE model LIKE 'llama-3.1-8b(%' AND hardware = 'h100_sxm5'"
     ).rows
     assert thin >= layer.half_width  # of the thinnest number that launches wait for
+
+
+@pytest.mark.parametrize("named", ["l4,t4", "gpus"])
+def test_several_chips_are_refused(workspace: Workspace, named: str) -> None:
+    with pytest.raises(UsageError, match="one chip"):
+        workspace.evidence("resnet18", hardware=named)
 
 
 def test_an_unknown_chip_is_one_line(joulemap: Run, tmp_path: Path) -> None:

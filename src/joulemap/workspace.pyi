@@ -481,7 +481,7 @@ class Workspace:
         """List the numbers that move a result of a chip by a tenth or more, with the measurements behind each.
 
         A tenth: a tenth of a percent per percent of the number. A question without a precision takes `USUAL`
-        or the nearest one that the chip has. Raises like `sensitivity`.
+        or the nearest one that the chip has. Raises like `sensitivity`; UsageError for more than one chip.
         """
     @overload
     def evidence(

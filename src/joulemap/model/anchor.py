@@ -40,7 +40,7 @@ overlap, the time is the interval between batches, not the latency.
 Energies of GPUs were fitted to boards with HBM, and a board with GDDR draws far more. Its chip runs at the top of its
 voltage range, and draws nearly as much while it waits for memory as while it computes. Such a board draws the share
 `busy_share` of its limit above static power in the copy. The difference becomes an energy per clock of all units while
-any kernel runs, in place of the class's energies per busy clock:
+any kernel runs, instead of the class's energies per busy clock:
 
     per clock of a unit = (min(static power + share x limit, limit) x T - E) / T / f U
 

@@ -31,6 +31,7 @@ from joulemap.plan.variation import Variation
 from joulemap.present.cell import show_share
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final = 12
@@ -133,16 +134,18 @@ def evidence(
     """List the numbers that move a result of a chip by a tenth or more, with the measurements behind each.
 
     A tenth: a tenth of a percent per percent of the number. A question without a precision takes `USUAL`
-    or the nearest one that the chip has. Raises like `sensitivity`.
+    or the nearest one that the chip has. Raises like `sensitivity`; UsageError for more than one chip.
     """
     selection = select_hardware(settings)
+    if len(selection.pairs) != 1:
+        raise UsageError(f"evidence takes one chip, found {len(selection.pairs)}: name one of them")
     if not settings.states_precision:
         settings = attrs.evolve(settings, precision=selection.pairs[0][0].nearest_precision(USUAL))
     settings.check_single("evidence")
     plan = plan_selected((model,), settings, selection)
-    with holding_variations(source, plan, metric, USAGE) as (scope, variations, paid):
+    with holding_variations(source, plan, metric, USAGE) as (scope, (variation,), paid):
         scope.check_evaluated()
-        rows = [row for one in variations for row in _list_moving(one, metric)]
+        rows = _list_moving(variation, metric)
         facts = find_swings(scope, [], metric)
     return EvidenceAnswer(
         scope=scope, metric=metric, paid=paid, facts=facts, rows=make_table("evidence", Evident, rows)

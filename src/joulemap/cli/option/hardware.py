@@ -175,7 +175,7 @@ class OneHardwareOptions:
         """Return the name of the hardware; UsageError if there is none."""
         hardware = " ".join(join_hardware(self.named, self.option))
         if not hardware.strip():
-            raise UsageError("name a chip after the model; see `joulemap hardware list`")
+            raise UsageError("name a chip; see `joulemap hardware list`")
         return hardware
 
 
