@@ -388,7 +388,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
     ("arguments", "code", "message"),
     [
         (("xml", "resnet18", "tpu_v4"), ExitCode.USAGE, "No such command 'xml'"),
-        (("pprof", "resnet18"), ExitCode.USAGE, "name a chip after the model"),
+        (("pprof", "resnet18"), ExitCode.USAGE, "name a chip"),
         (("pprof", "resnet18", "tpu_v4"), ExitCode.USAGE, "name it with --output"),
         (("pprof", "resnet18", "tpu_v44", "-o", "x.pb.gz"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4"),
         (
