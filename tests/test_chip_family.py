@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,28 @@ def test_variants_of_a_users_family(tmp_path: Path) -> None:
     small, large = load_family(path)
     assert_close(small.peaks["fp32"].rate.value, 4 * 32 * 2e9, rel=1e-12)
     assert_close(large.peaks["fp32"].rate.value, 8 * 64 * 2e9, rel=1e-12)
+
+
+def test_a_document_states_some_cells_of_some_members(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,name,vector,cores\nwide,Wide,wide,4\nnarrow,Narrow,narrow,2\n")
+    path.write_text(
+        FAMILY.replace("[columns]", '[[documents]]\nsource = "log"\nbasis = "measured"\n[columns]')
+        .replace('"measured"\n', '"measured"\ncolumns = ["cores"]\nmembers = ["wide"]\n')
+        .replace("[sources]", '[sources]\nlog = "printed by the device"')
+    )
+    wide, narrow = load_family(path)
+    assert (wide.unit_count.basis, wide.unit_count.source) == ("measured", "printed by the device")
+    assert (narrow.unit_count.basis, narrow.unit_count.source) == ("published", "a data sheet")
+
+
+def test_a_document_names_columns_and_members_that_exist() -> None:
+    for family in list_families():
+        shared = tomllib.loads((FOLDER / f"{family}.toml").read_text(encoding="utf-8"))
+        with (FOLDER / f"{family}.csv").open(newline="", encoding="utf-8") as file:
+            cells = {row["id"]: row for row in csv.DictReader(file)}
+        for document in shared.get("documents", ()):
+            stated = [cells[member][column] for member in document["members"] for column in document["columns"]]
+            assert all(stated), (family, document["source"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Families: chips that share a description, with one line of a table each.
 
 `data/family/NAME.toml` is a hardware file without the numbers that differ; it states which keys each column of
-`NAME.csv` fills. A member is resolved when it is named, like a separate hardware file; questions about all hardware
-omit it. Members of a family with `listed` belong to the catalogue like any other chip.
+`NAME.csv` fills, and in `documents` which cells of which members a document states. A member is resolved when it is
+named, like a separate hardware file; questions about all hardware omit it. Members of a family with `listed` belong to
+the catalogue like any other chip.
 
     peak = units x operations per clock x clock            if a peak states no rate
 """
@@ -52,7 +53,7 @@ TEXTS: Final = frozenset(
 LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
 """Columns whose cells are lists in the hardware file; `;` separates the items."""
 
-OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
+OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "documents", "variants"))
 """Keys of a family's file that no hardware file has."""
 
 MOST_WORDS: Final = 12
@@ -238,6 +239,7 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
     """
     columns: Mapping[str, Mapping[str, Any]] = shared.get("columns", {})
     variants: Mapping[str, Mapping[str, Any]] = shared.get("variants", {})
+    stated = _find_stated(shared, row["id"])
     content = {key: deepcopy(value) for key, value in shared.items() if key not in OWN_KEYS}
     for column, by_value in variants.items():
         value = row.get(column, "")
@@ -253,11 +255,23 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
                 content[column] = [*content.get(column, ()), *_split(cell)]
         elif column in columns:
             if cell:
-                _place(content, column, cell, columns[column])
+                _place(content, column, cell, {**columns[column], **stated.get(column, {})})
         elif column not in variants:
             raise ValueError(f"{column}: no column of that name in [columns], which has {', '.join(columns)}")
     _complete_peaks(content)
     return content
+
+
+def _find_stated(shared: Mapping[str, Any], member: str) -> dict[str, Mapping[str, str]]:
+    """Return column -> basis and source of a member's cells that a document states."""
+    found: dict[str, Mapping[str, str]] = {}
+    for document in shared.get("documents", ()):
+        if unknown := sorted(set(document["columns"]) - set(shared.get("columns", {}))):
+            raise ValueError(f"documents: {unknown[0]!r} is no column")
+        if member in document["members"]:
+            stated = {key: value for key, value in document.items() if key not in ("columns", "members")}
+            found.update(dict.fromkeys(document["columns"], stated))
+    return found
 
 
 def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
