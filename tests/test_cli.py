@@ -103,7 +103,7 @@ BAD = [
     (("analyze", "resnet18", "tpu_v4", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'"),
     (("analyze", "resnet18", "tpu_v4", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("analyze", "resnet18", "tpu_v4", "--batch", "0"), ExitCode.USAGE, "batch is 0"),
-    (("fusion", "resnet18"), ExitCode.USAGE, "name a chip after the model"),
+    (("fusion", "resnet18"), ExitCode.USAGE, "name a chip"),
     (("fusion", "resnet18", "tpu_v4", "--runtime", "jit"), ExitCode.USAGE, "unknown runtime 'jit'"),
     (("fusion", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'run', 'pattern'"),
     (("edp", "resnet18"), ExitCode.USAGE, "name a chip after the model"),
