@@ -33,13 +33,11 @@ from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.domain.settings import Bounds
-from joulemap.plan.source import Source, reading_if_there
-from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals, read_training
-from joulemap.wing.llm.serving.predict import find_deployment, weigh
 from joulemap.workspace import Workspace
+from rival import predict_power, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
 from sureness import leave_out
 
@@ -52,9 +50,6 @@ EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
 AGAIN: Final = "pipeweave"
 """Source of public:serving whose rows are also in benchmarks/peer, with more boards and with predictions of others."""
 
-RULE: Final = "size / bandwidth"
-"""Predictor that divides the bytes of a model's weights by the memory bandwidth."""
-
 TOLD_PARTS: Final = ("source", "class", "year", "energy")
 """Parts whose changes are printed."""
 
@@ -65,6 +60,9 @@ EVERY: Final = 16
 
 NAMED_CHIPS: Final = 2
 """Maximum number of chips with measured energies that are named."""
+
+POWERS: Final = ("power_w", "operator_power_w")
+"""Powers of whole models and of single operators; served models have their predictions by row."""
 
 WIDE: Final = ("latency_s", "throughput_per_s")
 """Quantities of a whole model to which the interval of its latency applies."""
@@ -121,27 +119,6 @@ def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
     return found
 
 
-def read_by_bandwidth(workspace: Workspace) -> Mapping[tuple[int, str], Mapping[str, float]]:
-    """Return (serving_measurement_id, quantity) -> {`size / bandwidth`: prediction}: each token reads all weights once.
-
-    Home estimators use this rule. It has no value for a row whose deployment is unknown.
-    """
-    found: dict[tuple[int, str], Mapping[str, float]] = {}
-    with reading_if_there(Source(path=workspace.path)) as connection:
-        rows = {} if connection is None else read_serving_rows(connection)
-    for number, row in rows.items():
-        try:
-            hardware = find_hardware(row.hardware.partition("@")[0])
-            deployment = find_deployment(row, hardware)
-        except JoulemapError:
-            continue
-        size = weigh(deployment.book, deployment.weight_precision, deployment.precision)
-        seconds = size / deployment.world / hardware.memory_bandwidth.value
-        found[number, "inter_token_latency_s"] = {RULE: seconds}
-        found[number, "output_tokens_per_s"] = {RULE: row.batch / seconds}
-    return found
-
-
 def name_source(source: str) -> str:
     """Return the name of a source: the text before the first comma, without versions and benchmark names."""
     return re.sub(r"( v[0-9.]+| documentation| benchmark|, |: ).*$", "", source)
@@ -161,7 +138,7 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
     widths = interval_widths(workspace)
     found, seen = [], Counter[tuple[str, str]]()
     first: dict[str, int] = {}
-    view, by_rule = sources()["in view"], read_by_bandwidth(workspace)
+    view, by_formula = sources()["in view"], read_rivals(workspace)
     for row in workspace.sql(ROWS, {"again": AGAIN}, bounds=EVERYTHING).records():
         row["source"] = name_source(row["source"])
         in_view = row["seen"] or (
@@ -171,7 +148,9 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
             seen[row["source"], in_view] += 1
             continue
         number = row["serving_measurement_id"] or row["measurement_id"]
-        peers: Mapping[str, float] = by_rule.get((row["serving_measurement_id"], row["quantity"]), {})
+        peers: Mapping[str, float] = by_formula.get((row["serving_measurement_id"], row["quantity"]), {})
+        if row["measurement_id"] and row["quantity"] in POWERS:
+            peers = predict_power(row["hardware"])
         if row["source"] in sources():
             place = number - first.setdefault(row["source"], number) + 1
             peers = {**peers, **peers_of().get((row["source"], place, row["quantity"]), {})}
