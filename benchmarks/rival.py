@@ -1,4 +1,4 @@
-"""Predict served rows as other predictors do, by the formulas that they publish, for benchmarks/scoreboard.py.
+"""Predict measured rows as other predictors do, by the formulas that they publish, for benchmarks/scoreboard.py.
 
 Each formula is written anew from the source that its constant names. All predictors get what joulemap gets: the mean
 length of the prompts of a batch. Rows outside the scope of a predictor get no prediction of it.
@@ -23,6 +23,9 @@ from joulemap.workspace import Workspace
 
 RULE: Final = "size / bandwidth"
 """Predictor of home estimators: each token reads all weights once, at the memory bandwidth."""
+
+PEAK: Final = "FLOP / peak"
+"""Rule of data sheets: every pass at the peak rate of its precision, and its energy at the TDP."""
 
 TDP: Final = "TDP"
 """Rule of carbon calculators: a GPU in use draws its TDP. GreenAlgorithms/green-algorithms-tool@30df2fe,
@@ -205,10 +208,16 @@ def token_latency_s(billions: float, batch: float) -> float:
     return slope * billions + each * batch + floor
 
 
-def predict_power(chip: str) -> Mapping[str, float]:
-    """Return {`TDP`: watts} of a GPU; nothing for other classes, which the calculators count by core."""
+def predict_pass(chip: str, quantity: str, batch: float = 1.0, peak_s: float = 0.0) -> Mapping[str, float]:
+    """Return {rule: prediction} of a measured model or operator, of which the peak rate takes `peak_s` seconds.
+
+    `TDP` is for GPUs alone: the calculators count other chips by core.
+    """
     hardware = find_hardware(chip)
-    return {TDP: hardware.tdp.value} if hardware.architecture == "gpu" and hardware.tdp is not None else {}
+    tdp_w = hardware.tdp.value if hardware.architecture == "gpu" and hardware.tdp is not None else 0.0
+    told = {"latency_s": peak_s, "throughput_per_s": batch / peak_s, "energy_j": tdp_w * peak_s} if peak_s else {}
+    found = {PEAK: told.get(quantity, 0.0), TDP: tdp_w if quantity in ("power_w", "operator_power_w") else 0.0}
+    return {name: value for name, value in found.items() if value}
 
 
 def read_rivals(workspace: Workspace) -> Mapping[tuple[int, str], Mapping[str, float]]:
@@ -236,7 +245,7 @@ def predict_row(row: ServingRow, deployment: Deployment) -> Iterator[tuple[str, 
     seconds = size / world / hardware.memory_bandwidth.value
     yield RULE, "inter_token_latency_s", seconds
     yield RULE, "output_tokens_per_s", row.batch / seconds
-    for peer, power in predict_power(row.hardware.partition("@")[0]).items():
+    for peer, power in predict_pass(row.hardware.partition("@")[0], "power_w").items():
         yield peer, "power_w", world * power
     if row.prompt_tokens is None or not row.output_tokens or deployment.stages > 1:
         return

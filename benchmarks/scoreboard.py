@@ -37,7 +37,7 @@ from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals, read_training
 from joulemap.workspace import Workspace
-from rival import predict_power, read_rivals
+from rival import PEAK, predict_pass, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
 from sureness import leave_out
 
@@ -61,9 +61,6 @@ EVERY: Final = 16
 NAMED_CHIPS: Final = 2
 """Maximum number of chips with measured energies that are named."""
 
-POWERS: Final = ("power_w", "operator_power_w")
-"""Powers of whole models and of single operators; served models have their predictions by row."""
-
 WIDE: Final = ("latency_s", "throughput_per_s")
 """Quantities of a whole model to which the interval of its latency applies."""
 
@@ -77,8 +74,11 @@ SELECT
     concat_ws(' ', e.model, e.precision, 'batch ' || printf('%g', e.batch), coalesce(e.runtime, e.engine)) AS label,
     e.measured,
     e.predicted,
-    e.seen
+    e.seen,
+    e.batch,
+    2.0 * r.mac_count / r.peak_ops_per_s AS peak_s
 FROM prediction_errors AS e
+LEFT JOIN runs AS r ON r.run_id = e.run_id
 WHERE e.quantity <> 'wall_power_w' AND e.source <> $again
 ORDER BY ALL
 """
@@ -149,9 +149,10 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
             continue
         number = row["serving_measurement_id"] or row["measurement_id"]
         peers: Mapping[str, float] = by_formula.get((row["serving_measurement_id"], row["quantity"]), {})
-        if row["measurement_id"] and row["quantity"] in POWERS:
-            peers = predict_power(row["hardware"])
+        if row["measurement_id"]:
+            peers = predict_pass(row["hardware"], row["quantity"], row["batch"], row["peak_s"] or 0.0)
         if row["source"] in sources():
+            peers = {name: value for name, value in peers.items() if name != PEAK}  # the authors state a roofline
             place = number - first.setdefault(row["source"], number) + 1
             peers = {**peers, **peers_of().get((row["source"], place, row["quantity"]), {})}
             told_there = float(_read(PEER / sources()[row["source"]]["rows"])[place - 1][row["quantity"]])
