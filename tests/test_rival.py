@@ -12,7 +12,6 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.serving import ServingRow
-from joulemap.wing.llm.serving.predict import find_deployment
 
 ROOT: Final = Path(__file__).parents[1]
 SIZES: Final = {"layers": 2, "hidden": 100, "heads": 10, "kv_heads": 5, "inner": 400, "vocabulary": 1000}
@@ -81,7 +80,10 @@ def test_rules_are_those_worked_by_hand(rival: Any) -> None:
     assert rival.predict_pass("coral_edge_tpu", "power_w") == {}
 
 
+@pytest.mark.wings
 def test_each_predictor_keeps_to_its_scope(rival: Any) -> None:
+    from joulemap.wing.llm.serving.predict import find_deployment
+
     def peers(**changes: Any) -> set[str]:
         told: dict[str, Any] = {
             "source": "s", "hardware": "h100_sxm5", "model": "llama-2-7b", "scope": "request", "engine": "vllm",
