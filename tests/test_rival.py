@@ -16,6 +16,8 @@ from joulemap.domain.serving import ServingRow
 ROOT: Final = Path(__file__).parents[1]
 SIZES: Final = {"layers": 2, "hidden": 100, "heads": 10, "kv_heads": 5, "inner": 400, "vocabulary": 1000}
 
+pytestmark = pytest.mark.wings
+
 
 @pytest.fixture(scope="module")
 def rival() -> Iterator[Any]:
@@ -80,7 +82,6 @@ def test_rules_are_those_worked_by_hand(rival: Any) -> None:
     assert rival.predict_pass("coral_edge_tpu", "power_w") == {}
 
 
-@pytest.mark.wings
 def test_each_predictor_keeps_to_its_scope(rival: Any) -> None:
     from joulemap.wing.llm.serving.predict import find_deployment
 
