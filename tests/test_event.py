@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import pytest
@@ -18,6 +19,12 @@ from joulemap.domain.configuration import Precision, Runtime
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
 from lazy import Lazy
+
+FILLED: Final = ("tensor_core_instructions", "idle_cycles", "padding")
+"""Events that a larger batch may make rarer, because it fills tiles and units."""
+
+ROUNDING: Final = 1e-6
+"""Largest count that is none, but for rounding."""
 
 CHIPS: dict[str, tuple[str, Precision, Runtime]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
@@ -159,7 +166,7 @@ def test_an_event_has_the_energy_of_the_actions_that_pay_for_it(analyses: Mappin
 @pytest.mark.slow
 def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     for name, proportional in (
-        ("cpu", [("l1", "writes"), ("core", "stores"), ("chip", "macs")]),
+        ("cpu", [("chip", "macs")]),  # an eager framework copies what several rows multiply, but not one
         ("kpu", [("fabric", "tokens_extracted"), ("chip", "macs")]),
         ("gpu", [("chip", "macs")]),  # a pass that no longer fits in the last cache writes to it once more
     ):
@@ -169,7 +176,7 @@ def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str,
         for key in proportional:
             assert_close(four[key], 4 * one[key], rel=1e-9)
         for key, count in one.items():
-            assert four.get(key, 0.0) >= count * (1 - 1e-9) or key[1] in ("tensor_core_instructions", "idle_cycles")
+            assert four.get(key, 0.0) >= count * (1 - 1e-9) - ROUNDING or key[1] in FILLED
 
 
 @pytest.mark.slow

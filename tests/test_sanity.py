@@ -10,7 +10,7 @@ from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.domain.configuration import LIMIT_SHARE
+from joulemap.domain.configuration import BUSY_SHARE, LIMIT_SHARE
 from joulemap.model.anchor import has_host_memory
 from joulemap.model.stream import DIVIDED
 from joulemap.system.errors import ExitCode
@@ -66,7 +66,7 @@ def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precisio
 ) -> None:
     catalogue = load_catalogue().hardware
     partial = [row for row in everything if row["status"] == "partial"]
-    assert {("a40", "fp64"), ("h20", "fp64")} <= {(row["hardware"], row["precision"]) for row in partial}
+    assert ("h20", "fp64") in {(row["hardware"], row["precision"]) for row in partial}
     for row in partial:
         chip = catalogue[str(row["hardware"])]
         known = [one for one in everything if one["hardware"] == chip.id and one["status"] != "unsupported"]
@@ -74,7 +74,7 @@ def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precisio
         attained = [float(str(one["attained_ops_per_s"])) for one in known if one["model"] == "matrix_product"]
         is_slow = float(str(row["attained_ops_per_s"])) < 0.5 * max(attained)
         assert is_slow or float(str(row["compute_utilization_fraction"])) < 0.5 or has_host_memory(chip), row
-        if chip.priced_at == "board":
+        if chip.priced_at == "board" or BUSY_SHARE in chip.coefficients:  # nearly all power is that of waiting units
             assert is_slow, row
         elif chip.architecture == "cpu":  # one unattributed energy at all precisions: another probe is at the share
             assert max(ratios) >= LEAST_SHARE.value, row

@@ -69,9 +69,7 @@ def test_the_accuracy_page_names_the_number_of_measurements_that_ship() -> None:
 def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
     done = joulemap("validate", "--hardware", "h100_sxm5", "--by", "source", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
-    rows = [
-        row for row in json.loads(done.stdout)["rows"] if row["quantity"] == "energy_j" and row["hardware"] != "all"
-    ]
+    rows = [row for row in json.loads(done.stdout) if row["quantity"] == "energy_j" and row["hardware"] != "all"]
     most = max(rows, key=lambda row: row["measurement_count"])
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"{most['measurement_count']} energies of an H100" in readme

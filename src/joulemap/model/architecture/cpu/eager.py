@@ -24,6 +24,7 @@ Sources: PyTorch aten/src/ATen/native/Convolution.cpp (use_mkldnn) and mkldnn/Co
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -91,7 +92,7 @@ def _is_plain(kernels: KernelColumns) -> Booleans:
 def _fresh_bytes(kernels: KernelColumns, blocks: tuple[Floats, ...], hardware: Hardware) -> Floats:
     """Return the bytes of each operator's storage that come from the system, given the sizes of its blocks."""
     heap = [np.where(block <= MAPPED_BYTES, block, 0.0) for block in blocks]
-    largest = np.max([kernels.of_workload(kernels.largest(block)) for block in heap], axis=0)
+    largest = reduce(np.maximum, (kernels.of_workload(kernels.largest(block)) for block in heap))
     share = hardware.coefficient("fresh_share")
     fresh = np.zeros(kernels.work.operator_count)
     for block, inside in zip(blocks, heap, strict=True):
