@@ -33,13 +33,11 @@ from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.domain.settings import Bounds
-from joulemap.plan.source import Source, reading_if_there
-from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals, read_training
-from joulemap.wing.llm.serving.predict import find_deployment, weigh
 from joulemap.workspace import Workspace
+from rival import PEAK, predict_pass, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
 from sureness import leave_out
 
@@ -51,9 +49,6 @@ EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
 
 AGAIN: Final = "pipeweave"
 """Source of public:serving whose rows are also in benchmarks/peer, with more boards and with predictions of others."""
-
-RULE: Final = "size / bandwidth"
-"""Predictor that divides the bytes of a model's weights by the memory bandwidth."""
 
 TOLD_PARTS: Final = ("source", "class", "year", "energy")
 """Parts whose changes are printed."""
@@ -79,8 +74,11 @@ SELECT
     concat_ws(' ', e.model, e.precision, 'batch ' || printf('%g', e.batch), coalesce(e.runtime, e.engine)) AS label,
     e.measured,
     e.predicted,
-    e.seen
+    e.seen,
+    e.batch,
+    2.0 * r.mac_count / r.peak_ops_per_s AS peak_s
 FROM prediction_errors AS e
+LEFT JOIN runs AS r ON r.run_id = e.run_id
 WHERE e.quantity <> 'wall_power_w' AND e.source <> $again
 ORDER BY ALL
 """
@@ -121,27 +119,6 @@ def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
     return found
 
 
-def read_by_bandwidth(workspace: Workspace) -> Mapping[tuple[int, str], Mapping[str, float]]:
-    """Return (serving_measurement_id, quantity) -> {`size / bandwidth`: prediction}: each token reads all weights once.
-
-    Home estimators use this rule. It has no value for a row whose deployment is unknown.
-    """
-    found: dict[tuple[int, str], Mapping[str, float]] = {}
-    with reading_if_there(Source(path=workspace.path)) as connection:
-        rows = {} if connection is None else read_serving_rows(connection)
-    for number, row in rows.items():
-        try:
-            hardware = find_hardware(row.hardware.partition("@")[0])
-            deployment = find_deployment(row, hardware)
-        except JoulemapError:
-            continue
-        size = weigh(deployment.book, deployment.weight_precision, deployment.precision)
-        seconds = size / deployment.world / hardware.memory_bandwidth.value
-        found[number, "inter_token_latency_s"] = {RULE: seconds}
-        found[number, "output_tokens_per_s"] = {RULE: row.batch / seconds}
-    return found
-
-
 def name_source(source: str) -> str:
     """Return the name of a source: the text before the first comma, without versions and benchmark names."""
     return re.sub(r"( v[0-9.]+| documentation| benchmark|, |: ).*$", "", source)
@@ -161,7 +138,7 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
     widths = interval_widths(workspace)
     found, seen = [], Counter[tuple[str, str]]()
     first: dict[str, int] = {}
-    view, by_rule = sources()["in view"], read_by_bandwidth(workspace)
+    view, by_formula = sources()["in view"], read_rivals(workspace)
     for row in workspace.sql(ROWS, {"again": AGAIN}, bounds=EVERYTHING).records():
         row["source"] = name_source(row["source"])
         in_view = row["seen"] or (
@@ -171,8 +148,11 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
             seen[row["source"], in_view] += 1
             continue
         number = row["serving_measurement_id"] or row["measurement_id"]
-        peers: Mapping[str, float] = by_rule.get((row["serving_measurement_id"], row["quantity"]), {})
+        peers: Mapping[str, float] = by_formula.get((row["serving_measurement_id"], row["quantity"]), {})
+        if row["measurement_id"]:
+            peers = predict_pass(row["hardware"], row["quantity"], row["batch"], row["peak_s"] or 0.0)
         if row["source"] in sources():
+            peers = {name: value for name, value in peers.items() if name != PEAK}  # the authors state a roofline
             place = number - first.setdefault(row["source"], number) + 1
             peers = {**peers, **peers_of().get((row["source"], place, row["quantity"]), {})}
             told_there = float(_read(PEER / sources()[row["source"]]["rows"])[place - 1][row["quantity"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import textwrap
 import tomllib
 from collections import Counter, defaultdict
@@ -49,6 +50,13 @@ MANY: Final = 400
 
 FEW: Final = 8
 """Minimum number of rows of a drawn line."""
+
+UNDRAWN: Final = ("FLOP / peak",)
+"""Predictors that are far off everywhere and would widen the figure."""
+
+LEAST: Final = 5
+"""Minimum number of rows of a line of predictors that joulemap is closer than."""
+
 RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
 """Quantities that repeat another quantity of the same rows, and are not drawn."""
 
@@ -104,7 +112,8 @@ of the page, and `make accuracy` [the part on rows used for fitting](#rows-that-
 
 BESIDE: Final = """\
 On these rows, the other predictor has the lower mean or median error. `closer` is the share of the measurements on
-which joulemap is closer. Predictions of others are as published.
+which joulemap is closer. Predictions of others are as published, or computed for this page on the same rows: by their
+formulas in `benchmarks/rival.py`, and by aiconfigurator's package in `benchmarks/configurator.py`.
 """
 
 APART: Final = """\
@@ -113,7 +122,18 @@ left out; then with the generation (microarchitecture) left out. Engines are fit
 source, board and model.
 """
 
-BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
+BEHIND: Final = """\
+Median and mean errors on the rows that both predict, the nearest predictor first. Both backends of BLIS are computed,
+for vLLM and SGLang on A100 SXM and H100. LLM-Viewer has single boards, EcoLogits (fitted to batches of vLLM) has H100
+alone, and aiconfigurator has the boards of its kernel tables, to some of which joulemap was fitted too. `FLOP / peak`
+takes energy at TDP.
+"""
+
+NOT_HAD: Final = """\
+Looked for, and not had: measurements of WattGPU (its data file is missing in the copy that was read); BLIS's blackbox
+backend (removed); aiconfigurator's tables for A100 PCIe, A40, H20, H800, L20, L40, RTX 6000 Ada and RTX A6000 (none
+published).
+"""
 
 
 @frozen(kw_only=True)
@@ -208,13 +228,13 @@ def render(lines: Sequence[Line]) -> str:
     better = [one for one in parts["peer"] if not one.is_worse]
     out = [HEAD, *_trust(parts["class"], parts["energy"], parts["evidence"]), AFTER]
     out += ["## Where are other predictors closer?", BESIDE, *_beside(worse)]
-    out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
+    out += ["## Where is joulemap closer?", BEHIND, *_behind(better), NOT_HAD]
     out += ["## How right are intervals where nothing alike was measured?", APART, *_apart(parts["apart"])]
     many = [one for one in parts["source"] if one.row_count >= FEW]
     out += ["## By source", *_table(("source", "quantity"), many)]
     out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
     out += [*_energy(parts["energy"], parts["evidence"])]
-    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
+    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated(parts["source"])]
     return "\n".join(out).rstrip() + "\n\n"
 
 
@@ -336,22 +356,24 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _behind(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of predictors with larger errors: a row per source and quantity, a column per predictor."""
-    rows: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    """Yield the table of predictors with larger errors: a row for those that predict the same measurements."""
+    rows: dict[tuple[str, ...], list[Line]] = defaultdict(list)
     for one in lines:
-        rows[one.name, one.of][one.peer] = one
-    peers = sorted({peer for found in rows.values() for peer in found})
-    yield from _rows(
-        ("source", "quantity", *peers),
-        (
-            (name, of, *(_against(found[peer]) if peer in found else "-" for peer in peers))
-            for (name, of), found in rows.items()
-        ),
+        if one.row_count >= LEAST:
+            rows[one.name, one.of, f"{one.row_count}", _pair(one.median, one.mean)].append(one)
+    told = (
+        (*row, "; ".join(f"{one.peer} {_pair(one.peer_median, one.peer_mean)}" for one in sorted(others, key=_nearest)))
+        for row, others in sorted(rows.items(), key=lambda item: (item[0][:2], -item[1][0].row_count))
     )
+    yield from _rows(("source", "quantity", "rows", "joulemap", "others"), told)
 
 
-def _against(one: Line) -> str:
-    return f"{per_cent(one.peer_mean)} : {per_cent(one.mean)}"
+def _nearest(one: Line) -> float:
+    return one.peer_mean
+
+
+def _pair(median: float, mean: float) -> str:
+    return f"{per_cent(median)} / {per_cent(mean)}"
 
 
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
@@ -455,48 +477,51 @@ def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _stated() -> Iterator[str]:
+def _stated(scored: Iterable[Line]) -> Iterator[str]:
+    """Yield the table of published errors; `{SOURCE QUANTITY}` becomes joulemap's median error."""
+    medians = {f"{one.name} {one.quantity}": percent(one.median) for one in scored}
     yield "## Errors that other tools report"
     yield "These errors are as published, on other rows than those above."
     yield ""
     yield from _rows(
         ("tool", "quantity", "error", "why it is not compared row by row"),
-        ((one["by"], one["of"], one["error"], one["why"]) for one in sources()["stated"]),
+        (
+            (one["by"], one["of"], one["error"], re.sub(r"{(\w+ \w+)}", lambda found: medians[found[1]], one["why"]))
+            for one in sources()["stated"]
+        ),
     )
 
 
 def draw(lines: Sequence[Line]) -> str:
-    """Return the figure as SVG: the mean errors of joulemap and of others, by source and quantity with rivals."""
+    """Return the figure as SVG: mean errors of joulemap and of others on equal rows, by source, quantity and rows."""
     rows: list[dict[str, object]] = []
     for one in lines:
-        if one.row_count < FEW or one.quantity in RESTATED:
+        if one.part != "peer" or one.row_count < FEW or one.quantity in RESTATED or one.peer in UNDRAWN:
             continue
-        if one.part == "source":
-            rows.append({"label": f"{one.name}: {one.of} ({one.row_count})", "who": "joulemap", "mean": one.mean})
-        if one.part == "peer":
-            whole = next(
-                each for each in lines if (each.part, each.name, each.quantity) == ("source", one.name, one.quantity)
-            )
-            label = f"{one.name}: {one.of} ({whole.row_count})"
-            rows.append({"label": label, "who": one.peer, "mean": one.peer_mean})
-    beside = {row["label"] for row in rows if row["who"] != "joulemap"}
-    rows = [row for row in rows if row["label"] in beside]
+        label = f"{one.name}: {one.of} ({one.row_count})"
+        own = {"label": label, "who": "joulemap", "mean": one.mean}
+        rows += [*([] if own in rows else [own]), {"label": label, "who": one.peer, "mean": one.peer_mean}]
     order = sorted({str(row["label"]) for row in rows})
     who = ["joulemap", *sorted({str(row["who"]) for row in rows} - {"joulemap"})]
     y = {"field": "label", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 330, "grid": True}}
     x = {"field": "mean", "type": "quantitative", "title": "mean error (logarithmic)", "axis": {"format": ".0%"},
          "scale": {"type": "log"}}  # fmt: skip
-    colours = [PALETTE[5], *(colour for place, colour in enumerate(PALETTE) if place != 5)]
+    others = [colour for place, colour in enumerate(PALETTE) if place != 5]
+    colours, symbols = [PALETTE[5]], [SYMBOLS[0]]
+    for place in range(len(who) - 1):  # a colour comes again in another shape
+        colours.append(others[place % len(others)])
+        symbols.append(SYMBOLS[1 + (place + place // len(others)) % (len(SYMBOLS) - 1)])
     view = {
         "title": {"text": "Mean error on held-out measurements",
-                  "subtitle": "joulemap, and others on those of the rows that they predict; further left is nearer"},
+                  "subtitle": "joulemap and others on the same rows, of which the number is in parentheses; "
+                  "further left is nearer"},
         "data": {"values": rows}, "width": 380, "height": {"step": 19},
         "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
         "encoding": {"x": x, "y": y,
                      "color": {"field": "who", "type": "nominal", "title": None,
-                               "scale": {"domain": who, "range": colours[: len(who)]}},
+                               "scale": {"domain": who, "range": colours}},
                      "shape": {"field": "who", "type": "nominal", "title": None,
-                               "scale": {"domain": who, "range": list(SYMBOLS[: len(who)])}}},
+                               "scale": {"domain": who, "range": symbols}}},
         "config": {"axisY": {"gridColor": FAINT["light"]}},
     }  # fmt: skip
     return to_svg(view, "light")

@@ -302,7 +302,7 @@ def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
     )
     rows = {row.hardware: row for row in answer.rows}
     ratio = (rows["b200_sxm"].energy_j or 0.0) / (rows["gaudi3"].energy_j or 1.0)
-    assert 1.0 < ratio < 3.5
+    assert 1.0 < ratio < 5.0
     assert (rows["gaudi3"].unattributed_energy_fraction or 0.0) > 0.1
     assert 0.0 < (rows["b200_sxm"].unattributed_energy_fraction or 0.0) < 0.5
 

@@ -158,7 +158,8 @@ def test_a_stack_gives_what_each_evaluation_gives(
         assert_close(dynamic_j, run.energy_fj / FJ_PER_J - static_j, rel=1e-6)
     kernels = sum(block.kernel_count for block in group.stack.blocks)
     formed = [form_kernels(one.columns, one.configuration.precision, runtime) for one in observations]
-    if name in ("hailo_8", "coral_edge_tpu"):  # layers share a fabric or pinned weights: a workload is placed whole
+    # layers share a fabric, pinned weights, or a heap that an eager framework frees: a workload is placed whole
+    if name in ("hailo_8", "coral_edge_tpu") or (target.architecture == "cpu" and runtime == "eager"):
         assert len(group.stack.blocks) == len(observations)
     else:
         assert len(group.stack.blocks) == 1
@@ -748,7 +749,7 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     by_id = workspace.calibrate("this_machine").calibration
     after = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]
     assert after.latency_s is not None
-    assert_close(after.latency_s, 2.0**0.2 * row.latency_s, rel=0.03)
+    assert_close(after.latency_s, 2.0**0.2 * row.latency_s, rel=0.06)  # pages of the heap keep their time
     # the newest run was calibrated, but the description without a calibration is what a fit starts from
     assert workspace.calibrate("this_machine", is_dry=True).calibration == by_id
     assert workspace.calibrate(mine, is_dry=True).calibration == by_id

@@ -81,6 +81,17 @@ def test_a_chip_has_the_evidence_of_its_class() -> None:
     assert find_link_default("nvlink", "4").latency.evidence == Evidence(sources=1, boards=2, models=1)
 
 
+def test_a_number_is_measured_on_the_chips_that_it_was_fitted_to_and_scaled_on_others() -> None:
+    listed = [entry for entry in load_class("gpu", "a test").coefficients if entry.chips]
+    assert listed
+    for entry in listed:
+        assert entry.basis == "scaled", entry.name
+        assert entry.boards is not None
+        assert all(find_hardware(chip).architecture == "gpu" for chip in entry.chips)
+    bases = {chip: find_hardware(chip).coefficients["operand_reach.tensor"].basis for chip in ("l40s", "a40")}
+    assert bases == {"l40s": "measured", "a40": "scaled"}
+
+
 def test_a_source_that_says_one_model_has_one() -> None:
     told = [one for _, one in list_numbers() if one["source"].startswith("one model, one source")]
     assert len(told) > 5

@@ -76,6 +76,28 @@ def test_the_page_is_that_of_its_numbers(board: Any) -> None:
     assert all(one.median >= 0.0 and abs(one.bias) <= one.mean + 1e-4 for one in lines)
 
 
+def test_predictors_of_the_same_rows_share_a_line(board: Any) -> None:
+    """Nearest first; those of other rows are apart, and lines of few rows are in the file alone."""
+    import scoreboard_page as page
+
+    def line(peer: str, count: int, mean: float, own: float) -> Any:
+        told = {"part": "peer", "name": "s", "quantity": "power_w", "row_count": count, "median": own, "mean": own}
+        return board.Line(**told, peer=peer, peer_median=mean, peer_mean=mean)
+
+    lines = [
+        line("far", 9, 0.9, 0.1),
+        line("near", 9, 0.2, 0.1),
+        line("other", 12, 0.3, 0.05),
+        line("few", 4, 0.3, 0.1),
+    ]
+    assert list(page._behind(lines))[2:-1] == [
+        "| s | power | 12 | 5.0 / 5.0 | other 30.0 / 30.0 |",
+        "| s | power | 9 | 10.0 / 10.0 | near 20.0 / 20.0; far 90.0 / 90.0 |",
+    ]
+    drawn = page.draw(lines)
+    assert "s: power (9)" in drawn and "s: power (12)" in drawn and "s: power (4)" not in drawn
+
+
 def test_energies_of_a_board_in_view_are_not_held_out(board: Any) -> None:
     """A served row has no measurement of a model, and its source is judged instead of its board."""
     own = {"measurement_id": 1, "serving_measurement_id": None, "board": "stm32u575"}

@@ -31,6 +31,7 @@ JOIN (
 ) AS k ON k.workload_id = r.workload_id AND k.subgraph_index = s.subgraph_index
 WHERE s.run_id IN (SELECT unnest($run_ids))
 GROUP BY s.run_id, bound
+HAVING sum(s.latency_fs) > 0
 UNION ALL
 SELECT p.run_id, b.bound, CAST(b.latency_fs AS HUGEINT) AS latency_fs
 FROM internal.point_total AS p

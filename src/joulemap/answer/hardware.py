@@ -121,6 +121,7 @@ GUESSED: Final = "not known, so estimated: "
 """First words of a projection's note if the note only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
+EVIDENCE: Final = Template("joulemap evidence {asked}")
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
@@ -189,7 +190,7 @@ class HardwareAnswer(Answer):
                 Section(DOUBTS, Lines(one.doubts)),
             ),
             notes=tuple(self._list_notes()),
-            steps=(shlex.join(ENERGIES.words(self)),),
+            steps=tuple(shlex.join(one.words(self)) for one in (EVIDENCE, ENERGIES)),
             data=self.data(),
             table=self.facts,
             tables=self.tables,

@@ -483,7 +483,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
         entry.name: Quantity(
             value=entry.value,
             unit=entry.unit,
-            basis=entry.basis,
+            basis="measured" if chip.id in entry.chips else entry.basis,
             source=entry.source,
             note=entry.meaning,
             evidence=entry.evidence,

@@ -303,6 +303,8 @@ class ClassCoefficientEntry(CoefficientEntry):
     """
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
+    chips: tuple[str, ...] = ()
+    """Ids of chips among the boards that the value was fitted to; it is measured on them, and scaled on all others."""
     level: str = ""
     """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
     memory: str = ""

@@ -181,7 +181,8 @@ class FittedValue:
 
     def quantity(self, own: Quantity, source: str) -> Quantity:
         """Return the fitted value as a quantity in place of `own`, the uncalibrated one."""
-        basis = "measured" if self.is_determined else least_sure(own.basis, "scaled")
+        is_measured = self.is_determined or own.basis == "measured"
+        basis = "measured" if is_measured else least_sure(own.basis, "scaled")
         return attrs.evolve(own, value=self.value, basis=basis, source=source, evidence=None)
 
 

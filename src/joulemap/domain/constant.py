@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from joulemap.domain.address import Address
 from joulemap.domain.coefficient import check_coefficient
-from joulemap.domain.configuration import BUSY_SHARE
+from joulemap.domain.configuration import BUSY_SHARE, LIMIT_SHARE
 from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
 from joulemap.domain.target import changes_word
@@ -30,12 +30,7 @@ assumptions common to all hardware.
 STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
-INPUTS: Final = (
-    "coefficient.chip_energy",
-    "coefficient.limit_share",
-    f"coefficient.{BUSY_SHARE}",
-    *(f"coefficient.{name}" for name in KEPT),
-)
+INPUTS: Final = frozenset(("chip_energy", LIMIT_SHARE, BUSY_SHARE, *KEPT))
 """Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
@@ -217,9 +212,11 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
         address = Address.read(name)
         if address.kind == "quantity" and name not in QUANTITIES:
             continue
+        if address.kind == "coefficient" and address.name in INPUTS:
+            continue
         if name == "clock_boost" and hardware.full_clock is not quantity:
             continue
-        if address.kind in STATED and name not in (*_ALIASES, *INPUTS):
+        if address.kind in STATED and name not in _ALIASES:
             found.append(
                 Constant(
                     address=address,

@@ -17,6 +17,7 @@ import numpy as np
 
 from joulemap.domain.address import STATIC_POWER, Address, set_numbers
 from joulemap.domain.configuration import NO_HOST
+from joulemap.domain.constant import INPUTS
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.product import FP32
 from joulemap.domain.reference import STATIC_ACTION
@@ -100,8 +101,8 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
         hardware.boundary,
         hardware.host == NO_HOST,
         tuple(getattr(hardware, name) is None for name in QUANTITIES),
-        tuple(hardware.geometry),
-        tuple(hardware.coefficients),
+        frozenset(hardware.geometry),
+        frozenset(hardware.coefficients) - INPUTS,
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         precision in hardware.peaks,
         (hardware.matmul_precision, hardware.product_precision(precision)) if precision == FP32 else "",

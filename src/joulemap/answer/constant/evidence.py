@@ -18,8 +18,9 @@ from joulemap.answer.constant.answer import (
 )
 from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
+from joulemap.domain.constant import Constant
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.doubt import MOVING, find_thinness
+from joulemap.domain.doubt import MOVING, SCALED, find_thinness
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.quantity import Evidence
 from joulemap.domain.settings import Settings
@@ -57,6 +58,7 @@ STEP: Final = Template("sensitivity {model} {chip} --metric {metric} {repeated}"
 NOTES: Final = (
     "per percent: percent of the result per percent of the number, each number alone",
     "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
+    "factors that are 1 until a calibration states them (device time, launch time) are left out, but not of the shares",
 )
 
 
@@ -170,9 +172,14 @@ def _list_moving(variation: Variation, metric: VariedMetricName) -> list[Evident
             uncertainty_fraction=squares[name] / total if total else None,
         )
         for name, slope in slopes.items()
-        if abs(slope) >= MOVING
+        if abs(slope) >= MOVING and not _is_neutral(variation.constants[name])
     ]
     return sorted(rows, key=lambda row: (-(row.uncertainty_fraction or 0.0), -abs(row.elasticity), row.constant))
+
+
+def _is_neutral(constant: Constant) -> bool:
+    """Return whether a number is a factor of all times that no calibration has stated: it claims nothing."""
+    return constant.name in SCALED and constant.value == 1.0
 
 
 def _find_evidence(variation: Variation) -> Mapping[str, Evidence | None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import MOVING, find_peak, find_thin_bounds
+from joulemap.domain.doubt import find_peak, find_thin_bounds
 from joulemap.model.pipeline import evaluate
+from joulemap.uncertainty.interval import find_thinnest
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes
 
@@ -35,9 +36,11 @@ def find_thin_width(deployment: Deployment, passes: Passes) -> float:
     )
     parts = run.subgraphs
     is_computing = parts.compute_s >= parts.memory_s
-    bounds = (
-        float(np.sum(parts.compute_s[is_computing])),
-        float(np.sum(parts.memory_s[~is_computing]) + np.sum(parts.pass_s)),
-        float(np.sum(parts.launch_s)),
+    bounds = np.array(
+        [
+            np.sum(parts.compute_s[is_computing]),
+            np.sum(parts.memory_s[~is_computing]) + np.sum(parts.pass_s),
+            np.sum(parts.launch_s),
+        ]
     )
-    return max((width for width, one in zip(widths, bounds, strict=True) if one >= MOVING * sum(bounds)), default=0.0)
+    return float(find_thinnest(bounds, np.array(widths), bounds.sum()))
