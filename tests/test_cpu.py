@@ -83,30 +83,33 @@ def test_lanes_and_pipes_give_the_peaks_of_what_lanes_compute(hardware: Hardware
 
 @pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
 def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardware, precision: str) -> None:
-    found = run(uncapped(hardware), precision, runtime="engine")
+    work = columns(Gemm(), torch.empty(1536, 1024, device="meta"))  # whole blocks of every chip
+    found = run(uncapped(hardware), precision, work, "engine")
     peak = hardware.peaks[precision]
-    waves = -(-1024 // peak.unit_count)
     core_macs_per_s = peak.rate.value / FLOPS_PER_MAC / peak.unit_count
     lanes = precision in {"fp64", "fp32", "fp16"}
     has_amx = hardware.id == "xeon_8490h" and not lanes
     mode = "matrix" if has_amx else "vector" if lanes else f"dot_{precision}"
     efficiency = hardware.coefficients[f"gemm_efficiency.{mode}"].value
+    rows, outputs = (int(hardware.coefficient(f"tile_{side}", mode)) for side in ("rows", "columns"))
+    waves = -(-(1536 // rows * (1024 // outputs)) // peak.unit_count)
     assert found.subgraphs.wave_count.tolist() == [waves]
-    assert_close(float(found.subgraphs.compute_s[0]), waves * 16 * 64 * 1024 / (core_macs_per_s * efficiency), rel=1e-9)
+    block_macs = rows * outputs * 1024
+    assert_close(float(found.subgraphs.compute_s[0]), waves * block_macs / (core_macs_per_s * efficiency), rel=1e-9)
 
 
 def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
-    """One row of 1024 x 1024: 16 blocks of 64 columns on 4 cores of 8 fp32 lanes x 2 pipes at 2.4 GHz."""
+    """One row of 1024 x 1024: 128 blocks of 8 columns on 4 cores with 153.5 GFLOPS; codes in 8 lanes at 2.4 GHz."""
     board = cpu("raspberry_pi_5")
     work = columns(Gemm(), torch.empty(1, 1024, device="meta"))
-    lanes_per_s = 8 * 2 * 2.4e9 / 2
+    macs_per_s, lanes_per_s = 153.5e9 / 4 / 2, 8 * 2.4e9
     plain = run(board, "fp32", work, "engine")
-    assert_close(float(plain.subgraphs.compute_s[0]), 4 * 64 * 1024 / (lanes_per_s * 0.6), rel=1e-9)
+    assert_close(float(plain.subgraphs.compute_s[0]), 32 * 8 * 1024 / (macs_per_s * 0.58), rel=1e-9)
     streamed = attrs.evolve(work, variant=np.full(work.operator_count, STREAMED))
     assert float(run(board, "fp32", streamed, "engine").subgraphs.compute_s[0]) == float(plain.subgraphs.compute_s[0])
     stored = Configuration(hardware=board.id, precision="fp32", runtime="engine", weight_precision="int4")
     packed = evaluate(streamed, board, stored)
-    assert_close(float(packed.subgraphs.compute_s[0]), 4 * 64 * 1024 / (lanes_per_s * 0.25), rel=1e-9)
+    assert_close(float(packed.subgraphs.compute_s[0]), 32 * 8 * 1024 / (lanes_per_s * 0.25), rel=1e-9)
 
 
 def test_dot_products_of_bytes_in_instructions_wider_than_their_pipe() -> None:

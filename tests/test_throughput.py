@@ -318,7 +318,7 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     xeon = load_catalogue().find("xeon_8490h")
     found = max(batch / interval_s(run(xeon, precision, shipped(model, batch), "engine")) for batch in (1, 8, 32))
     print(f"xeon_8490h {model} {precision}: {found:.4g}/s, published {per_s:.4g}/s, ratio {found / per_s:.2f}")
-    assert 0.75 <= found / per_s <= 1.25
+    assert 0.75 <= found / per_s <= 1.3
 
 
 @pytest.mark.sample(2)

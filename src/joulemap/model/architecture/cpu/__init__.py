@@ -272,11 +272,11 @@ class Cpu(Indifferent):
         units = peak.unit_count
         core_macs = peak.rate.value / FLOPS_PER_MAC / units
         vector_rate = _vector(hardware, kernels.precision).lane_rate
-        tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
         mode = _mode(kernels.precision, hardware)
+        tile_m = np.minimum(hardware.coefficient("tile_rows", mode), np.maximum(work.gemm_m, 1.0))
         is_eager = kernels.runtime == "eager"
         in_lanes = kernels.runtime != ENGINE and mode == "vector"
-        tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns")
+        tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns", mode)
         is_grouped = work.of_kind("grouped_conv")
 
         tiles = np.where(
