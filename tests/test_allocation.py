@@ -87,12 +87,12 @@ def test_what_runs_on_the_vector_unit_has_no_tile_and_no_padding(allocate: Alloc
 
 
 def test_a_cpu_has_as_many_places_as_cores(allocate: Allocate) -> None:
-    # register blocks of 16 rows x 16 lanes over 60 cores: the 61st waits for a second wave
-    assert allocate("product", "xeon_8490h", "fp32", m=60 * 16, n=16, k=64) == (60, 60, 60, 1, 1.0, 0.0)
-    assert allocate("product", "xeon_8490h", "fp32", m=61 * 16, n=16, k=64) == (60, 60, 61, 2, 61 / 120, 0.0)
-    # 17 x 17 outputs take 2 x 2 blocks, 32 x 32
+    # register blocks of 6 rows x 16 lanes over 60 cores: the 61st waits for a second wave
+    assert allocate("product", "xeon_8490h", "fp32", m=60 * 6, n=16, k=64) == (60, 60, 60, 1, 1.0, 0.0)
+    assert allocate("product", "xeon_8490h", "fp32", m=61 * 6, n=16, k=64) == (60, 60, 61, 2, 61 / 120, 0.0)
+    # 17 x 17 outputs take 3 x 2 blocks, 18 x 32
     assert allocate("product", "xeon_8490h", "fp32", m=17, n=17, k=64) == (
-        4, 60, 4, 1, 4 / 60, 1 - 17 * 17 / (32 * 32),
+        6, 60, 6, 1, 6 / 60, 1 - 17 * 17 / (18 * 32),
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run
     shown = joulemap("hardware", "show", "kpu_t64", "--notes", "--wide").stdout
     assert "~ not available: not for sale" in shown and "estimated: no chip" in shown
     assert "a research design" in joulemap("hardware", "show", "plasticine", "--notes").stdout
-    sold = joulemap("hardware", "show", "hailo_8", "--notes").stdout
+    sold = joulemap("hardware", "show", "hailo_10h", "--notes").stdout
     assert "~" not in sold and "estimated: " in sold
 
 
