@@ -187,14 +187,13 @@ def ensure_catalogue(connection: Connection) -> None:
 
 def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the catalogue, and its hardware with the shipped calibrations; return id -> entry."""
-    entries = _store_catalogue(connection)
     if not own_files():
         _store_defaults(connection)
-    return entries
+    return _store_catalogue(connection)
 
 
 def _store_defaults(connection: Connection) -> None:
-    """Store each chip with default settings: its anchor and its shipped calibration.
+    """Store each chip as described, and with default settings: its anchor and its shipped calibration.
 
     Hardware whose calibration was fitted to another description or other formulas is omitted; a question about it
     reports the error.
@@ -222,9 +221,9 @@ def _store_defaults(connection: Connection) -> None:
             with contextlib.suppress(ValueError, CatalogueError):
                 usual.append(default_target(one, None if entry is None else fitted[entry]).bind(one))
                 used |= {} if entry is None else {entry: fitted[entry]}
+    every = {one.digest: one for one in (*described.values(), *usual)}
+    write_hardware(connection, list(every.values()), package_version("joulemap"))
     ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
-    known = {one.digest for one in described.values()}
-    write_hardware(connection, [one for one in usual if one.digest not in known], package_version("joulemap"))
 
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
