@@ -542,3 +542,14 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
     first = answer.rows[0]
     assert first.worst_ratio is not None
     assert (first.worst_ratio == 1.0) == ({row.hardware for row in answer.winners} == {first.hardware})
+
+
+def test_a_pass_is_explored_under_its_engine(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    step = "llama-3.2-1b(cached=512,engine=vllm)"
+    found = workspace.explore(
+        step, like="l4", vary={"dram.bandwidth": "x1,x2"}, precision="bf16", runtime="engine"
+    ).to_arrow()
+    (run,) = workspace.compare(step, hardware=["l4"], precision="bf16", runtime="engine").rows
+    assert found["latency_s"][0].as_py() == run.latency_s
+    assert found["energy_per_inference_j"][0].as_py() == run.energy_j

@@ -149,11 +149,14 @@ def prepare(plan: Plan) -> None:
 
 
 def find_targets(source: Source, plan: Plan) -> Targets:
-    """Return target digest -> hardware of a plan's runs; store what is missing. Raises like `holding_runs`."""
+    """Return target digest -> hardware of a plan's runs, and of a plain model's; store what is missing.
+
+    Raises like `holding_runs`.
+    """
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
     plan.selection.check_chips("this question")
-    runs = plan.runs("")
+    runs = (*plan.runs(""), *plan.list_runs())
     with reading_if_there(source) as connection:
         if connection is not None and has_catalogue(connection, catalogue_digest()):
             stored = read_targets(connection, plan, runs)

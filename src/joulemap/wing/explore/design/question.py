@@ -126,13 +126,14 @@ def prepare_question(
     if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
         raise UsageError("--set does not apply to designs: write --vary tdp=60W instead")
     targets = find_targets(source, plan)
+    planned = [plan.runs("", model) for model in plan.models]
     chips: dict[str, Space] = {}
-    for run in plan.runs(""):
+    for run in (one for each in planned for one in each):
         if run.target.digest not in chips:
             chip = targets[run.target.digest]
             chips[run.target.digest] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
-    total = sum(chips[run.target.digest].size for run in plan.runs("")) * batches
+    total = sum(chips[run.target.digest].size for each in planned[:batches] for run in each)
     _check_total(count, total)
     with holding_runs(source, plan) as runs:
         connection = runs.connection
@@ -141,12 +142,14 @@ def prepare_question(
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
         error_classes = [read_work(connection, workload_id) for _, workload_id in works]
         doubts = load_doubt()
-        asked = [plan.runs(key) for key, _ in works]
+        asked = [plan.runs(key, model) for (key, _), model in zip(works, plan.models, strict=True)]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
         found: list[tuple[Group, list[int]]] = []
         for place in range(batches):
             mine = range(place, len(plan.models), batches)
             for number, run in enumerate(asked[mine[0]]):
+                if any(asked[one][number].target.digest != run.target.digest for one in mine):
+                    raise UsageError("these models run under different engines: explore one of them at a time")
                 space = chips[run.target.digest]
                 loads = tuple(
                     Load(

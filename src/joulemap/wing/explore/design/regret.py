@@ -143,7 +143,7 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
         with holding_workload(source, model) as (workload_id, connection):
             evaluator = Evaluator(read_columns(connection, workload_id))
         batch = evaluator.work.batch
-        runs = [run for run in plan.runs("") if run.hardware in ranked]
+        runs = [run for run in plan.runs("", model) if run.hardware in ranked]
         asked = [
             (
                 targets[run.target.digest],
