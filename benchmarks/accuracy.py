@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
-from joulemap.domain.calibration import CalibrationError
 from joulemap.domain.settings import ScoreDivision
+from joulemap.physics.record.calibration import CalibrationError
 from joulemap.workspace import Workspace
 from scoreboard_page import FITTED_MARK, PAGE, split_page
 

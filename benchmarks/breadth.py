@@ -24,9 +24,9 @@ from tabulate import tabulate
 from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.workload import Workload
 from joulemap.hub.build import build_request, trace_request
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import JoulemapError
 from joulemap.system.resource import package_version
 from joulemap.trace.guest import hosting

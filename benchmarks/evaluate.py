@@ -15,9 +15,9 @@ from pathlib import Path
 import duckdb
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Evaluator
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
 from joulemap.store.connection import transaction
 from joulemap.store.workload import read_columns
 from joulemap.store.writer import RunIdentity, RunWriter

@@ -24,13 +24,13 @@ import duckdb
 import numpy as np
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.address import MEMORY_BANDWIDTH, UNIT_COUNT, Address
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.change import point_hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.total import evaluate_points
-from joulemap.model.workload import Floats
+from joulemap.physics.change import point_hardware
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.address import MEMORY_BANDWIDTH, UNIT_COUNT, Address
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.total import evaluate_points
+from joulemap.physics.workload import Floats
 from joulemap.store.workload import read_columns
 from joulemap.workspace import Workspace
 

@@ -29,12 +29,12 @@ import numpy as np
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns, sum_by
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns, sum_by
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped

@@ -26,10 +26,10 @@ from unittest.mock import patch
 import attrs
 import numpy as np
 
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.fuse import fuse
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import columns_of
 
 LAYERS: Final = 4
 TOKENS: Final = 32

@@ -50,14 +50,14 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
-from joulemap.domain.product import MatmulPrecision
-from joulemap.domain.workload import WorkloadKey
-from joulemap.model.bulk import form_joined, join
-from joulemap.model.kernel import KernelColumns
-from joulemap.model.timing import time_kernels
-from joulemap.model.workload import Booleans, Floats, Integers, columns_of
+from joulemap.physics.bulk import form_joined, join
+from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.product import MatmulPrecision
+from joulemap.physics.record.workload import WorkloadKey
+from joulemap.physics.timing import time_kernels
+from joulemap.physics.workload import Booleans, Floats, Integers, columns_of
 from joulemap.plan.source import Source
 from joulemap.trace.single import describe
 

@@ -28,11 +28,11 @@ import attrs
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped

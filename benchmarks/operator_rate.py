@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.operator.name import ARGUMENTS, find_operator, spell
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.model.bulk import evaluate_all
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.workload import columns_of
+from joulemap.physics.bulk import evaluate_all
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import columns_of
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.domain.configuration import Precision
+from joulemap.physics.record.configuration import Precision
 from joulemap.webpage.page import start_drawing
 from joulemap.workspace import Workspace
 

@@ -18,9 +18,9 @@ import attrs
 import numpy as np
 
 from joulemap.catalog.stack import COEFFICIENTS, Stack, find_stack
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import JoulemapError
 from joulemap.wing.llm.serving import predict as prediction
 from serving_error import find_hardware, read_table

@@ -22,7 +22,7 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.configuration import Precision
+from joulemap.physics.record.configuration import Precision
 from joulemap.store.writer import CHUNK_LINES
 from joulemap.workspace import Workspace
 

@@ -13,8 +13,8 @@ import time
 import torch
 
 from joulemap.catalog.sheet import load_models
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
+from joulemap.physics.fuse import fuse
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import resolve_model

@@ -13,10 +13,10 @@ import attrs
 
 import gpu_coefficient
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import FLOPS_PER_MAC, Boundary
-from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, Boundary
+from joulemap.physics.record.hardware import Hardware, MemoryLevel, Peak
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
 from joulemap.plan.target import AtBoundary, AtMode, Target
 from joulemap.system.units import FJ_PER_J
 

@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.hardware import Hardware
+from joulemap.physics.record.hardware import Hardware
 
 ALL: Final = tuple(attrs.evolve(one, compiler=None) for one in load_catalogue().hardware.values())
 """Chips as if their compilers supported every operator; operators on the host have their own tests."""

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from command import Done, run_alone, run_here
-from joulemap.domain.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.store import template
 from joulemap.store.check import check_database
 from joulemap.workspace import Workspace

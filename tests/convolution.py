@@ -8,11 +8,11 @@ import attrs
 from torch import nn
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns
 from models import columns, image
 from variants import uncapped
 

@@ -6,19 +6,19 @@ import attrs
 import numpy as np
 
 from chip import CLOCK_HZ, gpu
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import WorkloadKey
-from joulemap.fuse import fuse
-from joulemap.model.architecture.gpu import ARCHITECTURE, surround_lone_kernels
-from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds
-from joulemap.model.architecture.gpu.kernel_class import KERNEL_CLASSES, ClassifiedTraits
-from joulemap.model.architecture.gpu.time import Times, time_operators
-from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.placement import Placement
-from joulemap.model.timing import place
-from joulemap.model.traffic import dram_bytes
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.architecture.gpu import ARCHITECTURE, surround_lone_kernels
+from joulemap.physics.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds
+from joulemap.physics.architecture.gpu.kernel_class import KERNEL_CLASSES, ClassifiedTraits
+from joulemap.physics.architecture.gpu.time import Times, time_operators
+from joulemap.physics.fuse import fuse
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.placement import Placement
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.workload import WorkloadKey
+from joulemap.physics.timing import place
+from joulemap.physics.traffic import dram_bytes
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.trace.single import describe
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")

@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
-from joulemap.domain.workload import Access, Operator, Workload, WorkloadKey
-from joulemap.fuse import fuse
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Access, Operator, Workload, WorkloadKey
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.trace.library import build_torchvision

@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 
 from joulemap.domain.block import QUESTION, Block
-from joulemap.domain.reference import COMMON_CATEGORIES
-from joulemap.model.version import formula_version
+from joulemap.physics.record.reference import COMMON_CATEGORIES
+from joulemap.plan.version import formula_version
 from joulemap.wing.explore.lake.shard import KEY
 from joulemap.workspace import Workspace
 

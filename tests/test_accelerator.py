@@ -14,10 +14,10 @@ from compare import assert_close
 from convolution import MACS, convolution, count, run
 from joulemap.catalog.load import load_hardware
 from joulemap.catalog.starter import minimal_text
-from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
-from joulemap.domain.hardware import Hardware
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, RUNTIMES
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
 from sample import each

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import attrs
 import pytest
 
-from joulemap.domain.calibration import Calibration, CalibrationError
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
 from joulemap.domain.table import Table
+from joulemap.physics.record.calibration import Calibration, CalibrationError
+from joulemap.physics.record.configuration import Precision
 from joulemap.row.measurement import ListedMeasurement
 from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.workspace import Workspace

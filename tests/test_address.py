@@ -7,11 +7,11 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.address import Address, find_quantity, read_number, set_numbers
-from joulemap.domain.constant import Change, list_constants
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import FJ_PER_J
-from joulemap.model.change import change_hardware
+from joulemap.physics.change import change_hardware
+from joulemap.physics.record.address import Address, find_quantity, read_number, set_numbers
+from joulemap.physics.record.constant import Change, list_constants
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import FJ_PER_J
 from joulemap.plan.anchor import anchor_hardware
 
 CHIPS = [load_catalogue().hardware[name] for name in ("l4", "kpu_t256", "epyc_9654")]

@@ -11,10 +11,10 @@ import pytest
 from chips import EVERY
 from compare import assert_close
 from convolution import convolution
-from joulemap.domain.configuration import RUNTIMES, Precision
-from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.configuration import RUNTIMES, Precision
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.workspace import Workspace
 from models import Depthwise, Gemm, Mlp, Residual, columns, image
 

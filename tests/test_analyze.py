@@ -17,8 +17,8 @@ from conftest import Run
 from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TABLE, RUN_TABLE, AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
+from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError

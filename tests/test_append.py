@@ -12,13 +12,13 @@ from torch.nn import functional
 
 from chips import find
 from joulemap.ask.rule import find_appending
-from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.remark import write_appending
-from joulemap.domain.workload import APPEND, Workload
-from joulemap.model.kernel import form_kernels
-from joulemap.model.merge import build
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import ROLE_CODE, columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.merge import build
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.workload import APPEND, Workload
+from joulemap.physics.workload import ROLE_CODE, columns_of
 from joulemap.show.caveat import CAVEAT
 from models import Function, meta, shipped, trace
 

@@ -15,7 +15,7 @@ import pytest
 from conftest import Run
 from joulemap.answer import database as archive
 from joulemap.domain.settings import ArchiveFormat
-from joulemap.domain.workload import WorkloadKey
+from joulemap.physics.record.workload import WorkloadKey
 from joulemap.store import connection, migration, schema
 from joulemap.store.archive import _is_of
 from joulemap.store.check import check_database

@@ -20,8 +20,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
 from joulemap.domain.metric import PartMetricName
-from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.physics.record.operating_point import read_point
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace

@@ -18,11 +18,14 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import scale_unattributed
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.calibration import scale_reference
-from joulemap.domain.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
-from joulemap.domain.hardware import Hardware, Link
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import (
+from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
+from joulemap.physics.bulk import evaluate_all
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.calibration import scale_reference
+from joulemap.physics.record.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
+from joulemap.physics.record.hardware import Hardware, Link
+from joulemap.physics.record.reference import (
     BOARD,
     LOSS_ACTION,
     MEMORY_ACTION,
@@ -31,13 +34,10 @@ from joulemap.domain.reference import (
     ActionKey,
     cycle_action,
 )
-from joulemap.domain.target import boundary_word, extend_digest
-from joulemap.model.anchor import COPY, PRODUCT, find_anchor
-from joulemap.model.bulk import evaluate_all
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.stream import join_units
-from joulemap.model.workload import columns_of
+from joulemap.physics.record.target import boundary_word, extend_digest
+from joulemap.physics.run import RunColumns
+from joulemap.physics.stream import join_units
+from joulemap.physics.workload import columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.trace.single import describe

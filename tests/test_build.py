@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from conftest import Run
-from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.trace import memory, source
 from joulemap.trace.memory import Meter, free_bytes

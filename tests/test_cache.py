@@ -14,9 +14,9 @@ import joulemap
 from chip import cpu
 from gpu_case import single
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import Workload
-from joulemap.model.architecture.cpu import ARCHITECTURE as CPU
-from joulemap.model.kernel import form_kernels
+from joulemap.physics.architecture.cpu import ARCHITECTURE as CPU
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import Workload
 from joulemap.trace.single import describe
 from models import KEY, Function, meta, trace
 

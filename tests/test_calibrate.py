@@ -25,18 +25,18 @@ from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibra
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.calibration import scale_reference
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.quantity import least_sure
-from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import evaluate
-from joulemap.model.timing import place
-from joulemap.model.version import formula_version
-from joulemap.model.workload import Floats, WorkloadColumns
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.calibration import scale_reference
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import least_sure
+from joulemap.physics.timing import place
+from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
+from joulemap.plan.version import formula_version
 from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import write_measurements
 from joulemap.system.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError

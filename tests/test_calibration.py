@@ -29,11 +29,11 @@ from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, name_pace
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
-from joulemap.domain.target import extend_digest
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, name_pace
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.physics.record.target import extend_digest
+from joulemap.plan.version import formula_version
 from joulemap.show.caveat import describe_values
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace

@@ -23,13 +23,13 @@ from joulemap.catalog.digest import DATA
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.catalog.spread import load_spreads, scale_unattributed
-from joulemap.domain.calibration import MOST_FACTOR, Calibration, FittedValue
-from joulemap.domain.coefficient import MOST_RATIO, RANGES, check_coefficient, check_fitted, fitted_range
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, FittedValue
+from joulemap.physics.record.coefficient import MOST_RATIO, RANGES, check_coefficient, check_fitted, fitted_range
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnsupportedError
 from models import shipped

@@ -9,10 +9,10 @@ from types import FrameType
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.outcome import Asked
-from joulemap.model.pipeline import Evaluator
+from joulemap.physics.outcome import Asked
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
 from models import shipped
 
 CATALOGUE = load_catalogue()

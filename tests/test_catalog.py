@@ -19,10 +19,10 @@ from joulemap.catalog.schema import CoefficientTableEntry, ColumnEntry, Hardware
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_scenarios
 from joulemap.cli.manual import read_manual
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
-from joulemap.domain.configuration import PRECISION_BYTES
-from joulemap.domain.hardware import TOLERANCE, Hardware
-from joulemap.domain.quantity import BASES, Quantity, least_sure
-from joulemap.domain.reference import LOSS_ACTION, PARTS, STATIC_ACTION, EnergyAction
+from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.hardware import TOLERANCE, Hardware
+from joulemap.physics.record.quantity import BASES, Quantity, least_sure
+from joulemap.physics.record.reference import LOSS_ACTION, PARTS, STATIC_ACTION, EnergyAction
 from joulemap.system.errors import UnknownNameError
 from sample import each
 

@@ -11,9 +11,9 @@ from joulemap.catalog.digest import DATA
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import MAX_FILE_BYTES, read_file
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import EnergyReference
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.reference import EnergyReference
 from joulemap.system.errors import CatalogueError
 
 SHIPPED = (DATA / "hardware" / "tpu_v4.toml").read_text()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.domain.table import Column
 from joulemap.figure.spec import find_spec
+from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.present import category
 from joulemap.present.cell import CATEGORY, show_in
 from joulemap.workspace import Workspace

@@ -14,13 +14,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.address import Address
-from joulemap.domain.constant import Change, list_constants, match_names, word_changes
-from joulemap.domain.hardware import Hardware, PowerMode
-from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
-from joulemap.model.change import change_hardware
-from joulemap.model.power import PowerLaw
+from joulemap.physics.change import change_hardware
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.constant import Change, list_constants, match_names, word_changes
+from joulemap.physics.record.hardware import Hardware, PowerMode
+from joulemap.physics.record.reference import STATIC_ACTION
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.change import describe_change
 from joulemap.system.errors import UsageError

@@ -12,11 +12,11 @@ from compare import assert_close
 from joulemap.catalog.family import FOLDER, find_members, list_families, list_members, load_family, load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.name import fold_name
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import name_configuration, select_hardware
 from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.name import fold_name
 
 FAMILY = """\
 architecture = "cpu"

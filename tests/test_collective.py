@@ -7,12 +7,12 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import COLLECTIVES, find_operator
-from joulemap.domain.reference import LINK_ACTION
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.model.bulk import Total, evaluate_all
-from joulemap.model.communication import Path, find_path, find_send
+from joulemap.physics.bulk import Total, evaluate_all
+from joulemap.physics.communication import Path, find_path, find_send
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import LINK_ACTION
+from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 

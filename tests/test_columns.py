@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from compare import assert_close
-from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.workload import Access, Buffer, Operator
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import (
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.kind import KINDS, ROLES
+from joulemap.physics.record.workload import Access, Buffer, Operator
+from joulemap.physics.workload import (
     OPERATOR_COUNTS,
     WorkloadColumns,
     columns_of,

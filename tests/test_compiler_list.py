@@ -10,8 +10,8 @@ from torch import nn
 
 from joulemap.catalog.hardware import read_compiler
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import Compiler, is_single_output, read_window
-from joulemap.model.fallback import find_fallen, name_fallen
+from joulemap.physics.fallback import find_fallen, name_fallen
+from joulemap.physics.record.compiler import Compiler, is_single_output, read_window
 from joulemap.workspace import Workspace
 from models import columns
 

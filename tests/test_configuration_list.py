@@ -10,9 +10,9 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import Settings
+from joulemap.physics.record.configuration import Precision
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 

@@ -18,14 +18,14 @@ from chips import ALL, EVERY, FORMS, ROOMY
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTES, RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
-from joulemap.model.ledger import ActionCounts, Counts, order_counts
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import Integers, WorkloadColumns, columns_of
+from joulemap.physics.ledger import ActionCounts, Counts, order_counts
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import Integers, WorkloadColumns, columns_of
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
@@ -261,7 +261,7 @@ def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyP
         counted[hardware.architecture] |= counts.keys()
         return order_counts(counts, hardware)
 
-    monkeypatch.setattr("joulemap.model.timing.order_counts", record)
+    monkeypatch.setattr("joulemap.physics.timing.order_counts", record)
     evaluate = evaluator("mobilenet_v3_small").evaluate
     for one in FORMS:
         for precision in one.peaks:

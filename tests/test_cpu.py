@@ -12,11 +12,11 @@ import torch
 import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import STREAMED, WorkloadColumns
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import STREAMED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import Depthwise, Gemm, Residual, columns, image
 from sample import thin

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from chips import find
-from joulemap.domain.configuration import Configuration, Runtime
-from joulemap.fuse import fuse
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.units import FS_PER_S
 from joulemap.trace.module import trace_module
 from models import KEY

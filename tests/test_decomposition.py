@@ -12,11 +12,11 @@ import torch
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import HOST_OPERATIONS
 from joulemap.domain.doubt import DOUBTED, UNMEASURED
-from joulemap.domain.workload import BATCHED, SPREAD, Operator
-from joulemap.model.bulk import Total, evaluate_all
-from joulemap.model.workload import columns_of
+from joulemap.physics.bulk import Total, evaluate_all
+from joulemap.physics.record.compiler import HOST_OPERATIONS
+from joulemap.physics.record.workload import BATCHED, SPREAD, Operator
+from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
 from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace

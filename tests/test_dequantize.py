@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.workload import Workload
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.workload import columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import columns_of
 from models import patterns, trace
 
 ROWS, COLUMNS, GROUP = 512, 256, 64

@@ -30,9 +30,9 @@ from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import COMPILER_LEVEL, FULL_GROUPS, LOGISTIC, OWN_LEVEL, UNMEASURED, ErrorShare, find_peak
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.settings import Settings
-from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.physics.record.quantity import BASES, Quantity
+from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts

@@ -9,8 +9,8 @@ from torch import nn
 import chip
 from compare import assert_close
 from convolution import INPUT, OUTPUT, WEIGHT, convolution, run
-from joulemap.domain.hardware import Hardware
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import WorkloadColumns
 from models import columns, image
 
 CLOCKS_PER_S = 4 * chip.CLOCK_HZ

@@ -14,8 +14,8 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.part.edp import BESIDE_TABLE, BOUND_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, SHARES_TABLE, EdpAnswer
-from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
+from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

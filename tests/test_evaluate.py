@@ -12,12 +12,12 @@ import torch
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import OPERAND_ONLY, RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import Evaluator, evaluate
-from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import Evaluator, evaluate
+from joulemap.physics.record.configuration import OPERAND_ONLY, RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo

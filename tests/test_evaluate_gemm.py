@@ -11,12 +11,12 @@ from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
 from chips import find
 from compare import assert_close
 from gpu_case import GPU_HOST_S, PRODUCT_BYTES_PER_S, clocks, norm
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import BOTTLENECKS, RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.run import BOTTLENECKS, RunColumns
+from joulemap.physics.workload import WorkloadColumns
 from models import Gemm, columns
 
 MACS = 2**30

@@ -12,12 +12,12 @@ from chip import CLOCK_HZ, gpu, tpu
 from compare import assert_close
 from gpu_case import PRODUCT_BYTES_PER_S, clocks, norm, single
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
 from sample import each
 from variants import uncapped, with_bandwidth, with_caches

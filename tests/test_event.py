@@ -15,7 +15,7 @@ from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.event import load_events, resolve_events
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import EventEntry
-from joulemap.domain.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
 from lazy import Lazy

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.workload import Workload
+from joulemap.physics.record.workload import Workload
 from joulemap.trace.formula.product import hit_count
 from joulemap.trace.inference import grouped_on_meta
 from joulemap.trace.module import build_on_meta

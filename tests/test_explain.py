@@ -25,9 +25,9 @@ from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import find_notes, load_notes
-from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
+from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.present.document import Grid
 from joulemap.store.library import find_query

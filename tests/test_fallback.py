@@ -13,16 +13,16 @@ from compare import assert_close
 from joulemap.ask.rule import name_excess
 from joulemap.catalog.family import list_members
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import Compiler
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey
 from joulemap.domain.settings import Settings
-from joulemap.model.fallback import find_fallen
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.variation import Varied
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.fallback import find_fallen
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.compiler import Compiler
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.run import RunColumns
+from joulemap.physics.variation import Varied
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.row.run import Fallback
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FJ_PER_J, FS_PER_S

@@ -17,9 +17,9 @@ from joulemap.catalog.load import find_hardware, load_hardware
 from joulemap.catalog.parser import parse_content
 from joulemap.catalog.schema import ClassCoefficientEntry, CoefficientTableEntry
 from joulemap.catalog.stack import find_stack, read_releases
-from joulemap.domain.address import Address, find_action
-from joulemap.domain.quantity import Evidence, Quantity, read_evidence
-from joulemap.domain.reference import price_by
+from joulemap.physics.record.address import Address, find_action
+from joulemap.physics.record.quantity import Evidence, Quantity, read_evidence
+from joulemap.physics.record.reference import price_by
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 from test_hardware_file import coefficient, write

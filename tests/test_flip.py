@@ -17,7 +17,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import LOGISTIC
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
-from joulemap.model.root import solve
+from joulemap.physics.root import solve
 from joulemap.present.format import TABLE, write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace

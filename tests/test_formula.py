@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from joulemap.domain.workload import Operator
+from joulemap.physics.record.workload import Operator
 from joulemap.trace.formula import Call, Cost, formula
 from models import Function, meta, trace
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,34 +15,61 @@ from typing import NamedTuple
 import duckdb
 import pytest
 
+import joulemap
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import Configuration
-from joulemap.model import version
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.version import PACKAGE, WORDS, formula_modules, formula_version
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.anchor import anchor_hardware
-from joulemap.system.resource import folder
+from joulemap.plan.version import find_formulas, formula_version
+from joulemap.system import resource
+from joulemap.system.resource import folder, list_code, read_code
 from joulemap.system.wing import find_parts
 from models import shipped
 
+PACKAGE = Path(joulemap.__file__).parent
 CLASSES = sorted({hardware.architecture for hardware in load_catalogue().hardware.values()})
 
+LIBRARIES = {"attrs", "numpy", "joulemap", *sys.stdlib_module_names}
+"""Packages that formulas import."""
 
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("architecture", CLASSES)
-def test_every_module_that_a_class_loads_is_in_its_digest(architecture: str, tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "from joulemap.model.architecture import find_architecture\n"
-        "from joulemap.model.pipeline import Evaluator\n"
-        f"find_architecture({architecture!r})\n"
-        "print(*(name.removeprefix('joulemap.') for name in sys.modules if name.startswith('joulemap.')))"
+
+def list_formulas(architecture: str) -> set[str]:
+    """Return the files, relative to the package, that the version of a class covers."""
+    places, without = find_formulas(architecture)
+    return {name for place in places for name in list_code(place)} - without
+
+
+def name_file(module: str) -> str:
+    """Return the file, relative to the package, of a module of the package."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).relative_to(PACKAGE).as_posix()
+
+
+def test_formulas_import_nothing_but_themselves_and_system(tmp_path: Path) -> None:
+    """A copy of the two folders alone evaluates, and no file of them names another part, even for a type checker."""
+    for path in (PACKAGE / "physics").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= LIBRARIES, path
+            ours = [name for name in names if name.startswith("joulemap")]
+            assert all(name.startswith(("joulemap.physics", "joulemap.system")) for name in ours), path
+    for name in ("physics", "system"):
+        shutil.copytree(PACKAGE / name, tmp_path / "joulemap" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "joulemap" / "__init__.py").touch()
+    modules = sorted((PACKAGE / "physics").rglob("*.py"))
+    named = [".".join(("joulemap", *one.relative_to(PACKAGE).with_suffix("").parts)) for one in modules]
+    program = f"import importlib, joulemap\nfor name in {named!r}:\n    importlib.import_module(name)\nprint(joulemap)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
-    loaded = set(done.stdout.split())
-    assert {"model.kernel", "model.ledger", "domain.hardware", f"model.architecture.{architecture}"} <= loaded
-    assert loaded - WORDS <= set(formula_modules(architecture))
+    assert str(tmp_path) in done.stdout
 
 
 @pytest.mark.sample(3)
@@ -60,9 +89,9 @@ def test_every_function_that_computes_a_run_is_in_its_digest(architecture: str) 
         evaluator.evaluate(hardware, configuration)
     finally:
         sys.setprofile(None)
-    own = {name.removeprefix("joulemap.") for name in ran if name.startswith("joulemap.")}
-    assert {"model.pipeline", "model.kernel"} <= own
-    assert own - WORDS <= set(formula_modules(architecture))
+    own = {name_file(name) for name in ran if name.startswith("joulemap.")}
+    assert {"physics/pipeline.py", "physics/kernel.py"} <= own
+    assert {name for name in own if not name.startswith("system/")} <= list_formulas(architecture)
 
 
 NO_FORMULA = (
@@ -76,56 +105,54 @@ NO_FORMULA = (
 """(file, text that it contains, code appended) of changes that no stored run depends on."""
 
 FORMULAS = (
-    ("model/kernel.py", "def ", None),
-    ("domain/hardware.py", "def in_mode", None),
-    ("model/architecture/gpu/product.py", "SHARPNESS", {"gpu", "box"}),
-    ("model/architecture/cpu/__init__.py", "def ", {"cpu", "box"}),
+    ("physics/kernel.py", "def ", None),
+    ("physics/record/hardware.py", "def in_mode", None),
+    ("physics/architecture/gpu/product.py", "SHARPNESS", {"gpu", "box"}),
+    ("physics/architecture/cpu/__init__.py", "def ", {"cpu", "box"}),
+    ("wing/place/box/column.py", "def ", {"box"}),
 )
 """(file, text that it contains, classes whose runs depend on it or None for all)."""
 
 
-def versions(package: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Return class -> version of its formulas in a copy of the package."""
-    monkeypatch.setattr(version, "PACKAGE", package)
-    for one in (version._imported, version._source, version._find_file):
-        one.cache_clear()
+def versions() -> dict[str, str]:
+    """Return class -> version of its formulas, computed anew."""
     kinds = [kind.architecture for kind in find_parts("hardware")]
-    return {name: version._digest(name) for name in (*CLASSES, *kinds)}
+    found = {name: find_formulas(name) for name in (*CLASSES, *kinds)}
+    return {name: read_code(*places, without=without) for name, (places, without) in found.items()}
 
 
 def test_only_formulas_change_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "joulemap"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "data"))
-    before = versions(package, monkeypatch)
+    monkeypatch.setattr(resource, "_PACKAGE", package)
+    before = versions()
     assert {name: before[name] for name in CLASSES} == {name: formula_version(name) for name in CLASSES}
     for file, text, more in NO_FORMULA:
         path = package / file
         assert text in path.read_text()
         path.write_text(path.read_text() + more)
-    assert versions(package, monkeypatch) == before
+    assert versions() == before
     for file, text, classes in FORMULAS:
         path = package / file
         kept = path.read_text()
         assert text in kept
         path.write_text(kept + "\nCHANGED = 1\n")
-        after = versions(package, monkeypatch)
+        after = versions()
         assert {name for name in before if after[name] != before[name]} == (classes or set(before)), file
         path.write_text(kept)
-    monkeypatch.undo()
-    versions(PACKAGE, monkeypatch)
 
 
 def test_a_class_does_not_depend_on_another() -> None:
     assert len({formula_version(architecture) for architecture in CLASSES}) == len(CLASSES)
-    for architecture in CLASSES:
-        own = f"model.architecture.{architecture}"
-        others = [module for module in formula_modules(architecture) if module.startswith("model.architecture.")]
-        assert all(module == own or module.startswith(f"{own}.") for module in others)
+    for path in (PACKAGE / "physics" / "architecture").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "physics" / "architecture").parts[0].removesuffix(".py")
+        named = set(re.findall(r"from joulemap\.physics\.architecture\.(\w+)", path.read_text()))
+        assert named <= {own} or own == "__init__"
 
 
 def test_the_version_takes_no_heavy_import(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom joulemap.model.version import formula_version\n"
+        "import sys\nfrom joulemap.plan.version import formula_version\n"
         f"assert formula_version('gpu') == {formula_version('gpu')!r}\nprint(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
@@ -157,7 +184,7 @@ class Copy:
         }
 
     def change(self, file: str, before: str, after: str) -> None:
-        path = self.package / "model" / file
+        path = self.package / "physics" / file
         text = path.read_text()
         assert text.count(before) == 1
         path.write_text(text.replace(before, after))

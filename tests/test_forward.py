@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
-from joulemap.domain.workload import Workload
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.trace import limit, record
 from joulemap.trace.limit import OPERATORS, SECONDS

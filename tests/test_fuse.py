@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from joulemap.domain.kind import KINDS
-from joulemap.domain.workload import Edge, Operator, Subgraph, Workload
-from joulemap.fuse import partition
+from joulemap.physics.fuse import partition
+from joulemap.physics.record.kind import KINDS
+from joulemap.physics.record.workload import Edge, Operator, Subgraph, Workload
 from models import (
     Attention,
     Chain,

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from joulemap.domain.workload import Edge, Operator, Workload
-from joulemap.fuse import partition
-from joulemap.fuse.pattern import name_chain
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import columns_of
+from joulemap.physics.fuse import partition
+from joulemap.physics.fuse.pattern import name_chain
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import Edge, Operator, Workload
+from joulemap.physics.workload import columns_of
 from models import Function, image, meta, patterns, trace
 
 

@@ -14,9 +14,9 @@ import pytest
 from compare import assert_close
 from convolution import run
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.workload import Workload
-from joulemap.model.workload import columns_of
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import columns_of
 from models import ConvBlock, image, shipped, trace
 from variants import uncapped
 

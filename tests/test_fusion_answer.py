@@ -21,13 +21,13 @@ from joulemap.answer import fusion as text
 from joulemap.answer.fusion import FusionAnswer
 from joulemap.ask.fact import Change
 from joulemap.ask.fusion import UNFUSED
-from joulemap.domain.configuration import Configuration, Precision, Runtime
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import FusionDivision
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration, Precision, Runtime
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError

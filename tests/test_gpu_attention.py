@@ -10,9 +10,9 @@ from torch import Tensor
 from compare import assert_close
 from convolution import count, run
 from gpu_case import TOY, clocks, kernel_seconds, norm, placed, single, timed
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.workload import WorkloadColumns
 from models import Function, columns
 
 PASS = 2 * 128 * 64 / (0.75 * 1024) + 128 * 0.5 / 16

@@ -11,12 +11,12 @@ import pytest
 from compare import assert_close
 from gpu_case import clocks, single, sort_name, timed
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.model.architecture.gpu.expert import find_family
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.workload import STREAMED, columns_of
+from joulemap.physics.architecture.gpu.expert import find_family
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import STREAMED, columns_of
 from joulemap.system.errors import UsageError
 from joulemap.system.units import FS_PER_S
 from joulemap.trace.formula.product import hit_count

@@ -29,9 +29,9 @@ from gpu_case import (
     timed,
     with_fp8,
 )
-from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture.gpu.product import smooth_max
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.architecture.gpu.product import smooth_max
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import WorkloadColumns
 from models import columns, image
 
 

@@ -33,10 +33,10 @@ from gpu_case import (
     timed,
 )
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
-from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture.gpu.device import find_clock_hz
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.architecture.gpu.device import find_clock_hz
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, RUNTIMES
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import WorkloadColumns
 from models import ConvBlock, Function, Residual, SelfAttention, columns, image, meta, shipped
 from sample import thin
 from variants import with_bandwidth, with_caches, with_clock, with_more_units, with_units

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
 from joulemap.hub.hint import take_hint
 from joulemap.hub.modality import Guess, Inputs
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace import source
 from joulemap.trace.source import parse_argument, parse_input, resolve_model

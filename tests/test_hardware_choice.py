@@ -20,7 +20,6 @@ from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import load_catalogue, load_files, load_hardware
 from joulemap.catalog.sheet import load_models, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.calibration import Calibration
 from joulemap.domain.catalogue import (
     ANY_NUMBERS,
     DEFAULT_HARDWARE,
@@ -29,8 +28,9 @@ from joulemap.domain.catalogue import (
     find_entry,
     find_model_name,
 )
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
+from joulemap.physics.record.calibration import Calibration
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.system.errors import (

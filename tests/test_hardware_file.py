@@ -20,8 +20,8 @@ from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.domain.hardware import Hardware
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from sample import thin
 

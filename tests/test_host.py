@@ -14,15 +14,15 @@ from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import explain_missing, find_surrounding
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import HOST_ACTION
 from joulemap.domain.settings import Limits, Settings
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import columns_of
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import HOST_ACTION
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import columns_of
 from joulemap.plan.budget import InHost
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
 from joulemap.hub.transformers import build_transformers
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import JoulemapError, ModelError, UnknownNameError, UsageError
 from joulemap.trace import source
 from joulemap.trace.source import parse_argument, parse_input, resolve_model

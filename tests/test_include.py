@@ -11,8 +11,8 @@ import attrs
 import duckdb
 import pytest
 
-from joulemap.domain.configuration import MERGING, RUNTIMES, Runtime
 from joulemap.domain.metric import METRIC, METRICS
+from joulemap.physics.record.configuration import MERGING, RUNTIMES, Runtime
 from joulemap.row import Row
 from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.row.explain import Effect, EnergyTerm

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
-from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.hub.build import trace_request
+from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
 from joulemap.trace.module import trace_module

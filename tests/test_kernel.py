@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.model.kernel import form_kernels, share_exactly
+from joulemap.physics.kernel import form_kernels, share_exactly
+from joulemap.physics.record.configuration import RUNTIMES
 from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image, meta
 
 

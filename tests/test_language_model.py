@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.domain.workload import Workload
-from joulemap.fuse import fuse
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Workload
 from joulemap.trace.module import trace_module
 from models import KEY
 

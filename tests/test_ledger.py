@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 from chip import FJ_PER_PJ, cpu
 from compare import assert_close
-from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.ledger import ActionCounts, Counts, order_counts, price, split_j, with_static
-from joulemap.model.run import LedgerColumns
+from joulemap.physics.ledger import ActionCounts, Counts, order_counts, price, split_j, with_static
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.run import LedgerColumns
 from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 
 CHIP = cpu()

@@ -10,7 +10,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue, load_hardware
-from joulemap.domain.hardware import Link
+from joulemap.physics.record.hardware import Link
 from joulemap.system.errors import CatalogueError
 from joulemap.workspace import Workspace
 from test_hardware_file import MINIMAL, write

@@ -15,13 +15,13 @@ from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.domain.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
-from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import CYCLE_ACTION, MEMORY_ACTION, STATIC_ACTION, cycle_action
-from joulemap.model.anchor import COPY, PRODUCT, find_anchor
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
+from joulemap.physics.record.hardware import Hardware, Load
+from joulemap.physics.record.reference import CYCLE_ACTION, MEMORY_ACTION, STATIC_ACTION, cycle_action
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
 from joulemap.tools.doubt import LOAD

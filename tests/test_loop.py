@@ -13,12 +13,12 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.flop_counter import FlopCounterMode
 
 import chips
-from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, RUNTIMES, Configuration
-from joulemap.domain.workload import Subgraph, Workload
-from joulemap.fuse.loop import LEAST_STEPS
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import columns_of
+from joulemap.physics.fuse.loop import LEAST_STEPS
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, MERGING, RUNTIMES, Configuration
+from joulemap.physics.record.workload import Subgraph, Workload
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
 from models import Function, meta, trace
 

@@ -15,8 +15,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.device.energy import Rapl, span_uj
 from joulemap.device.graphics import parse_smi
 from joulemap.device.processor import describe_cpu, parse_size
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.machine import Cpu, Gpu
+from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import UsageError
 
 TEXTS = Path(__file__).parent / "machine"

@@ -11,10 +11,10 @@ from torch.nn import functional
 from chips import find
 from compare import assert_close
 from gpu_case import single, timed
-from joulemap.domain.configuration import Configuration
-from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.trace.module import build_on_meta
 from models import columns, meta
 

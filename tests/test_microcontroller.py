@@ -18,11 +18,11 @@ from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import UnsupportedError

@@ -13,9 +13,9 @@ import torch
 from command import run_here
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.workload import Workload
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace import source
 from joulemap.trace.source import parse_input, resolve_model

@@ -16,10 +16,10 @@ import pytest
 
 from chips import CLASSES
 from gpu_case import single
-from joulemap.domain.hardware import Hardware
-from joulemap.model.bulk import Together
-from joulemap.model.stream import DIVIDED, STREAM_UNITS
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.bulk import Together
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.stream import DIVIDED, STREAM_UNITS
+from joulemap.physics.workload import WorkloadColumns
 from models import shipped
 from variants import with_bandwidth
 

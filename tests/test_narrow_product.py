@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from joulemap.domain.workload import Operator, Workload
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import Operator, Workload
+from joulemap.physics.workload import columns_of
 from models import Function, trace
 
 M, N, K = 32, 48, 64

@@ -11,15 +11,15 @@ from chip import DRAM_BYTES_PER_S, npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target, with_level
 from joulemap.catalog.load import find_hardware
-from joulemap.domain.address import UNIT_COUNT, set_numbers
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.model.architecture.npu import Npu
-from joulemap.model.bulk import Together
-from joulemap.model.change import follow
-from joulemap.model.kernel import form_kernels
-from joulemap.model.stream import join_units
-from joulemap.model.workload import columns_of
+from joulemap.physics.architecture.npu import Npu
+from joulemap.physics.bulk import Together
+from joulemap.physics.change import follow
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.address import UNIT_COUNT, set_numbers
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.stream import join_units
+from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
 from models import KEY, columns, image, shipped

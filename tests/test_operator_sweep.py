@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.workload import Workload
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.workload import Workload
 from joulemap.trace.module import build_on_meta
 from models import Fourier, Function, meta, trace
 

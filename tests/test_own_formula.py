@@ -11,8 +11,8 @@ import torch
 import joulemap
 from joulemap.ask import fact
 from joulemap.ask.rule import find_assumed
-from joulemap.domain.workload import Operator
 from joulemap.hub.build import trace_request
+from joulemap.physics.record.workload import Operator
 from joulemap.row.model import ModelCaveat
 from joulemap.show import caveat
 from joulemap.system.errors import ModelError, UsageError

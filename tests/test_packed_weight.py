@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.workload import Workload
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.workload import columns_of
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import columns_of
 from joulemap.system.errors import ModelError
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.convert import store_weights

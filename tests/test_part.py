@@ -20,9 +20,9 @@ from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import EnergyDivision, ModelDivision
-from joulemap.domain.workload import Workload
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.workload import Workload
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.workload import read_workload, write_workload

@@ -12,15 +12,15 @@ from chip import cpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import NO_KEY
-from joulemap.model.pipeline import evaluate
-from joulemap.model.power import PowerLaw
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import Floats, WorkloadColumns, columns_of
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.operating_point import read_point
+from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import Floats, WorkloadColumns, columns_of
 from joulemap.system.errors import UnknownNameError
 from joulemap.trace.single import describe
 from models import shipped, trace_zoo

@@ -10,11 +10,11 @@ import pytest
 from joulemap.catalog.family import list_members
 from joulemap.domain.catalogue import HardwareEntry, find_alike, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import fold_name, split_words
 from joulemap.domain.printed import list_readings, read_words
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import find_chip, split_hardware
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
+from joulemap.system.name import fold_name, split_words
 
 PRINTED = {
     "NVIDIA GeForce RTX 4070 Laptop GPU": "rtx_4070_laptop",

@@ -17,14 +17,14 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements, load_profiles
 from joulemap.catalog.public import load_public_tables
 from joulemap.cli.overview import list_commands
-from joulemap.domain.address import Address
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import Change
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
-from joulemap.model.change import change_hardware
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
+from joulemap.physics.change import change_hardware
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import Change
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
+from joulemap.physics.run import RunColumns
 from joulemap.present.template import Template
 from joulemap.show.title import Conditions, Title, bind
 from joulemap.workspace import Workspace

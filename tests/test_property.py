@@ -18,16 +18,16 @@ from hypothesis import assume, given, strategies as st
 import chips
 from chips import CLASSES, FORMS
 from convolution import run as evaluate
-from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
-from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture import find_architecture
-from joulemap.model.bulk import Together
-from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
-from joulemap.model.run import RunColumns, SubgraphColumns
-from joulemap.model.stream import DIVIDED, count_copies
-from joulemap.model.workload import Floats, WorkloadColumns
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.bulk import Together
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.ledger import ActionCounts
+from joulemap.physics.placement import Placement
+from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns, SubgraphColumns
+from joulemap.physics.stream import DIVIDED, count_copies
+from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units

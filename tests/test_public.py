@@ -13,8 +13,8 @@ from joulemap.catalog.family import list_members
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import PREFIX, PublicTable, find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.operator.name import is_operator, spell
+from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import ExitCode, UnknownNameError
 from joulemap.workspace import Workspace

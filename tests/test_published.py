@@ -9,13 +9,13 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.name import fold_name
 from joulemap.hub.build import trace_request
 from joulemap.hub.published import load_aliases, load_published
 from joulemap.plan.model import Model
 from joulemap.plan.workload import trace
 from joulemap.system import resource
 from joulemap.system.errors import ModelError, UnknownNameError
+from joulemap.system.name import fold_name
 from joulemap.trace.source import parse_input, resolve_model
 
 

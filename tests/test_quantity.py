@@ -9,9 +9,9 @@ import pytest
 
 from joulemap.cli.option.limit import LimitOptions, PriceOptions
 from joulemap.cli.value import read_number, read_quantity
-from joulemap.domain.address import Address
-from joulemap.domain.constant import Constant
 from joulemap.domain.value import read_value
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.constant import Constant
 from joulemap.system.errors import UsageError
 from joulemap.system.number import parse_si
 

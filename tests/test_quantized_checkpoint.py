@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from joulemap.domain.workload import Workload
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import columns_of
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Matrix
 from joulemap.trace.packed.convert import find_exceptions

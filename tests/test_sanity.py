@@ -10,9 +10,9 @@ from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.domain.configuration import BUSY_SHARE, LIMIT_SHARE
-from joulemap.model.anchor import has_host_memory
-from joulemap.model.stream import DIVIDED
+from joulemap.physics.anchor import has_host_memory
+from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE
+from joulemap.physics.stream import DIVIDED
 from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 

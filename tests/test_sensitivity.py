@@ -18,22 +18,22 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.constant.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import Configuration, Runtime
-from joulemap.domain.constant import Change, Constant, check_value, list_constants
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.quantity import BASES
-from joulemap.domain.reference import EnergyReference
 from joulemap.domain.settings import Pay, Settings, Usage
-from joulemap.domain.spread import BASIS_SPREAD, find_spread
-from joulemap.domain.workload import NO_KEY
-from joulemap.model.change import change_hardware
-from joulemap.model.outcome import Timed
-from joulemap.model.pipeline import evaluate
-from joulemap.model.variation import FAILURES, Varied
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.change import change_hardware
+from joulemap.physics.outcome import Timed
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.constant import Change, Constant, check_value, list_constants
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import BASES
+from joulemap.physics.record.reference import EnergyReference
+from joulemap.physics.record.spread import BASIS_SPREAD, find_spread
+from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.variation import FAILURES, Varied
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.present.cell import show_span
 from joulemap.present.document import Grid
@@ -329,7 +329,7 @@ def test_variations_together_take_what_each_takes_alone(
         return Timed.of(*args)
 
     with monkeypatch.context() as watched:
-        watched.setattr("joulemap.model.variation.Timed", SimpleNamespace(of=time))
+        watched.setattr("joulemap.physics.variation.Timed", SimpleNamespace(of=time))
         together = varied.evaluate_all(changed)
     assert len(timed) < len(changed) / 8
     assert base.spare_w < 0.0 or not mode

@@ -12,8 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
-from joulemap.domain.name import split_names
 from joulemap.domain.operator.name import (
     ARGUMENTS,
     COLLECTIVES,
@@ -25,14 +23,16 @@ from joulemap.domain.operator.name import (
     find_operator,
     spell,
 )
-from joulemap.domain.workload import NO_KEY
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.model.bulk import evaluate_all
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import columns_of
+from joulemap.physics.bulk import evaluate_all
+from joulemap.physics.fuse import fuse
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
+from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UsageError
+from joulemap.system.name import split_names
 from joulemap.trace.operator import build_operator
 from joulemap.trace.single import describe
 from joulemap.trace.source import resolve_model

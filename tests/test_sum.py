@@ -6,12 +6,12 @@ import attrs
 import numpy as np
 import pytest
 
-import joulemap.model.sum
+import joulemap.physics.sum
 from chips import FORMS
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns, RunFacts, RunTotals
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns, RunFacts, RunTotals
 from joulemap.system.units import FS_PER_S
 from models import shipped
 
@@ -61,7 +61,7 @@ def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
     runs, points = evaluator.evaluate_all(asked), evaluator.evaluate_totals(asked)
     assert {one.architecture for one, _ in asked} == {one.architecture for one in FORMS}
     done = [run for run in runs if isinstance(run, RunColumns)]
-    slow = {run.hardware.id for run in done if run.latency_fs >= joulemap.model.sum.MOST}
+    slow = {run.hardware.id for run in done if run.latency_fs >= joulemap.physics.sum.MOST}
     for run, point in zip(runs, points, strict=True):
         if not isinstance(run, RunColumns):
             assert str(point) == str(run)
@@ -92,7 +92,7 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
 
 
 def test_totals_beyond_64_bits_come_with_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joulemap.model.sum, "MOST", 1.0)
+    monkeypatch.setattr(joulemap.physics.sum, "MOST", 1.0)
     found = Evaluator(shipped("mobilenet_v2")).evaluate_totals(_list_asked(FORMS[:1]))
     assert any(isinstance(one, RunColumns) for one in found)
     assert not any(isinstance(one, RunTotals) for one in found)

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.plan.run import RunTally
 from joulemap.store import writer
 from joulemap.system.errors import DatabaseError, UnknownNameError, UsageError

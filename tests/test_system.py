@@ -18,18 +18,18 @@ from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import BOUNDARIES, Configuration
-from joulemap.domain.constant import list_constants
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
 from joulemap.domain.settings import Settings, Usage
-from joulemap.domain.surrounding import KEPT, Surrounding
-from joulemap.model.pipeline import Evaluator, evaluate
-from joulemap.model.run import RunColumns
-from joulemap.model.total import evaluate_totals
-from joulemap.model.variation import Varied
-from joulemap.model.workload import columns_of
+from joulemap.physics.pipeline import Evaluator, evaluate
+from joulemap.physics.record.configuration import BOUNDARIES, Configuration
+from joulemap.physics.record.constant import list_constants
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
+from joulemap.physics.record.surrounding import KEPT, Surrounding
+from joulemap.physics.run import RunColumns
+from joulemap.physics.total import evaluate_totals
+from joulemap.physics.variation import Varied
+from joulemap.physics.workload import columns_of
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware

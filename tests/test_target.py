@@ -8,18 +8,18 @@ import attrs
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.address import Address
-from joulemap.domain.configuration import Boundary
-from joulemap.domain.constant import Change
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.domain.target import boundary_word, extend_digest, host_word
-from joulemap.model.version import formula_version
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Boundary
+from joulemap.physics.record.constant import Change
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.target import boundary_word, extend_digest, host_word
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.catalogue import read_known
 from joulemap.plan.change import Changed
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.target import AtBoundary, AtMatmulPrecision, AtMode, Target
+from joulemap.plan.version import formula_version
 
 CATALOGUE = load_catalogue().hardware
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.domain.workload import Workload
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.module import trace_module
 from models import KEY

@@ -17,12 +17,12 @@ from chips import EVERY
 from compare import assert_close
 from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
-from joulemap.model.stream import find_share
-from joulemap.model.workload import Floats
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.physics.stream import find_share
+from joulemap.physics.workload import Floats
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 from models import shipped

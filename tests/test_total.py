@@ -14,18 +14,18 @@ from torch import nn
 
 from chips import FORMS, find
 from compare import assert_close
-from joulemap.domain.address import STATIC_POWER, UNIT_COUNT, Address, read_number
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.bulk import Together, form_joined, join
-from joulemap.model.change import point_hardware
-from joulemap.model.column import list_numbers
-from joulemap.model.kernel import KernelColumns
-from joulemap.model.kind import Kinds
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
-from joulemap.model.workload import Floats
+from joulemap.physics.bulk import Together, form_joined, join
+from joulemap.physics.change import point_hardware
+from joulemap.physics.column import list_numbers
+from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.kind import Kinds
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.address import STATIC_POWER, UNIT_COUNT, Address, read_number
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.physics.total import PointColumns, evaluate_points, evaluate_totals
+from joulemap.physics.workload import Floats
 from joulemap.system.errors import UnsupportedError
 from lazy import Lazy
 from models import SelfAttention, columns, shipped

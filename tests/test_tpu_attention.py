@@ -7,8 +7,8 @@ import numpy as np
 from chip import CLOCK_HZ, tpu
 from compare import assert_close
 from gpu_case import single
-from joulemap.model.architecture.tpu import ARCHITECTURE, TpuPlacement
-from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.physics.architecture.tpu import ARCHITECTURE, TpuPlacement
+from joulemap.physics.kernel import KernelColumns, form_kernels
 
 PAGED = "kernel=ragged_paged_attention"
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from blank import open_blank
-from joulemap.domain.workload import READS_DATA, Workload
+from joulemap.physics.record.workload import READS_DATA, Workload
 from joulemap.store.workload import read_workload, write_workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.library import build_torchvision

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.workload import Operator, Workload
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.workload import Operator, Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.inference import copied_operands
 from joulemap.trace.library import build_torchvision

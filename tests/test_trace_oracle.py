@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from compare import assert_close
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 

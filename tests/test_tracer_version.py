@@ -103,9 +103,9 @@ FORMULA_CHANGES = {
     "words of an error": ("trace/source.py", "if so, give its sizes with", "then give its sizes by", set(), False),
     "a file of errors": ("trace/failure.py", "it uses a sparse tensor", "it has a sparse tensor", set(), False),
     "a text that is read": ("trace/cause.py", "does not require grad", "requires no grad", WHOLE, False),
-    "a record": ("domain/workload.py", 'return self.kind == "view"', "return False", WHOLE, True),
+    "a record": ("physics/record/workload.py", 'return self.kind == "view"', "return False", WHOLE, True),
     "the recorder": ("trace/inference.py", "every box is assumed", "all boxes are assumed", WHOLE, False),
-    "fusion": ("fuse/partition.py", "PRODUCTS_IN_GATE: Final = 2", "PRODUCTS_IN_GATE: Final = 3", WHOLE, False),
+    "fusion": ("physics/fuse/partition.py", "PRODUCTS_IN_GATE: Final = 2", "PRODUCTS_IN_GATE: Final = 3", WHOLE, False),
 }  # fmt: skip
 """(file, before, after, models that the change outdates, whether it changes single operators)."""
 

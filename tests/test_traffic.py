@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from compare import assert_close
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
-from joulemap.model.workload import columns_of
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
+from joulemap.physics.workload import columns_of
 from models import Gemm, Mlp, Residual, columns, image, trace_zoo
 
 MIB = 2**20

@@ -14,12 +14,12 @@ from convolution import INPUT, MACS, OUTPUT, convolution, count, run
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.cli.option.run import RunOptions
-from joulemap.domain.configuration import HOST_TRANSFER, NO_HOST, Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.model.fallback import find_fallen
-from joulemap.model.pipeline import evaluate
-from joulemap.model.variation import Varied
+from joulemap.physics.fallback import find_fallen
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import HOST_TRANSFER, NO_HOST, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.variation import Varied
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S

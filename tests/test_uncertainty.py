@@ -21,7 +21,7 @@ from joulemap.domain.doubt import (
     find_thin_bounds,
 )
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.quantity import Evidence
+from joulemap.physics.record.quantity import Evidence
 from joulemap.store.computed import COMPUTED, compute, place, place_none
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError

@@ -16,11 +16,11 @@ from torchvision import ops
 from chips import ROOMY
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import form_kernels
-from joulemap.model.timing import place
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.timing import place
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from models import Function, meta, trace
 
 CHIPS = tuple({hardware.architecture: hardware for hardware in reversed(ROOMY)}.values())

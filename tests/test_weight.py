@@ -16,10 +16,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES, Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.domain.weight import (
+from joulemap.physics.bulk import Together
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.weight import (
     find_weight_format,
     keep_narrower,
     label_precision,
@@ -27,11 +30,8 @@ from joulemap.domain.weight import (
     read_weight_format,
     spell_precision,
 )
-from joulemap.model.bulk import Together
-from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import columns

@@ -63,7 +63,7 @@ SPELLINGS: Final = {
 """Term of the glossary -> its other spellings, none of which is written."""
 
 ROOMS: Final = (
-    "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "fuse", "hub", "model", "plan",
+    "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub", "physics", "plan",
     "present", "store", "system", "tools", "trace", "uncertainty", "webpage",
 )  # fmt: skip
 """Packages whose docstrings are held to these rules: all but `row`, which is generated from headers of queries."""

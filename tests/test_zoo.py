@@ -11,10 +11,10 @@ import pytest
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.workload import Workload
-from joulemap.fuse import fuse
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Workload
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
@@ -152,7 +152,7 @@ def test_a_profile_counts_what_the_shapes_say(tmp_path: Path) -> None:
 
 
 def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
-    from joulemap.model.workload import columns_of
+    from joulemap.physics.workload import columns_of
 
     found = Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile
     columns = columns_of(traced("squeezenet1_1", 1))

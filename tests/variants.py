@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
-from joulemap.model.stream import DIVIDED
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.stream import DIVIDED
 
 
 def scaled(quantity: Quantity, factor: float) -> Quantity:

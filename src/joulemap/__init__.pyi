@@ -80,33 +80,9 @@ from joulemap.ask.fact import (
 from joulemap.ask.scope import Scope as Scope
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
-from joulemap.domain.address import Address as Address
 from joulemap.domain.box import Goal as Goal
-from joulemap.domain.calibration import (
-    Calibration as Calibration,
-    CalibrationEntry as CalibrationEntry,
-    CalibrationError as CalibrationError,
-    EnergyScale as EnergyScale,
-    FittedValue as FittedValue,
-)
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
-from joulemap.domain.compiler import Compiler as Compiler, Limit as Limit
-from joulemap.domain.configuration import (
-    Boundary as Boundary,
-    Configuration as Configuration,
-    Precision as Precision,
-    Runtime as Runtime,
-)
-from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
-from joulemap.domain.hardware import (
-    Hardware as Hardware,
-    Link as Link,
-    Load as Load,
-    MemoryLevel as MemoryLevel,
-    Peak as Peak,
-    PowerMode as PowerMode,
-)
 from joulemap.domain.measurement import Measurement as Measurement, Timing as Timing
 from joulemap.domain.metric import (
     METRICS as METRICS,
@@ -117,13 +93,6 @@ from joulemap.domain.metric import (
     VariedMetricName as VariedMetricName,
 )
 from joulemap.domain.offer import Seller as Seller
-from joulemap.domain.product import MatmulPrecision as MatmulPrecision, Products as Products
-from joulemap.domain.quantity import Evidence as Evidence, Quantity as Quantity
-from joulemap.domain.reference import (
-    ActionKey as ActionKey,
-    EnergyAction as EnergyAction,
-    EnergyReference as EnergyReference,
-)
 from joulemap.domain.settings import (
     ArchiveFormat as ArchiveFormat,
     Bounds as Bounds,
@@ -146,7 +115,41 @@ from joulemap.domain.settings import (
     Usage as Usage,
 )
 from joulemap.domain.table import Column as Column, Table as Table
-from joulemap.domain.workload import (
+from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
+from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
+from joulemap.physics.area import Area as Area
+from joulemap.physics.record.address import Address as Address
+from joulemap.physics.record.calibration import (
+    Calibration as Calibration,
+    CalibrationEntry as CalibrationEntry,
+    CalibrationError as CalibrationError,
+    EnergyScale as EnergyScale,
+    FittedValue as FittedValue,
+)
+from joulemap.physics.record.compiler import Compiler as Compiler, Limit as Limit
+from joulemap.physics.record.configuration import (
+    Boundary as Boundary,
+    Configuration as Configuration,
+    Precision as Precision,
+    Runtime as Runtime,
+)
+from joulemap.physics.record.constant import Constant as Constant
+from joulemap.physics.record.hardware import (
+    Hardware as Hardware,
+    Link as Link,
+    Load as Load,
+    MemoryLevel as MemoryLevel,
+    Peak as Peak,
+    PowerMode as PowerMode,
+)
+from joulemap.physics.record.product import MatmulPrecision as MatmulPrecision, Products as Products
+from joulemap.physics.record.quantity import Evidence as Evidence, Quantity as Quantity
+from joulemap.physics.record.reference import (
+    ActionKey as ActionKey,
+    EnergyAction as EnergyAction,
+    EnergyReference as EnergyReference,
+)
+from joulemap.physics.record.workload import (
     Access as Access,
     Buffer as Buffer,
     Edge as Edge,
@@ -157,10 +160,7 @@ from joulemap.domain.workload import (
     Workload as Workload,
     WorkloadKey as WorkloadKey,
 )
-from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
-from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
-from joulemap.model.area import Area as Area
-from joulemap.model.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
+from joulemap.physics.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
     Block as Block,

@@ -42,10 +42,7 @@ from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.box import Goal
-from joulemap.domain.calibration import Calibration
-from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
@@ -69,9 +66,12 @@ from joulemap.domain.settings import (
     Usage,
 )
 from joulemap.domain.table import Table
-from joulemap.domain.workload import Workload
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import FigureName
+from joulemap.physics.record.calibration import Calibration
+from joulemap.physics.record.configuration import Boundary, Precision
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.workload import Workload
 from joulemap.plan.run import RunTally
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import ExampleInputs

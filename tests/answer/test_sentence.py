@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import pytest
 
 from joulemap.ask.fact import Choice
-from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Limits
+from joulemap.physics.record.configuration import Precision
 from joulemap.present.cell import DASH, show_quantity
 from joulemap.workspace import Workspace
 

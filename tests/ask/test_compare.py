@@ -15,8 +15,8 @@ from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import weigh
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
+from joulemap.physics.record.configuration import Precision
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
 from joulemap.show.choice import describe_answer
 from joulemap.workspace import Workspace

@@ -14,8 +14,8 @@ from command import run_here
 from compare import assert_close
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Subject, Term
-from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.physics.record.configuration import Precision
 from joulemap.show.explain import describe_difference, describe_term, list_reasons
 from joulemap.workspace import Workspace
 from sample import thin

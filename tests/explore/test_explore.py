@@ -19,19 +19,19 @@ from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.domain.address import Address
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import list_constants
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.product import MATMUL_PRECISIONS
 from joulemap.domain.settings import Settings
-from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.value import read_values
-from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
-from joulemap.model.change import change_hardware, follow, point_hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.power import PowerLaw
-from joulemap.model.total import evaluate_totals
+from joulemap.physics.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
+from joulemap.physics.change import change_hardware, follow, point_hardware
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import list_constants
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.product import MATMUL_PRECISIONS
+from joulemap.physics.record.silicon import RETICLE, count_dies
+from joulemap.physics.total import evaluate_totals
 from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source

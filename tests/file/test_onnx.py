@@ -18,9 +18,9 @@ from torch import nn
 from compare import assert_close
 from joulemap.answer.candidate import plan_candidates
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.fuse import fuse
-from joulemap.model.workload import columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import columns_of
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import NO_KEY, Operator, Workload
-from joulemap.fuse import fuse
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import NO_KEY, Operator, Workload
 from joulemap.plan.run import plan_runs
 from joulemap.store.check import check_database
 from joulemap.system.errors import ModelError, UsageError

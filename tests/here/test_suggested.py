@@ -13,7 +13,7 @@ import pytest
 from compare import assert_close
 from fuzz_here import find_faults
 from joulemap.device.energy import Rapl, Zone
-from joulemap.domain.hardware import Hardware
+from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import probe, show
 from joulemap.wing.here.machine import Graphics, Machine, Memory

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from joulemap.domain.hardware import Hardware
-from joulemap.model.stream import find_stream_ratio, slow_stream
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.stream import find_stream_ratio, slow_stream
 from joulemap.wing.llm.serving.chip import FEW, TILED
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes

@@ -12,12 +12,12 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Serving, Settings
-from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import NO_KEY
-from joulemap.fuse import fuse
-from joulemap.model.bulk import Together, Total
-from joulemap.model.kernel import form_kernels
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.bulk import Together, Total
+from joulemap.physics.fuse import fuse
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.weight import read_weight_format
+from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.method import read_checkpoint

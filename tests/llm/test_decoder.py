@@ -12,12 +12,12 @@ import pytest
 from chips import find
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.model.bulk import Together, form_joined, join
-from joulemap.model.kernel import form_kernels
-from joulemap.model.merge import build
-from joulemap.model.timing import list_parts
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.bulk import Together, form_joined, join
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.merge import build
+from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.timing import list_parts
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.column import NAMED, describe_columns, find_repeat, pass_columns

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from joulemap.domain.workload import NO_KEY
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.wing.llm.decoder.config import Attention, Experts, Recurrence
 from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family

@@ -31,8 +31,8 @@ from joulemap.catalog.load import find_hardware
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
-from joulemap.domain.workload import NO_KEY
-from joulemap.model.workload import columns_of
+from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.workload import columns_of
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError

@@ -8,8 +8,8 @@ from compare import assert_close
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_stack
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import read_serving_row
+from joulemap.physics.record.hardware import Hardware
 from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, find_deployment, predict_row
 
 NOTE = "means over nine tests (prompts 16-4096, outputs 16-1536 tokens)"

@@ -19,10 +19,10 @@ import pytest
 import own_decoder
 from compare import assert_close
 from joulemap.domain.settings import Serving, Settings
-from joulemap.domain.workload import Workload
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
 from joulemap.trace.source import ModelRequest
@@ -219,7 +219,7 @@ def test_a_family_that_nobody_reads_needs_its_library(
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: int) -> None:
     pytest.importorskip("transformers")
-    from joulemap.domain.workload import NO_KEY
+    from joulemap.physics.record.workload import NO_KEY
     from joulemap.wing.llm.decoder.layer import describe_step
     from joulemap.wing.llm.decoder.read import read_config
 

@@ -13,11 +13,11 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.stack import find_engine, find_stack
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import AWAKE_ACTION, OVERHEAD, STATIC_ACTION, WAIT_ACTION, ActionKey
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import AWAKE_ACTION, OVERHEAD, STATIC_ACTION, WAIT_ACTION, ActionKey
+from joulemap.physics.run import RunColumns
 from joulemap.plan.calibration import use_calibration
 from joulemap.wing.llm.audit import RULE, find_faults
 from joulemap.wing.llm.decoder.column import pass_columns

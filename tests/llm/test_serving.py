@@ -12,9 +12,9 @@ from engine_chip import find_chips, reach_bandwidth
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.quantity import Evidence, Quantity
 from joulemap.domain.serving import ServingRow
+from joulemap.physics.record.configuration import Runtime
+from joulemap.physics.record.quantity import Evidence, Quantity
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder

@@ -20,9 +20,9 @@ from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.public import find_public_table
 from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
+from joulemap.physics.record.hardware import Hardware
 from joulemap.row.validate import PredictionScore
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason

@@ -6,14 +6,14 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import HOST_WORK
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import Workload
-from joulemap.model.fallback import find_fallen
-from joulemap.model.pipeline import evaluate
-from joulemap.model.variation import Varied
-from joulemap.model.workload import columns_of
+from joulemap.physics.fallback import find_fallen
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.compiler import HOST_WORK
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.variation import Varied
+from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, find_workload_of
 from joulemap.system.errors import UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S

@@ -10,12 +10,12 @@ from conftest import Run
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Limits, Settings
-from joulemap.domain.workload import Workload
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import columns_of
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
 from joulemap.wing.pipeline.answer.compare import PipelineCompareAnswer

@@ -18,9 +18,9 @@ from compare import assert_close
 from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import Change, match_names
 from joulemap.domain.settings import Serving, Settings
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import Change, match_names
 from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.plan.variation import Variation
 from joulemap.system.errors import JoulemapError, UsageError

@@ -24,17 +24,17 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.compiler import Compiler
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware, Link
-from joulemap.domain.name import fold_name
-from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.domain.settings import Settings
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import Floats
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.compiler import Compiler
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware, Link
+from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION
+from joulemap.physics.workload import Floats
 from joulemap.present.cell import show_share
 from joulemap.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.answer import PlaceAnswer

@@ -16,11 +16,11 @@ from command import run_here
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import Workload
-from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import form_kernels
-from joulemap.model.timing import place
-from joulemap.model.workload import columns_of
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.record.workload import Workload
+from joulemap.physics.timing import place
+from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.train.training.memory import Memory, measure

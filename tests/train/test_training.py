@@ -18,9 +18,9 @@ from compare import assert_close
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings, Training
-from joulemap.domain.workload import NO_KEY, Operator, Workload
-from joulemap.model.communication import find_path
-from joulemap.model.workload import columns_of
+from joulemap.physics.communication import find_path
+from joulemap.physics.record.workload import NO_KEY, Operator, Workload
+from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, hold_module, trace
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT

@@ -14,7 +14,6 @@ import attrs
 from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import fill, is_whole, lay, show_assumed
 from joulemap.answer.run import find_conditions, list_scope, title_runs
-from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected
@@ -23,6 +22,7 @@ from joulemap.present.format import TABLE, write
 from joulemap.present.template import Template
 from joulemap.show.refusal import count_left_out, describe_left_out
 from joulemap.show.title import Title, bind
+from joulemap.system.name import PROJECTED, is_module_name
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -16,19 +16,18 @@ from joulemap.catalog.calibration import calibration_text, own_folder, parse_cal
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
-from joulemap.domain.calibration import DETERMINED, is_pace
 from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import name_precision
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import DETERMINED, is_pace
+from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
+from joulemap.plan.version import formula_version
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
@@ -40,9 +39,9 @@ from joulemap.system.file import check_output
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration, FittedValue
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
+    from joulemap.physics.record.calibration import Calibration, FittedValue
+    from joulemap.physics.record.hardware import Hardware
 
 
 TITLE: Final = Template(

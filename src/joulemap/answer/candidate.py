@@ -17,7 +17,7 @@ from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision, split_precision
+from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected

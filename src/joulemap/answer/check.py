@@ -13,9 +13,9 @@ from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_ch
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import is_operator
-from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.domain.settings import Settings
-from joulemap.domain.weight import split_precision
+from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
+from joulemap.physics.record.weight import split_precision
 from joulemap.plan.name import list_parts
 from joulemap.plan.selection import select_hardware
 from joulemap.present.document import Document, Lines, Section

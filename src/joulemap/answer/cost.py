@@ -24,11 +24,11 @@ from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.scope import holding_scope
-from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show, show_chance

@@ -11,7 +11,6 @@ import attrs
 
 from joulemap.answer.run import find_conditions, title_run
 from joulemap.ask.scope import Scope
-from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ExportFormat, Settings, check_name
@@ -19,6 +18,7 @@ from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
+from joulemap.physics.record.configuration import MERGING
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
@@ -33,8 +33,8 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.hub.node import ProgramNode
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.model import Model
 
 COLUMN: Final[dict[PartMetricName, str]] = {
@@ -137,7 +137,7 @@ def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> di
 
     Values are scaled to the peak of the run, because hardware that splits a batch holds one part at a time.
     """
-    from joulemap.model.merge import build
+    from joulemap.physics.merge import build
     from joulemap.store.workload import read_columns
 
     work = build(read_columns(connection, find_workload_of(connection, run_id)), total.runtime)

@@ -13,10 +13,10 @@ from joulemap.answer.run import prove, title_run
 from joulemap.ask.fact import Facts
 from joulemap.ask.fusion import find_facts
 from joulemap.ask.scope import holding_scope
-from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import MERGING
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
@@ -30,7 +30,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 RUNTIMES: Final = Template("{fused} against {separate}")
 

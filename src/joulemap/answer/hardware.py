@@ -15,13 +15,12 @@ from joulemap.answer.layout import lay_lines
 from joulemap.ask.setting import find_calibrations
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
-from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
-from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
+from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
+from joulemap.physics.record.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_chip, find_default_chip, resolve_name
@@ -36,11 +35,12 @@ from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
+from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.calibration import Calibration, CalibrationEntry
+    from joulemap.physics.record.hardware import Hardware
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that are shown with an SI prefix; bytes also get one, from 1000 B."""

@@ -12,8 +12,8 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.silicon import RETICLE, count_dies
+from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.present.cell import show
@@ -25,8 +25,8 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import WorkloadColumns
 
 OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
 LARGE: Final = Template(
@@ -131,7 +131,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     """
     from joulemap.catalog.load import load_files
     from joulemap.catalog.parser import name_file
-    from joulemap.model.area import Area
+    from joulemap.physics.area import Area
 
     files = expand_paths(paths)
     known = known_hardware()
@@ -166,7 +166,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     host, as in other answers.
     """
     from joulemap.catalog.parser import name_file
-    from joulemap.model.pipeline import evaluate
+    from joulemap.physics.pipeline import evaluate
 
     is_small = hardware.memory_capacity.value < LEAST_TRIAL_BYTES
     workloads = _trial_workloads(SMALL_TRIAL_MODELS if is_small else TRIAL_MODELS)

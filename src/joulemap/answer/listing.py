@@ -11,10 +11,10 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import find_alike
-from joulemap.domain.configuration import Precision
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count

@@ -11,12 +11,12 @@ import attrs
 from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.layout import fill_cells, lay_lines
 from joulemap.ask.setting import find_calibrations
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
-from joulemap.domain.product import choose_setting
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
@@ -38,7 +38,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 MEASURED: Final = Settings(runtime="eager")
 """Default settings of a measurement: a runtime that needs no compiler."""

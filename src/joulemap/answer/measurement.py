@@ -13,12 +13,12 @@ from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.model import Model
 from joulemap.plan.name import is_name
@@ -44,10 +44,10 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
-    from joulemap.domain.product import MatmulPrecision
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.product import MatmulPrecision
+    from joulemap.physics.workload import WorkloadColumns
 
 Place = tuple[str, int]
 """Model name and batch size."""
@@ -323,7 +323,7 @@ def find_workloads(
             found[place] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
     for place, model in models.items():
         if place not in found:
-            from joulemap.model.workload import columns_of
+            from joulemap.physics.workload import columns_of
 
             try:
                 found[place] = columns_of(trace(model, source.talk))

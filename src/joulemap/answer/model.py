@@ -18,7 +18,7 @@ from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.domain.weight import label_precision
+from joulemap.physics.record.weight import label_precision
 from joulemap.plan.name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
@@ -40,8 +40,8 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from joulemap.domain.hardware import Hardware
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.workload import Workload
 
 
 # profile

@@ -18,7 +18,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.domain.workload import Operator, Subgraph, Workload
+    from joulemap.physics.record.workload import Operator, Subgraph, Workload
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
 """Field by which lines of the ledger can be grouped."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import BOARD, SYSTEM
-from joulemap.domain.engine import group_engines, has_framework
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.product import FP32
+from joulemap.physics.record.configuration import BOARD, SYSTEM
+from joulemap.physics.record.engine import has_framework, name_engine
+from joulemap.physics.record.product import FP32
 from joulemap.present.cell import mark_projected
 from joulemap.present.document import Text
 from joulemap.present.template import Template
@@ -165,4 +165,14 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
         for one in (map(HardwareEntry.of, boxes[entry.id]) if entry.id in boxes else (entry,))
     ]
     is_mixed = "fused" in scope.runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
-    return group_engines(entries) if "engine" in scope.runtimes or is_mixed else {}
+    return _group_engines(entries) if "engine" in scope.runtimes or is_mixed else {}
+
+
+def _group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
+    """Return engine -> hardware deployed with it, in the given order."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        names = found.setdefault(name_engine(entry.architecture, entry.vendor), [])
+        if entry.id not in names:
+            names.append(entry.id)
+    return found

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
@@ -26,7 +26,7 @@ from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"
@@ -80,7 +80,7 @@ def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAns
 
     Empty `hardware` means all chips. Runs in a temporary database. Raises UnknownNameError or CatalogueError.
     """
-    from joulemap.model.anchor import choose_copy_precision
+    from joulemap.physics.anchor import choose_copy_precision
 
     selection = select_hardware(Settings(hardware=tuple(hardware)), "catalogue")
     by_precision: dict[tuple[str, str], list[tuple[HardwareEntry, str]]] = {}

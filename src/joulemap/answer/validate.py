@@ -20,12 +20,11 @@ from joulemap.answer.measurement import (
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision, name_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
@@ -50,8 +49,8 @@ from joulemap.system.errors import (
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.calibration import Calibration
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.estimate import Place
     from joulemap.store.connection import Connection
 

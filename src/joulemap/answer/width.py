@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.model.workload import ROLE_CODE, columns_of, sum_by
+from joulemap.physics.workload import ROLE_CODE, columns_of, sum_by
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
-    from joulemap.domain.workload import Workload
-    from joulemap.model.workload import Floats, WorkloadColumns
+    from joulemap.physics.record.workload import Workload
+    from joulemap.physics.workload import Floats, WorkloadColumns
     from joulemap.row.model import ModelProfile, OperationShare, PatternShare
 
 CONSTANT: Final = "constant"

@@ -9,7 +9,7 @@ from typing import Final
 from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
 from joulemap.ask.part import choose_least, enter, gather
 from joulemap.ask.scope import Scope
-from joulemap.domain.configuration import MERGING
+from joulemap.physics.record.configuration import MERGING
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
 
 HALF: Final = 0.5

@@ -23,11 +23,11 @@ from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
-from joulemap.domain.configuration import ENGINE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.product import FP32, HIGHEST, find_products
 from joulemap.domain.table import Column
+from joulemap.physics.record.configuration import ENGINE
+from joulemap.physics.record.product import FP32, HIGHEST, find_products
 from joulemap.row.model import Caveat as StoredCaveat, ModelCaveat
 from joulemap.row.run import Fallback
 from joulemap.store.library import find_query, list_topic
@@ -326,7 +326,7 @@ def name_excess(row: Fallback) -> str:
     """Return an operation with the size that exceeds a limit of the compiler; empty without an excess."""
     if not row.limits:
         return ""
-    from joulemap.domain.compiler import describe_excess, name_sizes, read_limits, read_window
+    from joulemap.physics.record.compiler import describe_excess, name_sizes, read_limits, read_window
 
     limits = read_limits(row.limits)
     sizes = [name_sizes(*read_window(one), rank) for one in row.arguments for rank in row.ranks]

@@ -11,10 +11,10 @@ import attrs
 
 from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
-from joulemap.domain.configuration import NO_HOST, SYSTEM
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.domain.weight import label_precision
+from joulemap.physics.record.configuration import NO_HOST, SYSTEM
+from joulemap.physics.record.weight import label_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection

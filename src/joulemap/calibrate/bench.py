@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import Parameter, values_at
 from joulemap.calibrate.stack import Part, Stack, stack
-from joulemap.domain.calibration import EnergyScale
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.product import MatmulPrecision
-from joulemap.domain.quantity import Quantity
-from joulemap.model.architecture import Architecture, find_architecture
-from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.placement import Placement
-from joulemap.model.power import PowerLaw
-from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
+from joulemap.physics.architecture import Architecture, find_architecture
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.placement import Placement
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.calibration import EnergyScale
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.product import MatmulPrecision
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.workload import Booleans, Floats, Integers, WorkloadColumns
 from joulemap.system.record import frozen
 
 GAP: Final = "gap_clocks"

@@ -14,11 +14,11 @@ from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.fit import Fitter, Prediction, Solution, Target, changed
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import FARTHEST, Parameter, coefficient_parameters, rounded
-from joulemap.domain.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
-from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.workload import Booleans, Floats
+from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
 ERROR_DIGITS: Final = 4

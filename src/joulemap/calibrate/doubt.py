@@ -57,7 +57,7 @@ from joulemap.domain.doubt import (
     ErrorScale,
     ErrorShare,
 )
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "compiler", "hardware")

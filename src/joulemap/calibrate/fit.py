@@ -22,9 +22,9 @@ from joulemap.calibrate.bench import Bench, Energies, LatencyModel, Throttle
 from joulemap.calibrate.observation import balance, credibility, divide
 from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
 from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, minimize
-from joulemap.domain.calibration import EnergyScale
-from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.workload import Booleans, Floats
+from joulemap.physics.record.calibration import EnergyScale
+from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import define, frozen
 
 PASSES: Final = 3

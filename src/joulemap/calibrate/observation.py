@@ -26,9 +26,9 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.product import DEFAULT, MatmulPrecision
-from joulemap.model.workload import Booleans, Floats, WorkloadColumns
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.product import DEFAULT, MatmulPrecision
+from joulemap.physics.workload import Booleans, Floats, WorkloadColumns
 from joulemap.system.record import frozen
 
 EAGER_WEIGHT: Final = 0.25

@@ -14,9 +14,9 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.coefficient import MOST_RATIO, fitted_range
-from joulemap.domain.hardware import Hardware
-from joulemap.model.workload import Floats
+from joulemap.physics.record.coefficient import MOST_RATIO, fitted_range
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
 
 FARTHEST: Final = 4.0

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.model.workload import Floats
+from joulemap.physics.workload import Floats
 
 SCALE: Final = 0.1
 """s: typical error of a good prediction, in natural logarithms."""

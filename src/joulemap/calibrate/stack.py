@@ -18,15 +18,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import ActionKey
-from joulemap.model.architecture import Architecture
-from joulemap.model.kernel import KernelColumns
-from joulemap.model.ledger import with_unattributed
-from joulemap.model.placement import Placement, balance, unbalance
-from joulemap.model.power import PowerLaw
-from joulemap.model.timing import called_once, find_parts, place, place_parts, split
-from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
+from joulemap.physics.architecture import Architecture
+from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.ledger import with_unattributed
+from joulemap.physics.placement import Placement, balance, unbalance
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import ActionKey
+from joulemap.physics.timing import called_once, find_parts, place, place_parts, split
+from joulemap.physics.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
 from joulemap.system.errors import UnpricedActionError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J

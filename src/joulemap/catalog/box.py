@@ -14,9 +14,9 @@ from joulemap.catalog.link import find_link_default
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
-from joulemap.domain.name import find_nearest, fold_name
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.name import find_nearest, fold_name
 from joulemap.system.record import frozen
 
 

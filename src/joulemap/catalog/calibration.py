@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.calibration import Calibration, CalibrationEntry, CalibrationError, EnergyScale, FittedValue
-from joulemap.domain.reference import ActionKey
+from joulemap.physics.record.calibration import (
+    Calibration,
+    CalibrationEntry,
+    CalibrationError,
+    EnergyScale,
+    FittedValue,
+)
+from joulemap.physics.record.reference import ActionKey
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.file import FileError, make_folder, read_bytes, write_text
 from joulemap.system.resource import remember
@@ -27,7 +33,7 @@ from joulemap.system.resource import remember
 if TYPE_CHECKING:
     from joulemap.catalog.schema import CalibrationFile, FittedEntry, FittedStaticEntry
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 SHIPPED: Final = DATA / "calibration"
 """Folder of built-in calibrations."""

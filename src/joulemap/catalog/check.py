@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.product import DEFAULT
+from joulemap.physics.record.product import DEFAULT
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import parse_content, read_file, structure
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.catalog.sheet import load_offers
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.offer import Offer, reference_offers
+from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import CatalogueError
 
 PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}

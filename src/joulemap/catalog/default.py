@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from joulemap.catalog.schema import ArchitectureFile, DefaultEntry
-from joulemap.domain.hardware import MemoryLevel, Peak
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.hardware import MemoryLevel, Peak
+from joulemap.physics.record.quantity import Quantity
 
 
 def complete_quantities(

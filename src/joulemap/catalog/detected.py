@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.machine import Cpu, CpuCache, Gpu
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.system.record import frozen
 
 HEAD: Final = """\

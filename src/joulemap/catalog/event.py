@@ -8,9 +8,10 @@ from typing import Final, get_args
 
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile, EventEntry
-from joulemap.domain.configuration import Precision
 from joulemap.domain.event import Event, EventTerm
-from joulemap.domain.reference import (
+from joulemap.domain.role import ActionRole
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.reference import (
     CYCLE_ACTION,
     LINK_ACTION,
     LOSS_ACTION,
@@ -19,7 +20,6 @@ from joulemap.domain.reference import (
     ActionKey,
     cycle_action,
 )
-from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 
 TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.domain.name import fold_name, split_names
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import CatalogueError
+from joulemap.system.name import fold_name, split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 FOLDER: Final = DATA / "family"
 

@@ -30,11 +30,11 @@ from joulemap.catalog.schema import (
 )
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import BUILT_IN
-from joulemap.domain.coefficient import check_coefficient
-from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
-from joulemap.domain.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
-from joulemap.domain.constant import is_count
-from joulemap.domain.hardware import (
+from joulemap.physics.record.coefficient import check_coefficient
+from joulemap.physics.record.compiler import CUTS, UNLISTED, Compiler
+from joulemap.physics.record.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.constant import is_count
+from joulemap.physics.record.hardware import (
     LEVEL_KINDS,
     LEVEL_PLACES,
     LINK_ENDS,
@@ -49,9 +49,9 @@ from joulemap.domain.hardware import (
     PowerMode,
     derive_peaks,
 )
-from joulemap.domain.operating_point import read_point
-from joulemap.domain.product import FP32, PASS, PASSES
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.operating_point import read_point
+from joulemap.physics.record.product import FP32, PASS, PASSES
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.units import SI_SCALE
 
 LEAST_SHARE: Final = Quantity(

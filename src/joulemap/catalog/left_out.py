@@ -16,7 +16,7 @@ from typing import Any, Final
 from joulemap.catalog.chip import load_content
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.sheet import Row, read_rows
-from joulemap.domain.hardware import Hardware
+from joulemap.physics.record.hardware import Hardware
 
 PATH: Final = DATA / "doubt" / "left_out.csv"
 

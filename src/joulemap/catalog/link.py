@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ClassCoefficientEntry, EvidenceEntry
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 

@@ -13,9 +13,9 @@ from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_f
 from joulemap.catalog.parser import name_file, read_file
 from joulemap.catalog.schema import HardwareFile
 from joulemap.domain.catalogue import Catalogue
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.name import fold_name
+from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import CatalogueError
+from joulemap.system.name import fold_name
 
 
 def load_catalogue() -> Catalogue:

@@ -25,17 +25,26 @@ import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
-from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, MEASURED_AT, PRECISION_BYTES, RUNTIMES, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
-from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
-from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS, choose_setting
 from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
+from joulemap.physics.record.configuration import (
+    BOARD,
+    BOUNDARIES,
+    CHIP,
+    MEASURED_AT,
+    PRECISION_BYTES,
+    RUNTIMES,
+    SYSTEM,
+    name_precision,
+)
+from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, choose_setting
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.key import keep_once
+from joulemap.system.name import fold_into
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.host import is_part
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 PATH: Final = DATA / "system" / "memory.csv"
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
-from joulemap.domain.configuration import BOARD
-from joulemap.domain.hardware import Link
-from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import (
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.hardware import Link
+from joulemap.physics.record.quantity import Quantity, least_sure
+from joulemap.physics.record.reference import (
     FJ_PER_J,
     LINK_ACTION,
     LOSS_ACTION,
@@ -22,7 +22,7 @@ from joulemap.domain.reference import (
     EnergyReference,
     price_by,
 )
-from joulemap.domain.silicon import SRAM_CELL_UM2
+from joulemap.physics.record.silicon import SRAM_CELL_UM2
 
 FJ_PER_PJ: Final = 1000.0
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.calibration import CalibrationError
-from joulemap.domain.compiler import CUTS
-from joulemap.domain.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
-from joulemap.domain.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
-from joulemap.domain.quantity import BASES, COUNTS, Evidence, Quantity, read_evidence
 from joulemap.domain.role import ROLES
+from joulemap.physics.record.calibration import CalibrationError
+from joulemap.physics.record.compiler import CUTS
+from joulemap.physics.record.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
+from joulemap.physics.record.quantity import BASES, COUNTS, Evidence, Quantity, read_evidence
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 

@@ -20,7 +20,7 @@ from joulemap.domain.catalogue import (
     ShippedWorkload,
 )
 from joulemap.domain.offer import Offer
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import UnknownNameError
 
 Row = dict[str, str]

@@ -7,9 +7,9 @@ from typing import Final
 from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.schema import ArchitectureFile
-from joulemap.domain.calibration import EnergyScale
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import CYCLE_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED, EnergyReference
+from joulemap.physics.record.calibration import EnergyScale
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import CYCLE_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED, EnergyReference
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 

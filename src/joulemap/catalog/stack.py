@@ -3,7 +3,7 @@
     pass = ‖factor x kernels + device per layer x layers, host per layer x layers‖ + each x sequences
     each = host per sequence + state x recurrent layers
 
-`joulemap.model.overhead` has the norm. Graphs cover decode passes only, so a prefill pass is launched layer by layer.
+`joulemap.physics.overhead` has the norm. Graphs cover decode passes only, so a prefill pass is launched layer by layer.
 Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
@@ -22,11 +22,11 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.domain.quantity import COUNTS, Quantity, read_evidence
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.quantity import COUNTS, Quantity, read_evidence
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.system.name import find_nearest, fold_name
 from joulemap.system.record import frozen
 
 DEFAULT: Final = "vllm"

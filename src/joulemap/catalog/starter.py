@@ -16,10 +16,10 @@ from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.configuration import BOARD
-from joulemap.domain.hardware import UNITS, Hardware
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.hardware import UNITS, Hardware
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import UsageError
 from joulemap.system.units import SI_SCALE
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from joulemap.catalog.digest import DATA
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import SOLE_SLOTS, is_part
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.surrounding import Surrounding
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.surrounding import Surrounding
 from joulemap.system.errors import CatalogueError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 FOLDER: Final = DATA / "system"
 

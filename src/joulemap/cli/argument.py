@@ -181,8 +181,7 @@ def _is_class(word: str) -> bool:
 
 
 def _is_precision(word: str) -> bool:
-    from joulemap.domain.configuration import PRECISION_BYTES
-    from joulemap.domain.name import name_precision
+    from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 
     return name_precision(word) in PRECISION_BYTES
 

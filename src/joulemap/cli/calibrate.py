@@ -13,8 +13,8 @@ from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.cli.voice import voice
-from joulemap.domain.name import split_names
 from joulemap.system.file import check_output
+from joulemap.system.name import split_names
 from joulemap.system.record import frozen
 
 

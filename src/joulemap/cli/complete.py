@@ -43,11 +43,11 @@ complete_queries: Final = offer("store.library.name_queries", is_one=True)
 complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
 complete_deployments: Final = offer("domain.settings.Deployment")
 complete_kinds: Final = offer("domain.settings.Form")
-complete_precisions: Final = offer("domain.configuration.PRECISION_BYTES")
-complete_weights: Final = offer("domain.weight.WEIGHT_FORMATS")
-complete_boundaries: Final = offer("domain.configuration.BOUNDARIES")
+complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES")
+complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
+complete_boundaries: Final = offer("physics.record.configuration.BOUNDARIES")
 complete_engines: Final = offer("answer.completion.list_engines")
-complete_runtimes: Final = offer("domain.configuration.RUNTIMES")
+complete_runtimes: Final = offer("physics.record.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:

@@ -8,7 +8,7 @@ from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOption
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
-from joulemap.domain.name import split_names
+from joulemap.system.name import split_names
 from joulemap.system.record import frozen
 
 

@@ -16,13 +16,13 @@ from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD
 from joulemap.domain.settings import Device
+from joulemap.physics.record.configuration import BOARD
 from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Boundary
     from joulemap.domain.settings import Deployment
+    from joulemap.physics.record.configuration import Boundary
 
 app = group(__doc__)
 

@@ -19,12 +19,12 @@ from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.panel import OUTPUT, Place
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
-from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
+from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
-from joulemap.domain.name import split_names
+from joulemap.system.name import split_names
 from joulemap.system.wing import find_parts
 
 CHAPTERS: Final = "Chapters"

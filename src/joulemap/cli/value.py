@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.domain.name import split_names
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import UsageError
+from joulemap.system.name import split_names
 from joulemap.system.number import check_digits, read_real, read_whole
 
 Record = TypeVar("Record")

@@ -16,8 +16,8 @@ from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
-from joulemap.domain.product import DEFAULT, HIGHEST
 from joulemap.hub.build import BuiltModel, build_request
+from joulemap.physics.record.product import DEFAULT, HIGHEST
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.name import fold_name, unmark
+from joulemap.system.name import fold_name, unmark
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision
+    from joulemap.physics.record.configuration import Precision
 
 CLASS_HARDWARE: Final[Mapping[str, str]] = {
     "cpu": "xeon_8490h",

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.domain.quantity import Quantity
+from joulemap.physics.record.quantity import Quantity
 from joulemap.system.record import frozen
 
 BOX: Final = "box"

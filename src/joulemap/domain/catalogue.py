@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.host import is_part
-from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, keeps_parts, split_words, unmark
-from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.target import DEFAULT_MODE as DEFAULT_MODE
+from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.operating_point import read_point
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.target import DEFAULT_MODE as DEFAULT_MODE
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
+from joulemap.system.name import find_nearest, fold_into, fold_name, has_words, keeps_parts, split_words, unmark
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision
-    from joulemap.domain.hardware import Hardware, PowerMode
     from joulemap.domain.settings import Form
+    from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.hardware import Hardware, PowerMode
 
 DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090")
 """Default hardware of a comparison: chips that people can buy or rent, and that run every operator without a host."""

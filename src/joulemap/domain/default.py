@@ -7,9 +7,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.metric import MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.physics.record.configuration import BOARD, SYSTEM
 
 SETTINGS: Final = Settings()
 """Defaults of a single run: fp32 with torch.compile's kernels, on the hardware that the question chooses."""

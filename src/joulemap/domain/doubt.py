@@ -12,9 +12,9 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.domain.quantity import BASES, Evidence, Quantity
-from joulemap.domain.reference import OVERHEAD
-from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.physics.record.quantity import BASES, Evidence, Quantity
+from joulemap.physics.record.reference import OVERHEAD
+from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 TIE_RATIO: Final = 1.005

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from joulemap.domain.reference import ActionKey
+from joulemap.physics.record.reference import ActionKey
 from joulemap.system.record import frozen
 
 

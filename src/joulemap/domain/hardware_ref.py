@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from joulemap.domain.target import DEFAULT_MODE
+from joulemap.physics.record.target import DEFAULT_MODE
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 SLOT_HOSTS: Final[Mapping[str, str]] = {
     "PCIe": "xeon_8490h",

@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import BOUNDARIES, RUNTIMES
-from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS
+from joulemap.physics.record.configuration import BOUNDARIES, RUNTIMES
+from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.system.record import frozen
 
 Shape = tuple[int, ...]

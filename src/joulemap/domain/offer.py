@@ -11,8 +11,8 @@ from typing import Final, Literal
 import attrs
 
 from joulemap.domain.doubt import FULL_GROUPS, NORMAL
-from joulemap.domain.quantity import BASES, Quantity, least_sure
-from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.physics.record.quantity import BASES, Quantity, least_sure
+from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from joulemap.domain.name import split_words
+from joulemap.system.name import split_words
 
 _CLOCK: Final = re.compile(r"\s*@\s*\d+(?:\.\d+)?\s*[GM]Hz\b", re.IGNORECASE)
 _INTEL: Final = re.compile(r"\b(?:intel|xeon|pentium|celeron|atom|cpu)\b.*\s@\s*\d+\.\d+\s*GHz", re.IGNORECASE)

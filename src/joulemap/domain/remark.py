@@ -6,7 +6,7 @@ the whole text from its values and compares that.
 
 from __future__ import annotations
 
-from joulemap.domain.workload import APPENDED
+from joulemap.physics.record.workload import APPENDED
 
 
 def name_uncounted(operator: str) -> str:

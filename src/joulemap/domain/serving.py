@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.domain.configuration import BOARD, MEASURED_AT, Boundary
+from joulemap.physics.record.configuration import BOARD, MEASURED_AT, Boundary
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

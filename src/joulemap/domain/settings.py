@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypedDict,
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
-from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.offer import WAY_OF, Seller
-from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
-from joulemap.domain.weight import name_weight_precision, pair_precisions
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime, name_precision
+from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
+from joulemap.physics.record.weight import name_weight_precision, pair_precisions
 from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.calibration import Calibration
+    from joulemap.physics.record.hardware import Hardware
 
 Deployment = Literal["datacenter", "edge", "embedded"]
 

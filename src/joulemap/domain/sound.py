@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from joulemap.domain.workload import Operator, Workload
+from joulemap.physics.record.workload import Operator, Workload
 from joulemap.system.errors import ModelError
 
 LARGEST: Final = 2**63 - 1

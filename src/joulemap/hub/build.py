@@ -9,13 +9,13 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.domain.name import FROZEN
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import Workload
 from joulemap.hub import detector, file, published, speech, tiny, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.hub.past import build_past
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.name import FROZEN
 from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas

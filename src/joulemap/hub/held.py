@@ -10,10 +10,10 @@ import attrs
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from joulemap.domain.name import name_module
-from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
+from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import UsageError
+from joulemap.system.name import name_module
 from joulemap.trace.argument import tensors_in
 from joulemap.trace.source import ModelRequest
 

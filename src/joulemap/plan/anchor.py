@@ -9,21 +9,21 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.calibration import Calibration
-from joulemap.domain.configuration import BOARD
-from joulemap.domain.target import DEFAULT_MODE
-from joulemap.domain.workload import NO_KEY
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import Calibration
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.target import DEFAULT_MODE
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
+from joulemap.plan.version import formula_version
 from joulemap.system.errors import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.calibration import CalibrationEntry
-    from joulemap.domain.hardware import Hardware
-    from joulemap.domain.reference import EnergyAction
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.calibration import CalibrationEntry
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.reference import EnergyAction
+    from joulemap.physics.workload import WorkloadColumns
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
 """(digest before modifiers, formula version) -> energies per action that the anchor adds or changes. Probes run once
@@ -40,8 +40,8 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
         return hardware
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
-        from joulemap.model.anchor import find_anchor
-        from joulemap.model.stream import join_units
+        from joulemap.physics.anchor import find_anchor
+        from joulemap.physics.stream import join_units
 
         try:
             _ANCHORS[key] = find_anchor(join_units(hardware), describe_probes(), read_loads(hardware))
@@ -54,8 +54,8 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
 def describe_probes() -> Mapping[str, WorkloadColumns]:
     """Return operator name -> single-operator workload that an anchor evaluates."""
     from joulemap.domain.operator.name import find_operator
-    from joulemap.model.anchor import PROBES
-    from joulemap.model.workload import columns_of
+    from joulemap.physics.anchor import PROBES
+    from joulemap.physics.workload import columns_of
     from joulemap.trace.single import describe
 
     operators = {name: find_operator(name) for name in PROBES}
@@ -67,8 +67,8 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
 
     Factors on the time of an engine's passes belong to the machine that was measured and are not inherited.
     """
-    from joulemap.domain.calibration import MEANING, is_pace
-    from joulemap.domain.quantity import Quantity
+    from joulemap.physics.record.calibration import MEANING, is_pace
+    from joulemap.physics.record.quantity import Quantity
 
     served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}
     kept = {name: one for name, one in calibration.coefficients.items() if name not in served}

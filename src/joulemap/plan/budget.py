@@ -12,12 +12,12 @@ import attrs
 from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import is_part, suggest_host
-from joulemap.domain.operating_point import OperatingPoint
 from joulemap.domain.settings import Settings
-from joulemap.domain.target import host_word
+from joulemap.physics.record.configuration import BOARD, SYSTEM
+from joulemap.physics.record.operating_point import OperatingPoint
+from joulemap.physics.record.target import host_word
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.plan.target import Target
 from joulemap.system.errors import UsageError
@@ -25,9 +25,9 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Boundary
-    from joulemap.domain.hardware import Hardware
-    from joulemap.domain.surrounding import Surrounding
+    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.surrounding import Surrounding
     from joulemap.plan.calibration import CalibrationUse
 
 

@@ -14,7 +14,6 @@ from joulemap.catalog.digest import catalogue_digest, is_hardware_path, own_file
 from joulemap.domain.architecture import find_class, find_whole_class
 from joulemap.domain.catalogue import HardwareEntry, find_alike
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import fold_name, split_names
 from joulemap.plan.name import list_names
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
@@ -23,11 +22,12 @@ from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.system.background import begin
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
+from joulemap.system.name import fold_name, split_names
 from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.calibration import Calibration, CalibrationEntry
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
@@ -200,8 +200,8 @@ def _store_defaults(connection: Connection) -> None:
     """
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
-    from joulemap.model.version import formula_version
     from joulemap.plan.anchor import default_target
+    from joulemap.plan.version import formula_version
     from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
 

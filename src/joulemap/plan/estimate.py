@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.operator.name import find_operator
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading_if_there
+from joulemap.plan.version import formula_version
 from joulemap.store.connection import transaction
 from joulemap.store.estimate import Estimate, find_estimates, write_estimates
 from joulemap.system.errors import UsageError
@@ -21,9 +21,9 @@ from joulemap.trace.single import describe
 from joulemap.trace.source import ModelRequest
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload, WorkloadKey
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.workload import Workload, WorkloadKey
     from joulemap.plan.run import PlannedRun
     from joulemap.plan.source import Source, Talk
 
@@ -79,7 +79,7 @@ def _describe(places: Sequence[Place], keys: dict[Place, WorkloadKey], talk: Tal
 def _evaluate(
     workloads: dict[Place, Workload], keys: Sequence[str], hardware: Hardware, run: PlannedRun
 ) -> list[Estimate]:
-    from joulemap.model.bulk import evaluate_all
+    from joulemap.physics.bulk import evaluate_all
 
     try:
         totals = evaluate_all(tuple(workloads.values()), hardware, run.point["precision"], run.point["runtime"])

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Final
 
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.configuration import BOARD, Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns, RunTotals
-from joulemap.model.version import formula_version
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import BOARD, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import describe_change, split_changes
 from joulemap.plan.kind import HardwareKind, find_kind
 from joulemap.plan.run import Plan, PlannedRun
+from joulemap.plan.version import formula_version
 from joulemap.store.catalogue import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware

@@ -43,8 +43,8 @@ from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
-    from joulemap.model.pipeline import Gathering
+    from joulemap.physics.pipeline import Gathering
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
@@ -138,7 +138,7 @@ def holding_plans(
 
 def prepare(plan: Plan) -> None:
     """Import the modules that evaluate a plan before the database is locked."""
-    from joulemap.model.architecture import find_architecture
+    from joulemap.physics.architecture import find_architecture
 
     for module in ("joulemap.plan.evaluate", "numpy.ma"):
         importlib.import_module(module)
@@ -325,7 +325,7 @@ class _Work:
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next model, unless the model needs a trace first."""
-        from joulemap.model.pipeline import Evaluator, Gathering
+        from joulemap.physics.pipeline import Evaluator, Gathering
 
         model, plans = self._models[self._number]
         request = model.request

@@ -6,19 +6,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from joulemap.domain.constant import list_constants
+from joulemap.physics.record.constant import list_constants
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Boundary, Configuration
-    from joulemap.domain.constant import Change, Constant
-    from joulemap.domain.hardware import Hardware
-    from joulemap.model.run import RunColumns
-    from joulemap.model.variation import Totals
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.configuration import Boundary, Configuration
+    from joulemap.physics.record.constant import Change, Constant
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.run import RunColumns
+    from joulemap.physics.variation import Totals
+    from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.target import Modifier
 
@@ -49,7 +49,7 @@ class HardwareKind(Protocol):
     architecture: str
     """Architecture class that hardware of this kind has."""
     formulas: tuple[str, ...]
-    """Names of the modules that compute a run of this kind; the modules that they import count too."""
+    """Files and folders, below the package `joulemap`, with the code that computes a run of this kind."""
 
     def is_name(self, name: str) -> bool:
         """Return True if a name that is not a chip belongs to this kind."""
@@ -128,7 +128,7 @@ def change_numbers(
     """
     if (kind := find_kind(hardware.architecture)) is not None:
         return kind.change(hardware, changes, name, is_varied=is_varied)
-    from joulemap.model.change import change_hardware
+    from joulemap.physics.change import change_hardware
 
     return change_hardware(hardware, changes, name)
 

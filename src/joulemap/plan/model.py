@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from joulemap.domain.catalogue import ShippedWorkload
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.source import Talk
 
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.plan.target import Modifier

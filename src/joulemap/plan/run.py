@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.domain.calibration import CalibrationEntry
-from joulemap.domain.product import DEFAULT, MatmulPrecision, choose_setting
-from joulemap.domain.weight import pair_precisions
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import CalibrationEntry
+from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
+from joulemap.physics.record.weight import pair_precisions
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import Changed, find_changes, split_changes
 from joulemap.plan.model import Model
 from joulemap.plan.name import list_names, modify_target
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AtMatmulPrecision, Target
+from joulemap.plan.version import formula_version
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.constant import Change
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.constant import Change
 
 
 @frozen(kw_only=True)

@@ -26,11 +26,10 @@ from joulemap.domain.catalogue import (
     find_alike,
     find_entry,
 )
-from joulemap.domain.configuration import NO_HOST, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
-from joulemap.domain.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
-from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
+from joulemap.physics.record.configuration import NO_HOST, SYSTEM
+from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.budget import (
     Budget,
     Excess,
@@ -45,13 +44,14 @@ from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
 from joulemap.plan.target import Target, WithoutHost
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, SeveralChipsError, UnknownNameError, UsageError
+from joulemap.system.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Boundary
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
 
 BOXED: Final = "it is a box of several devices: name one of them"

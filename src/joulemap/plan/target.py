@@ -14,17 +14,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from joulemap.domain.configuration import SYSTEM
-from joulemap.domain.target import DEVICE_WORD, boundary_word, calibration_word, extend_digest, matmul_word, mode_word
-from joulemap.model.version import formula_version
+from joulemap.physics.record.configuration import SYSTEM
+from joulemap.physics.record.target import (
+    DEVICE_WORD,
+    boundary_word,
+    calibration_word,
+    extend_digest,
+    matmul_word,
+    mode_word,
+)
+from joulemap.plan.version import formula_version
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Boundary
-    from joulemap.domain.hardware import Hardware
-    from joulemap.domain.product import MatmulPrecision
-    from joulemap.domain.surrounding import Surrounding
+    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.product import MatmulPrecision
+    from joulemap.physics.record.surrounding import Surrounding
 
     Described = HardwareEntry | Hardware
     """Hardware before any modifier: its record or its catalogue entry."""

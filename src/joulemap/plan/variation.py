@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.address import USE, Address
-from joulemap.domain.configuration import CHIP, NO_HOST, SYSTEM, Configuration
-from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC
-from joulemap.domain.product import choose_setting
-from joulemap.domain.reference import BOARD
-from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
-from joulemap.model.variation import FAILURES, Totals, Varied
+from joulemap.physics.record.address import USE, Address
+from joulemap.physics.record.configuration import CHIP, NO_HOST, SYSTEM, Configuration
+from joulemap.physics.record.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
+from joulemap.physics.record.product import choose_setting
+from joulemap.physics.record.reference import BOARD
+from joulemap.physics.record.spread import Spread, find_spread
+from joulemap.physics.variation import FAILURES, Totals, Varied
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.kind import change_numbers, find_kind, list_numbers
 from joulemap.store.literal import execute
@@ -32,10 +32,10 @@ from joulemap.system.record import define
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import VariedMetricName
     from joulemap.domain.settings import Usage
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.kind import HardwareKind, VariedRun
     from joulemap.plan.run import Plan

@@ -30,7 +30,7 @@ from joulemap.trace.source import (
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.source import Source, Talk
 
 
@@ -101,8 +101,8 @@ def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: in
 def hold_module(module: object, example_inputs: object) -> Model:
     """Trace a PyTorch module of this program and return its model; raises UsageError or ModelError."""
     need_torch("tracing a module")
-    from joulemap.fuse import fuse
     from joulemap.hub.held import request_module
+    from joulemap.physics.fuse import fuse
 
     request, workload = request_module(module, example_inputs)
     return Model(request=request, retrace=False, traced=fuse(workload))
@@ -110,8 +110,8 @@ def hold_module(module: object, example_inputs: object) -> Model:
 
 def _batch_module(model: Model, settings: Settings, batch: int | None) -> Model:
     """Return the model of a PyTorch module at another batch size; None keeps its batch size."""
-    from joulemap.fuse import fuse
     from joulemap.hub.held import request_batch
+    from joulemap.physics.fuse import fuse
 
     for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments"), (settings.config, "config")):
         if values:
@@ -177,8 +177,8 @@ def trace(model: Model, talk: Talk) -> Workload:
         return describe_closed(model, talk)
     request = model.request
     need_torch(f"tracing {name_model(request)}", request.package)
-    from joulemap.fuse import fuse
     from joulemap.hub.build import trace_request
+    from joulemap.physics.fuse import fuse
 
     if request.kind == "file" and not model.may_run:
         raise UntrustedError("a row of a file names this code; --trust (in Python trust=True) runs it")

@@ -12,8 +12,8 @@ from typing import Any, Final, ParamSpec
 
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
+from joulemap.system.name import PROJECTED
 from joulemap.system.units import format_si
 
 PROJECTION_NOTE: Final = (

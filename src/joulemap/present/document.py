@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import attrs
 
 from joulemap.domain.dimension import DISTINGUISHING
-from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import (
     PROJECTION_NOTE,
@@ -27,6 +26,7 @@ from joulemap.present.cell import (
     show_quantity,
 )
 from joulemap.present.text import make_all_visible, make_visible
+from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.domain.name import PROJECTED
 from joulemap.present.document import NEXT, SHORT_TEXT, Block, Grid, Lines, Steps, Text
 from joulemap.present.draw.sketch import draw_sketch
 from joulemap.present.format import Page
 from joulemap.present.picture import Picture
 from joulemap.present.text import longest_line
 from joulemap.system.frame import escape
+from joulemap.system.name import PROJECTED
 
 NO_BLOCKS: Final = ""
 """HTML of a block without content."""

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.ask.fact import Subject
-from joulemap.domain.name import PROJECTED
+from joulemap.system.name import PROJECTED
 
 MOST_NAMED: Final = 2
 """Maximum names in a sentence; more are counted."""

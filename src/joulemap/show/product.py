@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from joulemap.domain.configuration import ENGINE
-from joulemap.domain.engine import TENSORRT
-from joulemap.domain.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, find_products
+from joulemap.physics.record.configuration import ENGINE
+from joulemap.physics.record.engine import TENSORRT
+from joulemap.physics.record.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, find_products
 from joulemap.present.template import Template
 
 CONVOLUTIONS: Final = Template("{precision} convolutions")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from joulemap.ask.fact import BOUNDARY, BUDGET, Refusal
-from joulemap.domain.name import PROJECTED
 from joulemap.present.cell import show_count
 from joulemap.present.template import Template
+from joulemap.system.name import PROJECTED
 
 MOST_REASONS: Final = 2
 """Maximum distinct reasons in a line; of more, one is an example."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.domain.configuration import NO_HOST
+from joulemap.physics.record.configuration import NO_HOST
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Entry, Facts, Limit, Share, Turn
-from joulemap.domain.name import PROJECTED
 from joulemap.present.cell import show_share, show_span
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
@@ -15,6 +14,7 @@ from joulemap.show.choice import MOST_WHY, MOST_WORDS
 from joulemap.show.explain import RANGE
 from joulemap.show.name import name_run
 from joulemap.show.part import BOUND, RANGES_ARE
+from joulemap.system.name import PROJECTED
 
 USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
 LEAST: Final = Template("{head}, {name} {share:%} ({grade})")

@@ -14,7 +14,7 @@ from typing import Final
 
 import duckdb
 
-from joulemap.domain.workload import WorkloadKey
+from joulemap.physics.record.workload import WorkloadKey
 from joulemap.store.connection import Connection, as_file_error, is_full, is_internal, transaction
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect

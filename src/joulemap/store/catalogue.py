@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.calibration import Calibration, CalibrationEntry
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import METRICS, Metric
+from joulemap.physics.record.calibration import Calibration, CalibrationEntry
+from joulemap.physics.record.hardware import Hardware
 from joulemap.store.connection import Connection
 from joulemap.store.digest import CALIBRATION, Digester
 from joulemap.store.literal import execute
@@ -197,7 +197,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         energy_credibility_fraction=calibration.energy_credibility,
         content_digest="",
     )
-    from joulemap.domain.calibration import MEANING
+    from joulemap.physics.record.calibration import MEANING
 
     noted = {name: one.note for name, one in hardware.coefficients.items()}
     changed = [

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.hardware import IDLE_STATES, UNMEASURED, Hardware, Link, Load, MemoryLevel, Peak, PowerMode
-from joulemap.domain.quantity import COUNTS, Evidence, Quantity, read_evidence
-from joulemap.domain.reference import EnergyAction, EnergyReference
+from joulemap.physics.record.hardware import IDLE_STATES, UNMEASURED, Hardware, Link, Load, MemoryLevel, Peak, PowerMode
+from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity, read_evidence
+from joulemap.physics.record.reference import EnergyAction, EnergyReference
 from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.literal import execute
@@ -19,7 +19,7 @@ from joulemap.store.row import insert_columns, insert_records, next_id
 from joulemap.system.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from joulemap.domain.compiler import Compiler
+    from joulemap.physics.record.compiler import Compiler
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
 """Prefixes of the names of facts that do not correspond to fields of `Hardware`."""
@@ -245,7 +245,7 @@ def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
     """Return the compiler described by rows with one supported operator each; None without rows."""
     if not rows:
         return None
-    from joulemap.domain.compiler import Compiler
+    from joulemap.physics.record.compiler import Compiler
 
     shared = {name: value for name, value in rows[0].items() if name != "operator"}
     return Compiler(**shared, operators=tuple(row["operator"] for row in rows))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
-from joulemap.domain.address import SOURCE
 from joulemap.domain.doubt import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak, find_thin_bounds
-from joulemap.domain.quantity import COUNTS, Evidence, Quantity
+from joulemap.physics.record.address import SOURCE
+from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_least, find_scale

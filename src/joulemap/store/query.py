@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import duckdb
 
-from joulemap.domain.configuration import BOARD
-from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.product import DEFAULT
 from joulemap.store import literal
 from joulemap.store.bound import BATCH, bounding
 from joulemap.store.connection import REFUSED, begin_beside

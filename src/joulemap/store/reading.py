@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from joulemap.domain.configuration import NO_HOST
+from joulemap.physics.record.configuration import NO_HOST
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.row.run import Fallback, Omitted

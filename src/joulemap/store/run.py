@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
+from joulemap.physics.record.configuration import LAUNCH
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.errors import OTHER, Reason
@@ -179,7 +179,7 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
 
 def count_appending(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
     """Return the distinct numbers of operators that append rows to keys and values, of the workloads with any."""
-    from joulemap.domain.workload import APPEND
+    from joulemap.physics.record.workload import APPEND
 
     statement = (
         "SELECT DISTINCT count(*) FROM internal.workload_operator AS o WHERE o.variant = $append AND o.workload_id IN "

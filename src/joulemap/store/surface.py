@@ -17,7 +17,7 @@ import duckdb
 
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder

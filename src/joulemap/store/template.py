@@ -41,7 +41,7 @@ WRITERS: Final = (
     "domain/operator",
     "trace/formula",
     "trace/single",
-    "model",
+    "physics",
     "plan/anchor.py",
     "plan/target.py",
 )

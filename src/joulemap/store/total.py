@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
-from joulemap.domain.address import SOURCE
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
-from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
+from joulemap.physics.record.address import SOURCE
+from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
+from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns
 from joulemap.uncertainty.scale import CALIBRATED, CLASS_LEVEL
 
 if TYPE_CHECKING:
-    from joulemap.model.run import LedgerColumns
+    from joulemap.physics.run import LedgerColumns
 
 MOST: Final = 2**31 - 1
 """Maximum run id."""

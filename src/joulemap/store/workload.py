@@ -16,8 +16,8 @@ from joulemap.store.row import insert_records, next_id, utc_now
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import TracedOperator
-    from joulemap.domain.workload import Workload
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.workload import Workload
+    from joulemap.physics.workload import WorkloadColumns
 
 SHIPPED: Final = "shipped:"
 """Prefix of a shipped workload's key, which distinguishes it from a workload traced on this machine."""
@@ -131,7 +131,7 @@ def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Ma
 
 def read_workload(connection: Connection, workload_id: int) -> Workload:
     """Return a stored workload as a record."""
-    from joulemap.domain.workload import (
+    from joulemap.physics.record.workload import (
         Access,
         Buffer,
         Edge,
@@ -219,9 +219,9 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as arrays, one per column."""
     import numpy as np
 
-    from joulemap.domain.compiler import is_single_output, read_window
-    from joulemap.domain.kind import KINDS, ROLES
-    from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
+    from joulemap.physics.record.compiler import is_single_output, read_window
+    from joulemap.physics.record.kind import KINDS, ROLES
+    from joulemap.physics.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
     def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:
         statement = (

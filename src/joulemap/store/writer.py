@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.model.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunTotals
+from joulemap.physics.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunTotals
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary

@@ -24,7 +24,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.catalogue import ShippedWorkload
-from joulemap.model.workload import OPERATOR_COUNTS
+from joulemap.physics.workload import OPERATOR_COUNTS
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.literal import execute, quote_text

@@ -35,26 +35,6 @@ def normalize_node(node: ast.AST) -> str:
     return " ".join(parts)
 
 
-def find_imports(tree: ast.Module) -> tuple[str, ...]:
-    """Return the names that the running code of a file imports, as `package.module` and `package.module.name`.
-
-    Imports inside functions count, and imports below `if TYPE_CHECKING` do not. A name from a module is listed after
-    the module, since it may be a module itself.
-    """
-    found: dict[str, None] = {}
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            found.update(dict.fromkeys(one.name for one in node.names))
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found[node.module] = None
-            found.update(dict.fromkeys(f"{node.module}.{one.name}" for one in node.names))
-        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
-            waiting += _running(ast.iter_child_nodes(node))
-    return tuple(found)
-
-
 def _running(nodes: Iterable[object]) -> Iterator[ast.AST]:
     """Yield the nodes that run: of a statement `if TYPE_CHECKING`, those of its other branch."""
     for node in nodes:

@@ -1,7 +1,7 @@
 """Formulas of each class's action counts, read from the code that counts them.
 
 The value of an entry of `ActionCounts` is the formula of the action in its key. Records, coefficients and functions of
-numpy become the symbols of `joulemap.model`. A variable that equals a single symbol becomes that symbol; other
+numpy become the symbols of `joulemap.physics`. A variable that equals a single symbol becomes that symbol; other
 variables are explained next to the formulas.
 """
 
@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Final
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.physics.record.configuration import PRECISION_BYTES
 
 SYMBOLS: Final = {
     "mac_count": "MACs",
@@ -72,7 +72,7 @@ def read_counts(architecture: str) -> tuple[Counts, dict[str, str]]:
 
     A part of a key that depends on the precision or a level is written as `*`.
     """
-    module = import_module(f"joulemap.model.architecture.{architecture}")
+    module = import_module(f"joulemap.physics.architecture.{architecture}")
     tree = ast.parse(inspect.getsource(module))
     numbers: dict[str, ast.expr] = {
         name: _number(value) for name, value in vars(module).items() if isinstance(value, int | float)

@@ -26,8 +26,8 @@ from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import Bounds
+from joulemap.physics.record.quantity import Quantity
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3

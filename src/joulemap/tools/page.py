@@ -13,8 +13,8 @@ from typing import Final
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.metric import METRICS
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.tools.count import write_counts
 from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula

@@ -33,7 +33,7 @@ ERRORS: Final = tuple(
 BESIDE: Final = {
     "joulemap.workspace": ("Workspace",),
     "joulemap.catalog.load": ("load_catalogue",),
-    "joulemap.domain.configuration": ("Configuration",),
+    "joulemap.physics.record.configuration": ("Configuration",),
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
     "joulemap.system.errors": ("ExitCode", *ERRORS),

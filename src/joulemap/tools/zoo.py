@@ -18,8 +18,8 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import SHIPPED, load_models, load_shipped
 from joulemap.domain.catalogue import ShippedWorkload
-from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
+from joulemap.physics.fuse import fuse
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import torch
 
-from joulemap.domain.workload import APPEND, APPENDED, Buffer, Finding, Operator, Tensor, Workload, WorkloadKey
+from joulemap.physics.record.workload import APPEND, APPENDED, Buffer, Finding, Operator, Tensor, Workload, WorkloadKey
 from joulemap.trace.assembly import Assembly, PassedValue
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend

@@ -7,7 +7,7 @@ import math
 import attrs
 import torch
 
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor
+from joulemap.physics.record.workload import Access, Buffer, Edge, Operator, Tensor
 from joulemap.trace.formula import Cost
 from joulemap.trace.place import Places
 from joulemap.trace.record import RecordedCall, Recorder

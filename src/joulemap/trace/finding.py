@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.domain.workload import IDLE, READ, READS_DATA, SIZED, Finding
+from joulemap.physics.record.workload import IDLE, READ, READS_DATA, SIZED, Finding
 from joulemap.trace.host import is_ours
 
 if TYPE_CHECKING:

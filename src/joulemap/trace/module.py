@@ -14,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
-from joulemap.domain.workload import Workload, WorkloadKey
+from joulemap.physics.record.workload import Workload, WorkloadKey
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble

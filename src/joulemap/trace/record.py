@@ -25,7 +25,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from joulemap.domain.workload import READ, Finding
+from joulemap.physics.record.workload import READ, Finding
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
 from joulemap.trace.cause import add_sizes

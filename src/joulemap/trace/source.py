@@ -17,12 +17,12 @@ from typing import Final
 import attrs
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.domain.name import find_meant, is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
-from joulemap.domain.workload import WorkloadKey
+from joulemap.physics.record.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_bytes
+from joulemap.system.name import find_meant, is_module_name
 from joulemap.system.resource import package_version
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 

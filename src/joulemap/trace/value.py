@@ -26,7 +26,7 @@ import attrs
 import torch
 from torch.utils._pytree import tree_map
 
-from joulemap.domain.workload import EVENLY
+from joulemap.physics.record.workload import EVENLY
 from joulemap.trace.formula.product import hit_count
 from joulemap.trace.tensor import storage_of, tensors_in
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from joulemap.system.resource import digest_code, list_code, remember
 
-RULES: Final = ("trace", "fuse", "domain/workload.py")
+RULES: Final = ("trace", "physics/fuse", "physics/record/workload.py")
 """Packages and files that determine the content of a workload."""
 
 FORMULA_CODE: Final = "trace/formula"
@@ -30,7 +30,7 @@ FORMULA_CODE: Final = "trace/formula"
 WORDS: Final = ("trace/failure.py", "trace/version.py")
 """Files of `RULES` that contain only error messages or file lists, and do not affect a version."""
 
-CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/single")
+CLOSED_FORMS: Final = ("domain/operator", "physics/record/workload.py", "trace/single")
 """Folders and files that determine the workload of a single operator, besides formulas."""
 
 BUILDERS: Final = ("hub",)

@@ -18,7 +18,7 @@ from joulemap.domain.doubt import (
     PowerFloor,
     find_new_source,
 )
-from joulemap.domain.workload import DECOMPOSITION
+from joulemap.physics.record.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
 CLASS_LEVEL: Final = 2

@@ -19,10 +19,10 @@ from joulemap.ask.scope import Scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ClassDivision, Settings
 from joulemap.domain.table import Table
-from joulemap.domain.weight import keep_narrower, spell_precision, split_precision
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.weight import keep_narrower, spell_precision, split_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected

@@ -17,7 +17,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
-from joulemap.domain.weight import spell_precision
+from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source

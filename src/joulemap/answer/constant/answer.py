@@ -14,11 +14,11 @@ from joulemap.answer.price import find_prices
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
-from joulemap.domain.constant import Constant
 from joulemap.domain.metric import VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
+from joulemap.physics.record.constant import Constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source

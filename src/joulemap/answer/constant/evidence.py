@@ -18,13 +18,13 @@ from joulemap.answer.constant.answer import (
 )
 from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
-from joulemap.domain.constant import Constant
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.doubt import MOVING, SCALED, find_thinness
 from joulemap.domain.metric import METRIC, VariedMetricName
-from joulemap.domain.quantity import Evidence
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.physics.record.constant import Constant
+from joulemap.physics.record.quantity import Evidence
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source

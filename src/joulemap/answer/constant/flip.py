@@ -17,12 +17,12 @@ from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.turn import HALF, choose, find_reversals, is_better
-from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
+from joulemap.physics.record.constant import STATIC
 from joulemap.plan.name import find_batch
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware, select_one
@@ -38,7 +38,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 TITLE: Final = Template("constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]")
 DRAWN_TITLE: Final = Template("{metric.label} of A {a} and B {b}")

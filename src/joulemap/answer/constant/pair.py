@@ -20,10 +20,10 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.answer.constant.answer import Varied, describe_constant
-from joulemap.domain.constant import STATIC
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
-from joulemap.model.root import MOST_FACTOR, solve
+from joulemap.physics.record.constant import STATIC
+from joulemap.physics.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 

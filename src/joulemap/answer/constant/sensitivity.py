@@ -23,11 +23,11 @@ from joulemap.answer.constant.answer import (
 from joulemap.answer.price import name_unpriced
 from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
-from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
+from joulemap.physics.record.constant import LOSS, STATIC
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source

@@ -32,7 +32,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 
 ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")

@@ -59,9 +59,9 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-    from joulemap.domain.hardware import Hardware
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import DrawingName
+    from joulemap.physics.record.hardware import Hardware
 
 
 PARTS: Final = ("compute", "memory", "control", "static")

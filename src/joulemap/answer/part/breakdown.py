@@ -30,7 +30,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 ON_HARDWARE: Final = Template("on {hardware:list}")
 OF_SUBGRAPH: Final = Template("subgraph {subgraph}")

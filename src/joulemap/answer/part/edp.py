@@ -28,7 +28,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)

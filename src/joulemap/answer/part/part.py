@@ -22,7 +22,7 @@ from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 PLURALS: Final[Mapping[RunDivision, str]] = {
     "category": "categories",

@@ -16,7 +16,6 @@ from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_bl
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.name import is_module_name
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
@@ -25,6 +24,7 @@ from joulemap.present.document import TRUST, WHY, Document, Grid, Lines, Section
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
+from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.webpage.page import write_page
@@ -42,9 +42,9 @@ from joulemap.webpage.report import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import ShownName
+    from joulemap.physics.record.hardware import Hardware
 
 
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")

@@ -35,7 +35,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
 
 Found = TypeVar("Found", bound=RunAnswer)
 Asked = TypeVar("Asked")

@@ -19,7 +19,7 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table
-from joulemap.domain.weight import spell_precision
+from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs

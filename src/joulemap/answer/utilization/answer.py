@@ -13,10 +13,10 @@ from joulemap.ask.scope import holding_scope
 from joulemap.ask.utilization import BOUNDS, find_facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.product import DEFAULT
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
-from joulemap.domain.weight import label_precision
+from joulemap.physics.record.product import DEFAULT
+from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show_plain, show_quantity, show_share

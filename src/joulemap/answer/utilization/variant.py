@@ -10,9 +10,9 @@ import attrs
 
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
-from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.settings import BATCHES, Settings
-from joulemap.domain.weight import keep_narrower
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import find_batch

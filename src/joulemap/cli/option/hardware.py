@@ -11,8 +11,8 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
 from joulemap.cli.panel import HARDWARE
 from joulemap.cli.value import read_quantity
-from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError
+from joulemap.system.name import split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

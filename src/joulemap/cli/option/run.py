@@ -21,11 +21,11 @@ from joulemap.cli.complete import (
 from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
-from joulemap.domain.configuration import BOARD, NO_HOST, SYSTEM
 from joulemap.domain.dimension import ASKED, DECLARED
-from joulemap.domain.name import split_names
-from joulemap.domain.product import DEFAULT, MATMUL_PRECISIONS
+from joulemap.physics.record.configuration import BOARD, NO_HOST, SYSTEM
+from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.system.errors import UsageError
+from joulemap.system.name import split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

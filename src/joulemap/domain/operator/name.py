@@ -32,10 +32,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.name import fold_into
-from joulemap.domain.weight import FORMATS
-from joulemap.domain.workload import NARROW_CACHES
+from joulemap.physics.record.weight import STORED
+from joulemap.physics.record.workload import NARROW_CACHES
 from joulemap.system.errors import UsageError
+from joulemap.system.name import fold_into
 
 MOST: Final = 2**48
 """Maximum size; no practical tensor has more elements."""
@@ -91,9 +91,6 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
     "pow": Elementwise("pow.Tensor_Tensor", is_binary=True),
 }
 """Value of the argument `kind` of `elementwise` -> function."""
-
-STORED: Final = ("int4", *FORMATS)
-"""Storage formats of `experts` weights that differ from the precision of the GEMM."""
 
 MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtllm")
 """Kernel designs for `experts`. The name of a kernel contains one of these words; without a name, it is Triton's."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEXT, arrange, find_kept
 from joulemap.present.cell import PROJECTION_MARK, PROJECTION_NOTE
 from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 from joulemap.present.text import count_cells, longest_line, longest_word, wrap, wrap_command
+from joulemap.system.name import PROJECTED
 
 if TYPE_CHECKING:
     from joulemap.present.draw.picture import Drawn

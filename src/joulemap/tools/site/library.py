@@ -25,12 +25,15 @@ class Part:
     text: str
 
 
+RECORDS: Final = "domain"
+"""Page of records, of which `physics` defines those that formulas read."""
+
 PARTS: Final = (
     Part("workspace", "The workspace", "A database and how to ask it."),
     Part("shortcut", "Functions of the package", "The questions of `Workspace`, asked of the command line's database."),
     Part("settings", "What is asked", "Records and closed sets of names that questions take."),
     Part("answer", "Answers and their rows", "What questions return. A field is called as its query's column."),
-    Part("domain", "What things are", "Records of models, hardware, their numbers, and runs."),
+    Part(RECORDS, "What things are", "Records of models, hardware, their numbers, and runs."),
     Part("present", "What a command would show", "Documents, of which every format is written."),
     Part("store", "Results of any size", "The database and its statements."),
     Part("errors", "Errors", "Each has the exit code of its command."),
@@ -57,7 +60,7 @@ def find_homes() -> dict[str, str]:
 
 def _find_page(home: str) -> str:
     _, *rooms = home.split(".")
-    page = rooms[-1] if rooms[-1] == "settings" else rooms[0]
+    page = rooms[-1] if rooms[-1] == "settings" else RECORDS if rooms[0] == "physics" else rooms[0]
     return page if page in {part.page for part in PARTS} else "rest"
 
 

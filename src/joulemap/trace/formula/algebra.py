@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from joulemap.domain.workload import BATCHED, DECOMPOSITION, SPREAD
+from joulemap.physics.record.workload import BATCHED, DECOMPOSITION, SPREAD
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
 
 STEPS: Final[Mapping[str, Fraction | int]] = {

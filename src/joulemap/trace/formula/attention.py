@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from joulemap.domain.workload import CAUSAL
+from joulemap.physics.record.workload import CAUSAL
 from joulemap.trace.formula.registry import Cost, Shape
 
 STEPS = ("scores", "softmax", "weighted_sum")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.kind import KINDS
+from joulemap.physics.record.kind import KINDS
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula.registry import Call, Cost, find_formula
 

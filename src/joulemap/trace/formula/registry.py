@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.workload import Operator
+from joulemap.physics.record.workload import Operator
 
 if TYPE_CHECKING:
     import torch

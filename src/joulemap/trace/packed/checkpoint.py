@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from joulemap.domain.weight import GROUP_SIZE
+from joulemap.physics.record.weight import GROUP_SIZE
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 

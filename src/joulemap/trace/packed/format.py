@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.weight import OPERATIONS
+from joulemap.physics.record.weight import OPERATIONS
 
 DYNAMIC: Final = 4
 """Elementwise operations per activation if the scale is computed at run time: magnitude, maximum, scale, convert."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.weight import GROUP_SIZE, NARROW_GROUPS
+from joulemap.physics.record.weight import GROUP_SIZE, NARROW_GROUPS
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import ANY, Checkpoint, Group, Settings
 from joulemap.trace.packed.format import WORD, PackedFormat

@@ -14,8 +14,8 @@ import attrs
 
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import COLLECTIVES, ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import NARROW_CACHES, NO_KEY, WIDE_CACHE, Workload, WorkloadKey
+from joulemap.physics.record.weight import read_weight_format
+from joulemap.physics.record.workload import NARROW_CACHES, NO_KEY, WIDE_CACHE, Workload, WorkloadKey
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost

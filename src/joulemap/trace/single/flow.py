@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from joulemap.domain.operator.name import SingleOperator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+from joulemap.physics.record.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.domain.operator.name import SingleOperator
-from joulemap.domain.workload import FEW_TOKENS
+from joulemap.physics.record.workload import FEW_TOKENS
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import Flow, Held, Parts, make_operator
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, weigh_findings
-from joulemap.domain.silicon import RETICLE
+from joulemap.physics.record.silicon import RETICLE
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.best import BestDesign, Beyond, Oversize

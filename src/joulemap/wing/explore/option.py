@@ -9,8 +9,8 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.panel import LIMITS
 from joulemap.cli.value import read_as, read_quantity, split_assignments, split_pairs
-from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError
+from joulemap.system.name import split_names
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 

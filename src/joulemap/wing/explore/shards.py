@@ -9,8 +9,8 @@ from typing import Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import described, make_table
-from joulemap.domain.constant import SHORT
 from joulemap.domain.table import Table
+from joulemap.physics.record.constant import SHORT
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_span
 from joulemap.present.document import Document, Section

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.workload import Edge, Workload, WorkloadKey, allocate
+from joulemap.physics.record.workload import Edge, Workload, WorkloadKey, allocate
 from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.record import frozen

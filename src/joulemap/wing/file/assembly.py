@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.workload import Access, Operator, Tensor
+from joulemap.physics.record.workload import Access, Operator, Tensor
 from joulemap.system.errors import ModelError
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend

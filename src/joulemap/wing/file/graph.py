@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.weight import read_weight_format
+from joulemap.physics.record.weight import read_weight_format
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes

@@ -21,9 +21,9 @@ from joulemap.trace.version import CLOSED_FORMS, FORMULA_CODE
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.trace.source import InputSpec, ModelRequest
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.wing.file.lite import LiteModel
 
 
-CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "fuse")
+CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "physics/fuse")
 
 
 @cache
@@ -125,7 +125,7 @@ class FileNames(ModelNames):
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return a file's workload; ModelError for an operator without a formula, UsageError for a dynamic size."""
-        from joulemap.fuse import fuse
+        from joulemap.physics.fuse import fuse
         from joulemap.wing.file.assemble import assemble
         from joulemap.wing.file.rewrite import join_chains
 

@@ -10,14 +10,14 @@ import attrs
 from joulemap.catalog.family import Member, list_members
 from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share, find_system, find_usable
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, describe_like, find_alike
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.machine import Cpu, Gpu
-from joulemap.domain.name import find_nearest
 from joulemap.domain.printed import read_words, shorten
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError
+from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.show import AMBIGUOUS, CORES, FASTER_MEMORY, NEAREST, SOCKETS

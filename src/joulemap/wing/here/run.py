@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.name import name_precision
+from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found
@@ -18,8 +18,8 @@ from joulemap.wing.here.record import RunHere
 from joulemap.wing.here.serve import list_chips, name_device
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.configuration import Precision
     from joulemap.plan.source import Source
 
 POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")

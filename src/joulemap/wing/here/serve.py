@@ -21,7 +21,7 @@ from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
 from joulemap.wing.here.record import ServedHere
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
@@ -214,7 +214,7 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
     """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
-    from joulemap.domain.weight import GGUF_METHOD
+    from joulemap.physics.record.weight import GGUF_METHOD
     from joulemap.wing.llm.capacity.question import find_file_weights
     from joulemap.wing.llm.source import read_decoder
 

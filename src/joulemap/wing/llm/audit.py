@@ -34,7 +34,7 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
     rows = execute(connection, SERVED, {}).fetchall()
     if not rows:
         return
-    from joulemap.model.version import formula_version
+    from joulemap.plan.version import formula_version
     from joulemap.store.hardware import read_hardware
     from joulemap.wing.llm.decoder.name import decoder_version, find_pass
     from joulemap.wing.llm.serving.chip import scale

@@ -14,9 +14,9 @@ from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision, Runtime
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.configuration import Precision, Runtime
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.name import DecoderPass
     from joulemap.wing.llm.serving.chip import UnderEngine
 
@@ -161,7 +161,7 @@ def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEng
     weights = "" if point["weight_precision"] == precision else point["weight_precision"]
 
     def choose(first: Hardware, second: Hardware) -> Hardware:
-        from joulemap.model.bulk import Together
+        from joulemap.physics.bulk import Together
         from joulemap.wing.llm.decoder.column import pass_columns
 
         together = Together((pass_columns(decoder, [asked])[asked],))

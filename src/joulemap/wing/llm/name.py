@@ -14,9 +14,9 @@ from joulemap.wing.llm.decoder import name as decoder
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.plan.target import Modifier

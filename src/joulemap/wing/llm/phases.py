@@ -10,7 +10,7 @@ from joulemap.answer.compare.architecture import holding_classes
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision
+from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, show_under

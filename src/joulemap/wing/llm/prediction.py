@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.configuration import BOARD, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import BOARD, Boundary
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
 from joulemap.plan.source import reading_if_there
+from joulemap.plan.version import formula_version
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
 from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
@@ -28,15 +28,15 @@ from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.name import decoder_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import CalibrationEntry
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.serving import ServingRow
+    from joulemap.physics.record.calibration import CalibrationEntry
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.source import Source
     from joulemap.plan.target import Target
     from joulemap.wing.llm.serving.predict import Prediction
 
-CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
+CODE: Final = ("wing/llm/serving", "domain/serving.py", "physics/record/weight.py")
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
 FILES: Final = ("stack/*.toml", "model/decoder.json", "model/family/*.toml")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.box import BOX
-from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
-from joulemap.domain.name import find_meant
-from joulemap.domain.operating_point import read_point
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.model import Model
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
+from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from joulemap.domain.settings import Serving, Settings
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.model import Describer
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source

@@ -27,7 +27,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.operator.name import Value
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.source import Talk
 
 KIND: Final = "around"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.name import fold_name
 from joulemap.plan.name import JOIN, ModelNames
+from joulemap.system.name import fold_name
 from joulemap.wing.pipeline import PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:

@@ -27,17 +27,17 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.name import fold_name
 from joulemap.domain.operator.name import Argument, read_arguments
 from joulemap.plan.model import Model
 from joulemap.plan.name import JOIN
 from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.name import fold_name
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline import FRAME, PICTURE, UNITS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.source import Talk
 
 

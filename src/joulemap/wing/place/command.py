@@ -17,8 +17,8 @@ from joulemap.domain.dimension import ASKED
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.configuration import Precision
 
 PRECISION: Final[tuple[Precision, ...]] = ("fp16",)
 """Precision of placements of models whose file states none."""

@@ -12,9 +12,9 @@ from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.target import extend_digest
+from joulemap.physics.record.configuration import SYSTEM
+from joulemap.physics.record.target import extend_digest
 from joulemap.plan.catalogue import read_known
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
@@ -22,8 +22,8 @@ from joulemap.wing.place.box.hardware import BoxHardware, combine
 
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
-    from joulemap.domain.configuration import Boundary
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.target import Target
 

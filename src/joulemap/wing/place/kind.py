@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Boundary, Configuration
-    from joulemap.domain.constant import Change, Constant
-    from joulemap.domain.hardware import Hardware
-    from joulemap.model.run import RunColumns
-    from joulemap.model.workload import WorkloadColumns
+    from joulemap.physics.record.configuration import Boundary, Configuration
+    from joulemap.physics.record.constant import Change, Constant
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.run import RunColumns
+    from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.wing.place.box.hardware import BoxHardware
     from joulemap.wing.place.box.variation import VariedBox
@@ -26,7 +26,7 @@ class BoxKind:
     """Box: several devices in one machine, on which a model is placed."""
 
     architecture: Final = BOX
-    formulas: Final = ("joulemap.wing.place.box.column", "joulemap.wing.place.box.constant")
+    formulas: Final = ("wing/place/box",)
 
     def is_name(self, name: str) -> bool:
         """Return True if a name belongs to a box of the catalogue."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.domain.box import PlacementLine
-from joulemap.model.version import formula_version
 from joulemap.plan.source import reading_if_there
+from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.digest import PLACEMENT, Digester
 from joulemap.store.literal import execute

@@ -12,23 +12,23 @@ from joulemap.catalog.box import find_box, make_link, refuse_box
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import find_class
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
-from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.name import split_names
-from joulemap.domain.product import FP32
-from joulemap.domain.quantity import Quantity
-from joulemap.model.fallback import choose_precision
+from joulemap.physics.fallback import choose_precision
+from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
+from joulemap.physics.record.product import FP32
+from joulemap.physics.record.quantity import Quantity
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import is_hardware
 from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.name import split_names
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.device import check_boundary
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
 
 ASKED: Final = "asked for"

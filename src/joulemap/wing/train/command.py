@@ -59,8 +59,8 @@ class TrainingOptions:
 
     def read(self) -> Training:
         """Return the settings of training; UsageError names an option that cannot be read."""
-        from joulemap.domain.name import split_names
         from joulemap.domain.settings import Training
+        from joulemap.system.name import split_names
 
         return read_as(
             Training,

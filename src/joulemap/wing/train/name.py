@@ -21,7 +21,7 @@ from joulemap.trace.version import closed_version
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.wing.train.training.recipe import Recipe
@@ -56,7 +56,7 @@ def _split(inside: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-CODE: Final = ("wing/train/training", "fuse")
+CODE: Final = ("wing/train/training", "physics/fuse")
 
 
 @cache

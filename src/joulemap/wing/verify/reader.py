@@ -19,7 +19,6 @@ from typing import Any, Final
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
-from joulemap.domain.product import DEFAULT, HIGHEST
 from joulemap.exchange.measured import (
     Cells,
     Content,
@@ -32,6 +31,7 @@ from joulemap.exchange.measured import (
     number,
     pick,
 )
+from joulemap.physics.record.product import DEFAULT, HIGHEST
 from joulemap.system.errors import UsageError
 
 Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]

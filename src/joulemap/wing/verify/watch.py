@@ -20,7 +20,7 @@ from joulemap.ask.rule import UNKNOWN
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.domain.workload import OPTIMIZER
+from joulemap.physics.record.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show, show_quantity
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import torch
 
     from joulemap.device.call import CallKind, CallRecorder, TimedCall
-    from joulemap.domain.configuration import Precision
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.row.model import ModulePart
 
 BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"

@@ -19,11 +19,11 @@ from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.product import FP32
 from joulemap.domain.settings import Limits, Settings, check_name
-from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
+from joulemap.physics.record.product import FP32
+from joulemap.physics.record.silicon import count_dies
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, number, show_plain, show_share
 from joulemap.present.document import Document, Grid, Section

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from joulemap.answer.computed import described
-from joulemap.domain.constant import STATIC, list_constants
-from joulemap.domain.silicon import RETICLE
 from joulemap.domain.value import show_constant
+from joulemap.physics.record.constant import STATIC, list_constants
+from joulemap.physics.record.silicon import RETICLE
 from joulemap.present.cell import show_interval, show_within
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.survey import Survey

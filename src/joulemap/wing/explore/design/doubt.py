@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 import numpy as np
 
-from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
-from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.doubt import (
     DOUBTED,
     OWN_LEVEL,
@@ -18,11 +16,13 @@ from joulemap.domain.doubt import (
     ErrorScale,
     find_peak,
 )
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
-from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
-from joulemap.model.total import PointColumns
-from joulemap.model.workload import Floats
+from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
+from joulemap.physics.record.configuration import SYSTEM, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
+from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
+from joulemap.physics.total import PointColumns
+from joulemap.physics.workload import Floats
 from joulemap.uncertainty.interval import Errors, Spent, combine_errors
 from joulemap.uncertainty.scale import Subject, find_least, find_scale
 

@@ -17,7 +17,7 @@ import numpy as np
 from joulemap.domain.doubt import LOGISTIC, TOLD_APART
 
 if TYPE_CHECKING:
-    from joulemap.model.workload import Booleans, Floats, Integers
+    from joulemap.physics.workload import Booleans, Floats, Integers
 
 SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 """Difference of two designs, as a multiple of its half-width, above which the designs are significantly different."""

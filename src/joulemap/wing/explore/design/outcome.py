@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, Address
-from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.doubt import MODEL, Doubt
 from joulemap.domain.metric import METRIC
-from joulemap.model.change import follow
-from joulemap.model.pipeline import describe_precision
-from joulemap.model.total import PointColumns, empty, evaluate_points
+from joulemap.physics.change import follow
+from joulemap.physics.pipeline import describe_precision
+from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, Address
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.explore.design.doubt import half_widths
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Configuration
-    from joulemap.domain.workload import Workload
-    from joulemap.model.pipeline import Evaluator
-    from joulemap.model.workload import Booleans, Floats, Integers, Texts
+    from joulemap.physics.pipeline import Evaluator
+    from joulemap.physics.record.configuration import Configuration
+    from joulemap.physics.record.workload import Workload
+    from joulemap.physics.workload import Booleans, Floats, Integers, Texts
     from joulemap.wing.explore.design.rule import Law
     from joulemap.wing.explore.design.space import Space
 

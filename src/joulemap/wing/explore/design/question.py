@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.doubt import load_doubt
-from joulemap.domain.calibration import UNCALIBRATED
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Limits, check_name
-from joulemap.model.pipeline import Evaluator
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware

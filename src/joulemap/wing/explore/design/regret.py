@@ -18,7 +18,7 @@ import numpy as np
 from joulemap.answer.computed import described
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
-from joulemap.model.total import evaluate_totals
+from joulemap.physics.total import evaluate_totals
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
@@ -26,8 +26,8 @@ from joulemap.wing.explore.design.question import read_bounds
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings
-    from joulemap.model.outcome import Asked
-    from joulemap.model.pipeline import Evaluator
+    from joulemap.physics.outcome import Asked
+    from joulemap.physics.pipeline import Evaluator
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.explore.design.outcome import Bound, Objective
@@ -126,8 +126,8 @@ def find_regrets(
 
 def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
     """Return the best configuration of each model on each chip, and the number of configurations evaluated."""
-    from joulemap.domain.configuration import Configuration
-    from joulemap.model.pipeline import Evaluator
+    from joulemap.physics.pipeline import Evaluator
+    from joulemap.physics.record.configuration import Configuration
     from joulemap.plan.hold import find_targets
     from joulemap.plan.workload import holding_workload
     from joulemap.store.workload import read_columns

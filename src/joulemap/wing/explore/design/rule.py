@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from joulemap.domain.address import Address
-from joulemap.domain.constant import STATIC, Change
-from joulemap.model.area import ARRAY, Area
+from joulemap.physics.area import ARRAY, Area
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.constant import STATIC, Change
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.domain.constant import Constant
-    from joulemap.domain.hardware import Hardware
-    from joulemap.model.workload import Floats
+    from joulemap.physics.record.constant import Constant
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import Floats
 
 
 MEMORY_SHARE: Final = 0.2
@@ -52,7 +52,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "voltage": Rule(
         text="voltage follows the clock by the chip's own power law, extended above its highest clock",
         basis="scaled",
-        source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); extended above",
+        source="physics/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); extended above",
     ),
     "array": Rule(
         text="peaks scale with the elements of a unit's array",

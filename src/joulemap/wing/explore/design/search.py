@@ -16,7 +16,7 @@ from joulemap.system.errors import MissingPackageError
 from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs
 
 if TYPE_CHECKING:
-    from joulemap.model.workload import Integers
+    from joulemap.physics.workload import Integers
     from joulemap.wing.explore.design.outcome import Bound
     from joulemap.wing.explore.design.task import Group
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.domain.constant import check_value
 from joulemap.domain.value import show_constant
-from joulemap.model.root import MOST_FACTOR, TOLERANCE
+from joulemap.physics.record.constant import check_value
+from joulemap.physics.root import MOST_FACTOR, TOLERANCE
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.survey import evaluate_rows
 
 if TYPE_CHECKING:
-    from joulemap.model.workload import Floats
+    from joulemap.physics.workload import Floats
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.task import Group
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.constant import SHORT, list_constants, match_names
-from joulemap.domain.name import find_nearest
 from joulemap.domain.value import read_values
-from joulemap.model.area import Area
+from joulemap.physics.area import Area
+from joulemap.physics.record.constant import SHORT, list_constants, match_names
 from joulemap.system.errors import UsageError
+from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.rule import Law, check_together
 
 if TYPE_CHECKING:
-    from joulemap.domain.constant import Constant
-    from joulemap.domain.hardware import Hardware
-    from joulemap.model.workload import Floats, Integers
+    from joulemap.physics.record.constant import Constant
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import Floats, Integers
 
 USUAL: Final = {
     "unit_count": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),

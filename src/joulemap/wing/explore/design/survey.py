@@ -26,7 +26,7 @@ from joulemap.wing.explore.design.outcome import (
 from joulemap.wing.explore.design.task import Group
 
 if TYPE_CHECKING:
-    from joulemap.model.workload import Booleans, Floats, Integers
+    from joulemap.physics.workload import Booleans, Floats, Integers
 
 
 @define(kw_only=True, eq=False)

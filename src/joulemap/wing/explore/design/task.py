@@ -22,7 +22,7 @@ from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:
     from joulemap.domain.block import Block
-    from joulemap.model.workload import Floats, Integers
+    from joulemap.physics.workload import Floats, Integers
 
 
 @frozen(kw_only=True, eq=False)

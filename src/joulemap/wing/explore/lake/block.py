@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 
 from joulemap.domain.block import Block
-from joulemap.domain.calibration import UNCALIBRATED
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.workload import Workload
-from joulemap.model.version import formula_version
+from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.workload import Workload
+from joulemap.plan.version import formula_version
 from joulemap.system.errors import DatabaseError
 from joulemap.system.file import FileError
 from joulemap.wing.explore.lake.footer import read_footers

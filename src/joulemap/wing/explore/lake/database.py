@@ -21,7 +21,7 @@ import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
-from joulemap.model.version import formula_version
+from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, configure, reporting_failures
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text

@@ -18,8 +18,8 @@ import attrs
 import duckdb
 
 from joulemap.domain.block import PREFIX, QUESTION, name_column
-from joulemap.domain.configuration import BOUNDARIES
-from joulemap.domain.product import MATMUL_PRECISIONS
+from joulemap.physics.record.configuration import BOUNDARIES
+from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text

@@ -26,8 +26,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from joulemap.domain.block import QUESTION, Block, name_column
-from joulemap.domain.reference import COMMON_CATEGORIES
-from joulemap.model.run import BOTTLENECKS
+from joulemap.physics.record.reference import COMMON_CATEGORIES
+from joulemap.physics.run import BOTTLENECKS
 from joulemap.system.errors import DatabaseError, UsageError
 from joulemap.system.file import FileError, open_regular, read_text
 from joulemap.system.handle import sync_folder, try_lock_file
@@ -41,8 +41,8 @@ FORMAT: Final = 1
 """Format version of shards; a lake of another version is refused."""
 
 RULED: Final = (
-    "wing/explore/design/rule.py", "wing/explore/design/outcome.py",
-    "domain/constant.py", "domain/address.py", "model/change.py", "model/area.py", "model/point.py", "model/total.py",
+    "wing/explore/design/rule.py", "wing/explore/design/outcome.py", "physics/record/constant.py",
+    "physics/record/address.py", "physics/change.py", "physics/area.py", "physics/point.py", "physics/total.py",
     "wing/explore/design/doubt.py", "uncertainty/interval.py", "uncertainty/scale.py",
     "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip

@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.catalog.stack import list_vendors
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.weight import label_precision
+from joulemap.physics.record.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.present.cell import join_names
 from joulemap.present.template import Template
@@ -26,7 +26,7 @@ from joulemap.wing.llm.capacity.question import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -156,7 +156,7 @@ def _judge(
     """Return the case of `devices` devices with its status; unless `is_alone`, the reason of a refusal names
     alternatives.
     """
-    from joulemap.model.communication import find_path, find_send
+    from joulemap.physics.communication import find_path, find_send
     from joulemap.wing.llm.serving.memory import Room
 
     world = devices * question.beside
@@ -246,7 +246,7 @@ def describe_node(question: Question, case: Case) -> str:
 
 def count_node(target: Hardware) -> int:
     """Return the number of devices in a node: as many as a switch or mesh joins, else as many as a server has."""
-    from joulemap.model.communication import HOST_DEVICES
+    from joulemap.physics.communication import HOST_DEVICES
 
     joined = [
         int(link.domain_size.value)

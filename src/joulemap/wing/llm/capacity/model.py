@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.configuration import Precision
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import check_name
-from joulemap.domain.weight import GGUF_METHOD
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.weight import GGUF_METHOD
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
@@ -36,8 +36,8 @@ from joulemap.wing.llm.capacity.question import (
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Runtime
     from joulemap.domain.settings import Serving, Settings
+    from joulemap.physics.record.configuration import Runtime
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source

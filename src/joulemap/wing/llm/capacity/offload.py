@@ -8,7 +8,7 @@ import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.domain.default import SERVED
-from joulemap.model.fallback import choose_precision
+from joulemap.physics.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -18,8 +18,8 @@ from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Serving, Settings
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.offload import Offload, Way
     from joulemap.wing.llm.serving.surface import Passes
@@ -103,8 +103,8 @@ def divide_between(
 def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) -> Way:
     """Return the link between a device and the host, by name and hardware; UsageError if there is none."""
     from joulemap.catalog.memory import find_usable
-    from joulemap.domain.configuration import Configuration
-    from joulemap.domain.reference import FJ_PER_J
+    from joulemap.physics.record.configuration import Configuration
+    from joulemap.physics.record.reference import FJ_PER_J
     from joulemap.wing.llm.serving.offload import Way
     from joulemap.wing.place.box.member import find_ways
 

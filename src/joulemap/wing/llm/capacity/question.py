@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.configuration import Precision
 from joulemap.domain.default import SERVED
-from joulemap.domain.name import name_precision
 from joulemap.domain.settings import MOST_GUESSED, Serving, Settings
-from joulemap.domain.weight import GGUF_METHOD, read_weight_format
+from joulemap.physics.record.configuration import Precision, name_precision
+from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
@@ -21,7 +20,7 @@ from joulemap.system.record import define
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
     from joulemap.catalog.stack import Stack
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.store.connection import Connection
     from joulemap.wing.llm.decoder.config import Decoder

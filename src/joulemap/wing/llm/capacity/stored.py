@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.domain.name import name_precision
+from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.hold import holding_plans
 from joulemap.plan.workload import find_model
 from joulemap.store.run import AssumedEnergy

@@ -32,7 +32,7 @@ from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
-    from joulemap.model.bulk import Total
+    from joulemap.physics.bulk import Total
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import StoredCase

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.weight import read_weight_format
+from joulemap.physics.record.weight import read_weight_format
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
 from joulemap.trace.packed.format import PackedFormat

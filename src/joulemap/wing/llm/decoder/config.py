@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.domain.weight import read_weight_format
+from joulemap.physics.record.weight import read_weight_format
 from joulemap.system.record import define, frozen
 
 Norm = Literal["rms_norm", "layer_norm"]

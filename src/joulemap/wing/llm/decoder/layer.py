@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from joulemap.domain.workload import EVENLY, KEPT, LOOKUP, STORED_AS, Workload, WorkloadKey
+from joulemap.physics.record.workload import EVENLY, KEPT, LOOKUP, STORED_AS, Workload, WorkloadKey
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
@@ -31,7 +31,7 @@ from joulemap.wing.llm.decoder.step import Step, check_step
 
 def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of a pass of `batch` sequences; UsageError if the model does not accept it."""
-    from joulemap.fuse import fuse
+    from joulemap.physics.fuse import fuse
     from joulemap.trace.single import check_counts
 
     check_step(decoder, step)

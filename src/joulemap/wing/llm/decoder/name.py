@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.step import Step
 
 
-CODE: Final = ("wing/llm/decoder", "fuse")
+CODE: Final = ("wing/llm/decoder", "physics/fuse")
 
 
 @cache

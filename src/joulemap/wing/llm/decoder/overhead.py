@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from joulemap.domain.reference import (
+from joulemap.domain.settings import MOST_GUESSED
+from joulemap.physics.record.reference import (
     OVERHEAD,
     OVERHEAD_DEVICE as DEVICE,
     OVERHEAD_HOST as HOST,
     OVERHEAD_SERIAL as SERIAL,
 )
-from joulemap.domain.settings import MOST_GUESSED
-from joulemap.domain.workload import Operator
+from joulemap.physics.record.workload import Operator
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.step import Step
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from joulemap.domain.operator.name import make_operator
-from joulemap.domain.workload import APPEND
+from joulemap.physics.record.workload import APPEND
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up

@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.weight import read_weight_format
+from joulemap.physics.record.weight import read_weight_format
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.system.reading import Reading
 from joulemap.system.record import frozen

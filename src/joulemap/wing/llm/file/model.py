@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.weight import GGUF_METHOD
+from joulemap.physics.record.weight import GGUF_METHOD
 from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si

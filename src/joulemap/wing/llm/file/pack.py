@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.domain.weight import WHOLE_ROW, read_weight_format
+from joulemap.physics.record.weight import WHOLE_ROW, read_weight_format
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.file.header import StoredTensor
 from joulemap.wing.llm.file.safetensors import RawTensor

@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import attrs
 
-from joulemap.domain.calibration import name_pace
-from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.doubt import find_thinnest
-from joulemap.domain.quantity import Evidence, Quantity
-from joulemap.domain.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, EnergyAction, price_by
-from joulemap.domain.target import extend_digest
-from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import ROUTED
+from joulemap.physics.record.calibration import name_pace
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.quantity import Evidence, Quantity
+from joulemap.physics.record.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, EnergyAction, price_by
+from joulemap.physics.record.target import extend_digest
+from joulemap.physics.record.weight import read_weight_format
+from joulemap.physics.record.workload import ROUTED
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.step import Step
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
@@ -204,7 +204,7 @@ class UnderEngine:
         than those of fewer. On Radeon, 8 rows of nested formats do take longer than 16 (strix-halo-testing, commit
         5ee14b5).
         """
-        from joulemap.model.stream import join_units
+        from joulemap.physics.stream import join_units
 
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
@@ -258,7 +258,7 @@ class UnderEngine:
 
         The memory capacity is unlimited here; `Room` checks beforehand how many sequences fit.
         """
-        from joulemap.model.stream import UNIT_STREAM, join_units
+        from joulemap.physics.stream import UNIT_STREAM, join_units
 
         whole, kinds = join_units(hardware), list_kinds(hardware, self.stack.backend)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
@@ -328,7 +328,7 @@ class UnderEngine:
 
     def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> str:
         """Return the kernel families of GEMMs with weights, cut into full tiles or not, as `Hardware.kernels`."""
-        from joulemap.model.workload import STREAMED, UNPACKED
+        from joulemap.physics.workload import STREAMED, UNPACKED
 
         streamed = STREAMED if self.stack.streams and not is_tiled else ""
         unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""
@@ -342,7 +342,7 @@ class UnderEngine:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
-        from joulemap.model.workload import MACHETE, MARLIN
+        from joulemap.physics.workload import MACHETE, MARLIN
 
         words = {"marlin": MARLIN, "machete": MACHETE}
         weights, packed = read_weight_format(self.weight_precision), self.stack.packed

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.model.bulk import Together, Total
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.bulk import Together, Total
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -33,7 +33,7 @@ from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
 
 UNLIMITED: Final = 1e6

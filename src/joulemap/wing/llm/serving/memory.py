@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.memory import find_system, find_usable
-from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
-from joulemap.domain.weight import GGUF_METHOD, find_weight_format, read_weight_format
+from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
+from joulemap.physics.record.weight import GGUF_METHOD, find_weight_format, read_weight_format
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
 
 ECC: Final = "ECC"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
+from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes

@@ -17,7 +17,7 @@ import attrs
 
 from joulemap.catalog.stack import Stack, find_stack
 from joulemap.domain.serving import LOCALSCORE
-from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
+from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_decoder
@@ -29,8 +29,8 @@ from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.serving.thin import find_thin_width
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.serving import ServingRow
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
 
 PROMPT: Final = 200.0

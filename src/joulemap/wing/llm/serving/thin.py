@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.domain.configuration import Configuration
 from joulemap.domain.doubt import find_peak, find_thin_bounds
-from joulemap.model.pipeline import evaluate
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
 from joulemap.uncertainty.interval import find_thinnest
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes

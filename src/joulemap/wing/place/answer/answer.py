@@ -19,7 +19,7 @@ from joulemap.domain.box import BUDGET, Goal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.domain.weight import label_precision, spell_precision
+from joulemap.physics.record.weight import label_precision, spell_precision
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section

@@ -17,8 +17,8 @@ import attrs
 import numpy as np
 
 from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import Integers
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import Integers
 from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.domain.box import GOALS, Goal
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, overlap
 from joulemap.wing.place.box.problem import Problem

@@ -17,10 +17,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey
-from joulemap.model.kernel import share_exactly
-from joulemap.model.run import (
+from joulemap.physics.kernel import share_exactly
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.run import (
     BANDWIDTH,
     DEVICES,
     ONE_BY_ONE,
@@ -30,7 +30,7 @@ from joulemap.model.run import (
     RunColumns,
     SubgraphColumns,
 )
-from joulemap.model.workload import Floats, Integers, WorkloadColumns
+from joulemap.physics.workload import Floats, Integers, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FS_PER_S

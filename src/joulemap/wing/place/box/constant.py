@@ -13,13 +13,13 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.address import Address, replace_value, set_fields
 from joulemap.domain.box import Box, BoxLink
-from joulemap.domain.constant import Change, Constant, list_constants, word_changes
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.target import extend_digest
-from joulemap.model.change import change_hardware
+from joulemap.physics.change import change_hardware
+from joulemap.physics.record.address import Address, replace_value, set_fields
+from joulemap.physics.record.constant import Change, Constant, list_constants, word_changes
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.target import extend_digest
 from joulemap.system.record import vary
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 

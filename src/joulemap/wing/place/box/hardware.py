@@ -18,13 +18,20 @@ import attrs
 
 from joulemap.domain.box import BOX, GOALS, Box, BoxDevice, Goal
 from joulemap.domain.catalogue import BUILT_IN
-from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
-from joulemap.domain.hardware import Hardware, Peak, PowerMode
-from joulemap.domain.operating_point import read_point
-from joulemap.domain.product import MatmulPrecision
-from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
-from joulemap.model.fallback import choose_precision
+from joulemap.physics.fallback import choose_precision
+from joulemap.physics.record.configuration import BOARD, PRECISION_BYTES, Configuration
+from joulemap.physics.record.hardware import Hardware, Peak, PowerMode
+from joulemap.physics.record.operating_point import read_point
+from joulemap.physics.record.product import MatmulPrecision
+from joulemap.physics.record.quantity import Quantity, least_sure
+from joulemap.physics.record.reference import (
+    FJ_PER_J,
+    STATIC_ACTION,
+    ActionKey,
+    EnergyAction,
+    EnergyReference,
+    price_by,
+)
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.member import Member

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 from joulemap.domain.box import PlacementLine
-from joulemap.domain.configuration import PRECISION_BYTES
-from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
-from joulemap.model.run import LedgerColumns, RunColumns
-from joulemap.model.workload import Floats, Integers
+from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
+from joulemap.physics.run import LedgerColumns, RunColumns
+from joulemap.physics.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.hardware import BoxHardware

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.domain.box import Box, BoxDevice
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.reference import FJ_PER_J, STATIC_ACTION
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

@@ -21,11 +21,11 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import MERGING
-from joulemap.model.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import (
+from joulemap.physics.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import MERGING
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import (
     KIND_CODE,
     Booleans,
     Floats,

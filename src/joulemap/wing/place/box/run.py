@@ -19,10 +19,10 @@ import attrs
 import numpy as np
 
 from joulemap.domain.box import BUDGET, Box, PlacementLine
-from joulemap.model.fallback import split_work
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
-from joulemap.model.workload import Integers
+from joulemap.physics.fallback import split_work
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.run import RunColumns
+from joulemap.physics.workload import Integers
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S

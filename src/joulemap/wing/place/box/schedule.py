@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.score import TOGETHER, find_copies, share_groups

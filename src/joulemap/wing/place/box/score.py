@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.problem import Problem
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.model.workload import Floats, Integers
+from joulemap.physics.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 
 MOST_STATES: Final = 512

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from joulemap.domain.box import Goal
-from joulemap.model.workload import Booleans, Integers
+from joulemap.physics.workload import Booleans, Integers
 from joulemap.system.descriptor import silencing
 from joulemap.system.record import define, frozen
 from joulemap.wing.place.box.problem import Problem

@@ -12,16 +12,16 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.address import Address
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import LOSS, STATIC
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import LOSS_ACTION
-from joulemap.model.pipeline import Evaluator
-from joulemap.model.power import PowerLaw
-from joulemap.model.run import RunColumns
-from joulemap.model.variation import FAILURES, Totals, Varied, watch_asked
-from joulemap.model.workload import WorkloadColumns
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.power import PowerLaw
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import LOSS, STATIC
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import LOSS_ACTION
+from joulemap.physics.run import RunColumns
+from joulemap.physics.variation import FAILURES, Totals, Varied, watch_asked
+from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.candidate import Candidate, run_again

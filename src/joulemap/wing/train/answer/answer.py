@@ -14,10 +14,10 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
-from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source

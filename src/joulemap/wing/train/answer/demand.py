@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.configuration import OPERAND_ONLY
-from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Settings, Training
-from joulemap.model.communication import find_path
+from joulemap.physics.communication import find_path
+from joulemap.physics.record.configuration import OPERAND_ONLY
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.store.connection import log
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
+from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.train.answer.row import hold_in_flight
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.selection import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
@@ -250,7 +250,7 @@ def suggest(step: Step, batch: int, runtime: str, hardware: Hardware) -> str:
 
 def _measure(step: Step, recipe: Recipe, samples: int, runtime: str) -> Memory:
     """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
-    from joulemap.model.workload import columns_of
+    from joulemap.physics.workload import columns_of
     from joulemap.plan.workload import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training
 

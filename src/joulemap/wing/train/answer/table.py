@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.memory import find_usable
-from joulemap.domain.configuration import OPERAND_ONLY
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.model.communication import find_path, find_send
+from joulemap.physics.communication import find_path, find_send
+from joulemap.physics.record.configuration import OPERAND_ONLY
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
@@ -33,8 +33,8 @@ from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Training
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.model import Model
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source

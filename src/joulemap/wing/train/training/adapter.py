@@ -17,12 +17,12 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import PRECISION_BYTES
-from joulemap.domain.name import FROZEN
-from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import KEPT, ROUTED, STORED_AS, Operator
-from joulemap.model.workload import UNPACKED
+from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.weight import read_weight_format
+from joulemap.physics.record.workload import KEPT, ROUTED, STORED_AS, Operator
+from joulemap.physics.workload import UNPACKED
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.name import FROZEN
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import LOSS, Forward, is_weight
 from joulemap.wing.train.training.recipe import ALL_LINEAR, BASE_FORMATS, Recipe

@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.name import FROZEN
-from joulemap.domain.workload import APPEND, Access, Workload
+from joulemap.physics.record.workload import APPEND, Access, Workload
 from joulemap.system.errors import ModelError
+from joulemap.system.name import FROZEN
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.tape import Call, Use, Value
 

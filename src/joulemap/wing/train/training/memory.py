@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.domain.configuration import MERGING, carried_precision
-from joulemap.model.workload import WorkloadColumns, precision_scale
+from joulemap.physics.record.configuration import MERGING, carried_precision
+from joulemap.physics.workload import WorkloadColumns, precision_scale
 from joulemap.system.record import frozen
 
 

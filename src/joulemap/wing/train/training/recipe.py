@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import CARRIED, PRECISION_BYTES
 from joulemap.domain.operator.name import Argument, Value
-from joulemap.domain.weight import read_weight_format
+from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES
+from joulemap.physics.record.weight import read_weight_format
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

@@ -17,9 +17,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.workload import Operator, Workload, WorkloadKey
-from joulemap.fuse import fuse
-from joulemap.model.workload import number_calls
+from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Operator, Workload, WorkloadKey
+from joulemap.physics.workload import number_calls
 from joulemap.system.errors import ModelError
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.adapter import adapt

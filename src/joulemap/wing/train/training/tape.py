@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+from joulemap.physics.record.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.system.record import frozen
 
 Use = tuple[int, int]

@@ -14,11 +14,11 @@ from joulemap.answer.layout import lay
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
-from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import RUNTIMES
 from joulemap.plan.source import Source
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text, show_under
@@ -36,8 +36,8 @@ from joulemap.wing.verify.answer.served import calibrate_served
 from joulemap.wing.verify.ask import UNIT, find_facts
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
     from joulemap.domain.measurement import Measurement
+    from joulemap.physics.record.calibration import Calibration
 
 COLUMNS: Final = (
     "configuration case_index! | *quantity | *measured | *predicted (80 %) predicted | measured / predicted ratio | "

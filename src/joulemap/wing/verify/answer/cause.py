@@ -19,10 +19,10 @@ import attrs
 from joulemap.answer.computed import described
 from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
-from joulemap.model.workload import ROLE_CODE
+from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
@@ -30,9 +30,9 @@ from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.measurement import Measurement
+    from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.source import Source
 
 SHARES: Final = (0.85, 0.7, 0.5)

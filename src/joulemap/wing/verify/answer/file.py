@@ -17,12 +17,9 @@ from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
-from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import check_name
-from joulemap.domain.weight import GGUF, read_weight_format
 from joulemap.exchange.measured import (
     LEFT_OUT,
     Cells,
@@ -36,6 +33,8 @@ from joulemap.exchange.measured import (
     pick,
     recognize,
 )
+from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
+from joulemap.physics.record.weight import GGUF, read_weight_format
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import (
     AmbiguousNameError,
@@ -45,6 +44,7 @@ from joulemap.system.errors import (
     UnknownNameError,
     UsageError,
 )
+from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.verify import show as words

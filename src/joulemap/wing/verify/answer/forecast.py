@@ -23,8 +23,8 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.prediction import predict_served
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
     from joulemap.domain.measurement import Measurement
+    from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.store.measurement import ServingPrediction

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.wing.verify import show as words
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
     from joulemap.system.errors import Reason
     from joulemap.wing.verify.answer.file import Reading
@@ -101,8 +101,8 @@ def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterat
 
 def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
     """Yield (quantity, reason) for times and rates of a served model beyond the peak rate or the memory bandwidth."""
-    from joulemap.domain.workload import NO_KEY
-    from joulemap.model.workload import ROLE_CODE, columns_of
+    from joulemap.physics.record.workload import NO_KEY
+    from joulemap.physics.workload import ROLE_CODE, columns_of
     from joulemap.wing.llm.decoder.layer import describe_step
     from joulemap.wing.llm.decoder.name import find_decoder
     from joulemap.wing.llm.decoder.step import Step

@@ -1,0 +1,415 @@
+"""The anchor: unattributed board power, derived from the power limit or from power measured under a load.
+
+Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory copy.
+If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The difference
+becomes an energy for the time in which units or memories are busy:
+
+    per clock of memory = (share x limit x T - E) / memory time / f      of the copy
+    per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
+
+The vector lanes of a CPU get one energy per clock, the lowest over all precisions. A core's clock tree and sequencers
+do not depend on the precision, and only the probe that uses most of the core comes near the limit.
+
+T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
+the board and the contribution of the other energy. Nothing is added if the probe draws that share anyway. At a lower
+clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
+follows the chip's voltage. On an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Per core and
+clock, it draws 0.58 and 0.70 of that at 1.5 and 1.73 GHz. The voltage law gives 0.58 and 0.67 (NVIDIA developer forum
+323456).
+
+If a chip's file lacks `works_at_limit`, its limit is a budget. Its energies per action stay as given, and its energy
+does not follow `tdp`.
+
+The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which
+predicted power equals measured power, in the geometric mean over the loads. If the measured power covers more than the
+board, it is only an upper bound:
+
+    power of a load = (E + e_memory x f x memory time + e_unit x f U x compute time) / T          = measured
+
+If a load draws more than measured even without unattributed power, circuit energies are too high. Then one factor
+lowers all energies except static power and the shares of regulators, so that
+
+    power of a load = static power + factor x (E / T - static power)                             = measured
+
+The anchor counts time, not MACs or bytes, because a busy chip draws most of its limit at low fractions of its peak.
+Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 79), at 5 to 30 % of the peak. An energy
+per MAC or per byte of DRAM traffic would add almost nothing to work bound by on-chip memory or vector units. If batches
+overlap, the time is the interval between batches, not the latency.
+
+Energies of GPUs were fitted to boards with HBM, and a board with GDDR draws far more. Its chip runs at the top of its
+voltage range, and draws nearly as much while it waits for memory as while it computes. Such a board draws the share
+`busy_share` of its limit above static power in the copy. The difference becomes an energy per clock of all units while
+any kernel runs, instead of the class's energies per busy clock:
+
+    per clock of a unit = (min(static power + share x limit, limit) x T - E) / T / f U
+
+A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
+regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
+link-bound GEMM counts only the time of its units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.outcome import Timed
+from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE
+from joulemap.physics.record.hardware import TOLERANCE, Hardware, Load
+from joulemap.physics.record.quantity import Quantity, least_sure
+from joulemap.physics.record.reference import (
+    BOARD,
+    CYCLE_ACTION,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    EnergyAction,
+    cycle_action,
+)
+from joulemap.physics.stream import stay_on_device
+from joulemap.physics.timing import time_kernels
+from joulemap.physics.workload import WorkloadColumns
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+TRIAL_FJ: Final = 1000.0
+"""Energy per clock of a unit in the probe that shows how far this energy raises the probe's."""
+
+UNLIMITED: Final = 10.0
+"""Factor on the power limit with which no probe is capped."""
+
+MARGIN: Final = 1e-9
+"""Relative margin on the target energy. Without it, rounded ledger lines may add up to less than the target."""
+
+TIGHT: Final = 1e-12
+"""Relative change of an energy per action at or below which the iteration has converged."""
+
+MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
+"""Largest share of the power limit that the search considers; just below 1, so that no probe exceeds the limit."""
+
+STEPS: Final = 1000
+"""Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
+
+RUNTIME: Final = "graph"
+"""Runtime of the probes. Benchmarks time them as one kernel, without the launch by the host."""
+
+PRODUCT: Final = "gemm(m=4096,n=4096,k=4096)"
+"""Operator of the probe `matrix_product`."""
+
+COPY: Final = "elementwise(kind=relu,elements=67108864)"
+"""Operator of the probe `stream_copy`: reads one array and writes another, with one operation per element."""
+
+PROBES: Final = (PRODUCT, COPY)
+"""Operators of the two probes of board power: a dense GEMM and a memory copy."""
+
+
+def choose_copy_precision(precisions: Iterable[str]) -> str:
+    """Return the precision of the copy probe: fp32 if available, else the first."""
+    known = tuple(precisions)
+    return "fp32" if "fp32" in known else known[0]
+
+
+def has_host_memory(hardware: Hardware) -> bool:
+    """Return whether a chip works in its host's memory. Off-chip data then crosses the host link, so a copy does not
+    load any memory of the board to its limit.
+    """
+    links = [link.bandwidth.value for link in hardware.links if link.connects == "host"]
+    return hardware.memory_bandwidth.value <= max(links, default=0.0) * (1.0 + TOLERANCE)
+
+
+@frozen(kw_only=True)
+class Probe:
+    """Predicted energy and busy times of one probe, excluding unattributed power."""
+
+    name: str
+    spent_j: float
+    static_j: float
+    """Part of `spent_j` that static power takes."""
+    limit_j: float
+    """Energy of the probe at the power limit."""
+    compute_s: float
+    """Busy time of the probe's units, at the full clock."""
+    memory_s: float
+
+    def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
+        """Return the power in watts that must be added during `busy_s` for the probe to draw `share` of its limit.
+
+        `other_j` is unattributed energy that is already added. The result is 0 if no power is missing.
+        """
+        missing_j = share * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
+        return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
+
+
+@frozen(kw_only=True)
+class Measured:
+    """A load with measured power: its prediction without unattributed power, and its measured energy."""
+
+    load: Load
+    probe: Probe
+    measured_j: float
+    """Measured power times the predicted time."""
+
+    def excess(self, found: Prices) -> float:
+        """Return ln(predicted energy / measured energy). The prediction includes the unattributed power `found`."""
+        units_j = found.units_w[self.load.precision] * self.probe.compute_s
+        return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
+
+    @property
+    def factor(self) -> float:
+        """Factor on all energy except static energy at which the prediction equals the measurement."""
+        return (self.measured_j - self.probe.static_j) / (self.probe.spent_j - self.probe.static_j)
+
+
+@frozen(kw_only=True)
+class Prices:
+    """Unattributed power in watts: of memory while it is busy, and of units at each precision while they are busy."""
+
+    memory_w: float
+    units_w: Mapping[str, float]
+
+
+def find_anchor(
+    hardware: Hardware, probes: Mapping[str, WorkloadColumns], workloads: Sequence[WorkloadColumns] = ()
+) -> tuple[EnergyAction, ...]:
+    """Return the energies per action that unattributed board power adds or changes, at the default power mode.
+
+    `probes` maps each of `PROBES` to its workload. `workloads` are those of `hardware.loads`, in order. The result is
+    empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
+    load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
+    """
+    busy, least = (hardware.coefficients.get(name) for name in (BUSY_SHARE, LIMIT_SHARE))
+    if hardware.priced_at != CHIP or (busy is None and least is None and not hardware.loads):
+        return ()
+    if busy is not None:
+        return _price_running(hardware, probes[COPY], busy)
+    copied = choose_copy_precision(hardware.peaks)
+    copy = None if has_host_memory(hardware) else _probe(hardware, probes[COPY], copied, "a stream copy")
+    products = {
+        precision: _probe(hardware, probes[PRODUCT], precision, f"a product of 4096 x 4096 x 4096 at {precision}")
+        for precision in hardware.peaks
+    }
+    alike = _find_alike(hardware)
+    measured = [_measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))]
+
+    def solve(share: float) -> Prices:
+        return _solve(share, copy, copied, products, alike)
+
+    share = _find_share(measured, solve, 0.0 if least is None else least.value)
+    found = solve(share)
+    source = _describe_loads(measured)
+    rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, source)] if copy is not None else []
+    rows += [
+        _price(hardware, one, cycle_action(name), found.units_w[name], share, source) for name, one in products.items()
+    ]
+    factor = _find_factor(measured) if share == 0.0 else 1.0
+    return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
+
+
+def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) -> tuple[EnergyAction, ...]:
+    """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit above
+    static power.
+    """
+
+    def probe(energy_fj: float) -> Probe:
+        row = _describe_cycle(energy_fj, energy_fj, busy, "")
+        priced = attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row]))
+        return _run(priced, copy, choose_copy_precision(hardware.peaks), RUNTIME, "a stream copy")
+
+    unlimited = attrs.evolve(hardware.tdp, value=hardware.tdp.value * UNLIMITED)
+    bare, one = probe(0.0), probe(TRIAL_FJ)
+    taken_s, each_j = bare.limit_j / unlimited.value, one.spent_j - bare.spent_j
+    limit_j = hardware.tdp.value * taken_s
+    drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
+    energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
+    source = (
+        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; "
+        f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
+    )
+    return (_describe_cycle(energy_fj, most_fj, busy, source),)
+
+
+def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: str) -> EnergyAction:
+    component, action = CYCLE_ACTION
+    return EnergyAction(
+        category="board",
+        common_category="board",
+        component=component,
+        action=action,
+        part="compute",
+        per="cycle",
+        energy_per_action_fj=energy_fj,
+        low_fj=0.0,
+        high_fj=most_fj,
+        basis=least_sure("derived", busy.basis),
+        source=source,
+        count_formula="kernel time · f · U",
+        evidence=busy.evidence,
+    )
+
+
+def _solve(
+    share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe], alike: Collection[str]
+) -> Prices:
+    """Return the unattributed powers at which each probe draws at least this share of the limit.
+
+    Precisions in `alike` share the lowest power among them.
+    """
+    memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
+    for _ in range(STEPS):
+        before = memory_w
+        if copy is not None:
+            memory_w = copy.missing_w(share, copy.memory_s, units_w[copied] * copy.compute_s)
+        units_w = {name: one.missing_w(share, one.compute_s, memory_w * one.memory_s) for name, one in products.items()}
+        if alike:
+            units_w |= dict.fromkeys(alike, min(units_w[name] for name in alike))
+        if abs(memory_w - before) <= TIGHT * memory_w:
+            break
+    return Prices(memory_w=memory_w, units_w=units_w)
+
+
+def _find_alike(hardware: Hardware) -> tuple[str, ...]:
+    """Return the precisions that share one unattributed energy per clock: those of a CPU's vector lanes."""
+    if hardware.architecture != "cpu":
+        return ()
+    return tuple(name for name in hardware.peaks if f"matrix_macs_per_instruction_{name}" not in hardware.geometry)
+
+
+def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:
+    """Return the share of the power limit at which the predicted power of the loads equals their measured power.
+
+    Loads measured at the board determine the share, or `least` if there are none. Loads measured with the system around
+    the board can only lower it. The result is 0 if circuits alone draw the measured power.
+    """
+    whole = [one for one in measured if one.load.covers == "board"]
+    share = _match_share(whole, solve, MOST_SHARE) if whole else least
+    for one in measured:
+        if one.load.covers != "board":
+            share = _match_share([one], solve, share)
+    return share
+
+
+def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
+    """Return the share of the limit, at most `most`, at which the loads' predicted power equals their measured power.
+
+    The geometric mean over the loads counts.
+    """
+
+    def excess(share: float) -> float:
+        found = solve(share)
+        return sum(one.excess(found) for one in measured)
+
+    low, high = 0.0, most
+    if excess(high) <= 0.0:
+        return high
+    if excess(low) >= 0.0:
+        return low
+    while high - low > TIGHT:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if excess(middle) > 0.0 else (middle, high)
+    return low
+
+
+def _find_factor(measured: Sequence[Measured]) -> float:
+    """Return the factor, at most 1, that lowers circuit energies to the measured power if they exceed it."""
+    whole = [one.factor for one in measured if one.load.covers == "board"]
+    mean = math.exp(sum(math.log(one) for one in whole) / len(whole)) if whole else 1.0
+    return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
+
+
+def _scale(hardware: Hardware, factor: float, source: str) -> tuple[EnergyAction, ...]:
+    """Return the energies per action multiplied by `factor`, except those of static power and regulators.
+
+    The result is empty if the factor is 1.
+    """
+    if factor == 1.0:
+        return ()
+    return tuple(
+        attrs.evolve(
+            row,
+            energy_per_action_fj=row.energy_per_action_fj * factor,
+            low_fj=None if row.low_fj is None else row.low_fj * factor,
+            high_fj=None if row.high_fj is None else row.high_fj * factor,
+            basis=least_sure("scaled", row.basis),
+            source=f"{row.source}; x {factor:.4g}, fitted to a measured load: {source}",
+        )
+        for row in hardware.reference
+        if row.key != STATIC_ACTION and row.component != BOARD
+    )
+
+
+def _describe_loads(measured: Sequence[Measured]) -> str:
+    """Describe the measured loads in words; empty if there are none."""
+    return "; ".join(
+        f"{one.load.label} draws {one.load.power.value:.4g} W"
+        + ("" if one.load.covers == "board" else " with the system around it")
+        + f", {one.load.power.basis}: {one.load.power.source}"
+        for one in measured
+    )
+
+
+def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
+    probe = _run(hardware, work, load.precision, load.runtime, load.label)
+    taken_s = probe.limit_j / hardware.tdp.value
+    return Measured(load=load, probe=probe, measured_j=load.power.value * taken_s)
+
+
+def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str) -> Probe:
+    probe = _run(stay_on_device(hardware), work, precision, RUNTIME, name)
+    if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
+        return probe
+    static_w = hardware.static_power.value
+    waits_s = probe.limit_j / hardware.tdp.value - probe.compute_s
+    return attrs.evolve(
+        probe,
+        spent_j=probe.spent_j - static_w * waits_s,
+        static_j=static_w * probe.compute_s,
+        limit_j=hardware.tdp.value * probe.compute_s,
+    )
+
+
+def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str, name: str) -> Probe:
+    kernels = form_kernels(work, precision, runtime)
+    timing = time_kernels(kernels, hardware)
+    timed = Timed(timing=timing, hardware=hardware, kernels=kernels)
+    spent_j = float(timed.operator_fj.sum()) / FJ_PER_J
+    compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)
+    taken_s = float((timed.interval_fs / FS_PER_S).sum())
+    return Probe(
+        name=name,
+        spent_j=spent_j,
+        static_j=hardware.static_power.value * taken_s,
+        limit_j=hardware.tdp.value * taken_s,
+        compute_s=compute_s,
+        memory_s=memory_s,
+    )
+
+
+def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, share: float, source: str) -> EnergyAction:
+    is_memory = key == MEMORY_ACTION
+    component, action = key
+    busy_s = probe.memory_s if is_memory else probe.compute_s
+    per_count = FJ_PER_J / (hardware.clock.value * (1.0 if is_memory else hardware.units))
+    most_w = max((probe.limit_j - probe.spent_j) / busy_s, power_w) if busy_s > 0.0 else power_w
+    return EnergyAction(
+        category="board",
+        common_category="board",
+        component=component,
+        action=action,
+        part="memory" if is_memory else "compute",
+        per="cycle",
+        energy_per_action_fj=power_w * per_count,
+        low_fj=0.0,
+        high_fj=most_w * per_count,
+        basis="derived",
+        source=(
+            f"{probe.name} draws at least {share:.4g} of the power limit of {hardware.tdp.value:g} W; counted actions "
+            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this action "
+            "the rest" + (f"; {source}" if source else "")
+        ),
+        count_formula="memory time · f" if is_memory else "compute time · f · U",
+    )

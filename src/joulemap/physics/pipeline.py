@@ -1,0 +1,334 @@
+"""Runs of a workload on any number of configurations.
+
+    form kernels ─► place ─► count ─► power cap ─► latency ─► price ─► ledger
+         │                                        └─ or sums: only totals
+         └─ repeated with one kernel per call: the cost of each operator as a separate kernel
+
+Kernels are formed here, once for all hardware. `timing` places, counts and times them, at the clock that `pace` and
+`power` find; `outcome` builds runs from them. Equivalent chips are evaluated together (`column`), equal kernels once
+(`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
+import numpy as np
+
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.column import gather, skeleton
+from joulemap.physics.kernel import KernelColumns, form_kernels
+from joulemap.physics.kind import Kinds
+from joulemap.physics.outcome import Asked, Timed, cut_runs, find_activations
+from joulemap.physics.record.configuration import MERGING, NO_HOST, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns, RunFacts, RunTotals
+from joulemap.physics.stream import count_streams
+from joulemap.physics.sum import add_up_runs
+from joulemap.physics.timing import count_parts, find_parts
+from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import define
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.compiler import Compiler
+
+SEPARATE: Final = "graph"
+"""Runtime used for the cost of each ATen call as a separate kernel."""
+
+Place = tuple[Timed, int, int]
+"""(timed kernels of several chips, index of one chip, number of chips)."""
+
+Result = TypeVar("Result", bound=RunFacts)
+Make = Callable[[Sequence[Asked]], Sequence[Result]]
+
+LEAST_GB: Final = 0.1
+"""Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
+
+TOGETHER: Final = 8192
+"""Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
+
+
+@define(eq=False)
+class Gathering:
+    """Cache of `column.skeleton` and `column.gather`, shared by workloads.
+
+    Keys are hardware identities; values hold the hardware, so that no other object can get its identity.
+    """
+
+    _skeletons: dict[tuple[int, str], tuple[Hardware, Hashable]] = attrs.field(factory=dict, init=False)
+    _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
+
+    def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
+        """Return the properties of a chip on which formulas branch (`column.skeleton`), cached."""
+        key = id(hardware), precision
+        if key not in self._skeletons:
+            self._skeletons[key] = hardware, skeleton(hardware, precision)
+        return self._skeletons[key][1]
+
+    def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
+        """Return chips that differ only in numbers as one chip (`column.gather`), cached."""
+        key: tuple[str | int, ...] = precision, *map(id, hardware)
+        if key not in self._gathered:
+            self._gathered[key] = hardware, gather(hardware, precision)
+        return self._gathered[key][1]
+
+
+@define
+class Evaluator:
+    """Evaluator of one workload on any number of configurations.
+
+    Kernels depend only on precisions and runtime, so they are formed once for all hardware.
+    """
+
+    work: WorkloadColumns
+    stretch: Integers | None = None
+    """Number of the stretch of consecutive operators that each operator belongs to, if the host calls each stretch;
+    else None.
+    """
+    gathering: Gathering = attrs.field(factory=Gathering, kw_only=True)
+    """Hardware cache, shared by the workloads of one question."""
+    _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+    _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
+    """Compiler -> mask of the operators that fall back, and evaluators of the chip's and the host's part. There are no
+    evaluators if no operator falls back.
+    """
+
+    def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
+        """Pickle only the workload and its stretches; the caches hold functions and are rebuilt."""
+        return Evaluator, (self.work, self.stretch)
+
+    def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
+        """Return the run of the workload on a chip. Raises like the function `evaluate`."""
+        (found,) = self.evaluate_all([(hardware, configuration)])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
+        """Return the run of each configuration, or the exception that `evaluate` raises because of its hardware.
+
+        Hardware on which formulas branch alike is evaluated together, so that many configurations cost little more than
+        a few.
+        """
+        return self._evaluate_all(asked, self._cut)
+
+    def evaluate_totals(self, asked: Sequence[Asked]) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
+        """Return the totals of each configuration, or the exception that `evaluate` raises because of its hardware.
+
+        A run that a host computes in part, or whose totals exceed 64 bits, is returned with its ledger.
+        """
+        return self._evaluate_all(asked, self._add_up)
+
+    def _evaluate_all(
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
+        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {}
+        alike: dict[Hashable, list[int]] = {}
+        exchanges = bool(self.work.of_kind("communication").any())
+        for number, (hardware, configuration) in enumerate(asked):
+            try:
+                if (run := self._evaluate_parts(hardware, configuration)) is not None:
+                    found[number] = run
+                    continue
+                self._check(hardware, configuration)
+                if len(asked) == 1:
+                    return list(self._evaluate_alike(asked, make))
+                precision = configuration.precision
+                shape = self.gathering.find_skeleton(hardware, precision)
+                links = tuple(hardware.links) if exchanges else ()
+                decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
+                key = shape, links, decided, configuration.weight_precision, precision
+                alike.setdefault(key, []).append(number)
+            except (UnsupportedError, KeyError) as error:
+                found[number] = error
+        most = max(1, TOGETHER // max(1, self.work.operator_count))
+        for numbers in alike.values():
+            chips = list(dict.fromkeys(id(asked[number][0]) for number in numbers))
+            for start in range(0, len(chips), most):
+                some = frozenset(chips[start : start + most])
+                mine = [number for number in numbers if id(asked[number][0]) in some]
+                found |= zip(mine, self._evaluate_alike([asked[number] for number in mine], make), strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def falls_back(self, hardware: Hardware) -> bool:
+        """Return whether the compiler of a chip leaves operators to a host."""
+        if hardware.compiler is None:
+            return False
+        if hardware.compiler not in self._parts:
+            from joulemap.physics.fallback import find_fallen, split_work
+
+            mask = find_fallen(self.work, hardware.compiler)
+            works = split_work(self.work, mask) if mask.any() else ()
+            self._parts[hardware.compiler] = mask, tuple(Evaluator(*part) for part in works)
+        return bool(self._parts[hardware.compiler][1])
+
+    def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
+        """Return the run if the compiler leaves part of it to a host; None if it runs all. Raises like `evaluate`."""
+        if not self.falls_back(hardware) or hardware.compiler is None:
+            return None
+        from joulemap.physics.fallback import check_host, check_parts, configure_host, merge_runs
+
+        mask, (chip, host) = self._parts[hardware.compiler]
+        alone = attrs.evolve(hardware, compiler=None)
+        if hardware.host == NO_HOST:
+            check_parts(self.work, hardware, mask)
+            return attrs.evolve(chip.evaluate(alone, configuration), hardware=hardware)
+        helper = check_host(self.work, hardware, mask)
+        return merge_runs(
+            chip.evaluate(alone, configuration),
+            host.evaluate(helper, configure_host(helper, configuration, self.work.operation[mask])),
+            hardware,
+        )
+
+    def _evaluate_alike(
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> Sequence[RunColumns | Result | UnsupportedError | KeyError]:
+        try:
+            return make(asked)
+        except (JoulemapError, KeyError) as error:
+            if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
+                return [error]
+            if len(asked) == 1:
+                raise
+        return [run for one in asked for run in self._evaluate_alike([one], make)]
+
+    def _time(self, asked: Sequence[Asked], chips: Iterable[int], runtime: str) -> dict[int, Place]:
+        """Return id of a chip -> its place in the timed kernels. Chips that cut a batch into equally many parts are
+        timed together.
+        """
+        kernels = self.form(asked[0][1], runtime)
+        by_id = {id(hardware): hardware for hardware, _ in asked}
+        names = list(dict.fromkeys(chips))
+        whole = self.gathering.gather([by_id[one] for one in names], kernels.precision)
+        if len(names) == 1:
+            return {names[0]: (Timed.of(kernels, whole), 0, 1)}
+        parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
+        timed: dict[int, Place] = {}
+        for count in np.unique(parts).tolist():
+            cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
+            some = (
+                whole
+                if len(cut) == len(names)
+                else self.gathering.gather([by_id[one] for one in cut], kernels.precision)
+            )
+            found = Timed.of(kernels, some, count)
+            timed |= {name: (found, place, len(cut)) for place, name in enumerate(cut)}
+        return timed
+
+    def _time_all(self, asked: Sequence[Asked]) -> dict[tuple[str, int], Place]:
+        """Return (runtime, id of a chip) -> its place in the timed kernels, for configurations at one precision."""
+        timed: dict[tuple[str, int], Place] = {}
+        for runtime in dict.fromkeys(configuration.runtime for _, configuration in asked):
+            chips = [id(chip) for chip, one in asked if one.runtime == runtime]
+            timed |= {(runtime, name): place for name, place in self._time(asked, chips, runtime).items()}
+        return timed
+
+    def _cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
+        """Return the runs of configurations at one precision on equivalent hardware."""
+        timed = self._time_all(asked)
+        merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
+        if apart := [name for name in merged if (SEPARATE, name) not in timed]:
+            timed |= {(SEPARATE, name): place for name, place in self._time(asked, apart, SEPARATE).items()}
+        cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for number, (chip, one) in enumerate(asked):
+            own, place, _ = timed[one.runtime, id(chip)]
+            alone, other, _ = timed[SEPARATE if one.runtime in MERGING else one.runtime, id(chip)]
+            cuts.setdefault((id(own), id(alone)), []).append((number, place, other))
+        by_id = {id(one): (one, count) for one, _, count in timed.values()}
+        found: dict[int, RunColumns] = {}
+        for (own_id, alone_id), each in cuts.items():
+            numbers, places, beside = zip(*each, strict=True)
+            runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
+            found |= zip(numbers, runs, strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
+        """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed
+        64 bits.
+        """
+        timed = self._time_all(asked)
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for number, (chip, one) in enumerate(asked):
+            own, place, _ = timed[one.runtime, id(chip)]
+            groups.setdefault(id(own), []).append((number, place))
+        by_id = {id(one): (one, count) for one, _, count in timed.values()}
+        found: dict[int, RunTotals] = {}
+        for own_id, each in groups.items():
+            numbers, places = zip(*each, strict=True)
+            totals = add_up_runs(by_id[own_id], places, [asked[number] for number in numbers])
+            if totals is None:
+                return self._cut(asked)
+            found |= zip(numbers, totals, strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _check(self, hardware: Hardware, configuration: Configuration) -> None:
+        """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
+        if configuration.precision not in hardware.peaks:
+            raise UnsupportedError(
+                describe_precision(hardware, configuration.precision),
+                code="precision",
+                hardware=hardware.id,
+                precision=configuration.precision,
+                supported=tuple(hardware.peaks),
+            )
+        kernels = self.form(configuration, configuration.runtime)
+        required = float(kernels.total_weight_bytes) + find_activations(kernels, hardware)
+        shortage = describe_shortage(hardware.id, required, hardware.memory_capacity.value)
+        if shortage:
+            raise UnsupportedError(
+                shortage,
+                code="memory",
+                hardware=hardware.id,
+                required_bytes=required,
+                capacity_bytes=float(hardware.memory_capacity.value),
+            )
+
+    def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
+        """Return the kernels that a runtime launches at the configuration's precisions, cached."""
+        key = configuration.precision, runtime, configuration.weight_precision
+        formed = self._kernels.get(key)
+        if formed is None:
+            formed = form_kernels(self.work, *key)
+            if self.stretch is not None:
+                formed = formed.called_at(self.stretch)
+            self._kernels[key] = formed
+        return formed
+
+
+def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
+    """Return the run of a workload on a chip.
+
+    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or for a
+    run beyond the store's range; UnpricedActionError for an action without an energy.
+    """
+    return Evaluator(work).evaluate(hardware, configuration)
+
+
+def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
+    """Return the values on which formulas branch besides those of `column.skeleton`: numbers, or arrays for several
+    chips.
+    """
+    return (
+        *find_architecture(hardware.architecture).decides(hardware, work, precision),
+        np.greater(hardware.reference.loss_j, 0.0),
+        np.greater(count_streams(hardware, "engine"), 1.0),
+        count_parts(batch, hardware)[()],
+    )
+
+
+def describe_precision(hardware: Hardware, precision: str) -> str:
+    """Return the message that a chip lacks a precision."""
+    return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
+
+
+def describe_shortage(name: str, required: float, capacity: float) -> str:
+    """Return the message that the required bytes exceed a chip's memory; empty if they fit."""
+    if required <= capacity:
+        return ""
+    scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")
+    return (
+        f"{name} has {capacity / scale:.3g} {unit} of memory; this configuration needs {required / scale:,.1f} {unit}"
+    )

@@ -1,0 +1,153 @@
+"""Configurations (hardware, power mode, precision, batch, runtime) and the storage size of each precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, cast, get_args
+
+import attrs
+
+from joulemap.system.name import fold_into
+from joulemap.system.record import frozen
+
+Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "fp4"]
+
+PRECISION_BYTES: Final[dict[str, float]] = {
+    "fp64": 8.0,
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "fp16": 2.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "int4": 0.5,
+    "fp4": 0.5,
+}
+"""Precision -> bytes per stored element; tf32 is stored as fp32."""
+
+PRECISION_NAMES: Final[dict[str, Precision]] = {
+    "float64": "fp64",
+    "double": "fp64",
+    "float32": "fp32",
+    "single": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float8": "fp8",
+    "float4": "fp4",
+}
+"""Name of a precision in a framework -> name in joulemap."""
+
+OPERAND_ONLY: Final = ("fp8", "fp4")
+"""Precisions used only for the operands of GEMMs; all other tensors of such a run are stored at `CARRIED`.
+
+Their mantissas of at most three bits are too short for norms, sums and attention. Source: OCP 8-bit Floating Point
+Specification, section 3: GEMMs accumulate wider; FP8 and NVFP4 checkpoints of compressed-tensors, TensorRT Model
+Optimizer and DeepSeek-V3, whose norms, residuals, attention and logits have 16 bits.
+"""
+
+CARRIED: Final = "bf16"
+"""Precision of all tensors except GEMM operands in runs at a precision of `OPERAND_ONLY`."""
+
+FLOPS_PER_MAC: Final = 2
+"""Operations per multiply-accumulate; the only place where MACs become FLOPs."""
+
+
+def carried_precision(precision: str) -> str:
+    """Return the precision of all tensors that are not operands of a GEMM with weights, for a run at a precision."""
+    return CARRIED if precision in OPERAND_ONLY else precision
+
+
+Runtime = Literal["eager", "graph", "fused", "engine"]
+
+RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
+"""Ways in which software compiles and launches kernels. `eager`: the host launches one kernel per operator. `graph`:
+one kernel per operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs
+call a library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
+"""
+
+ENGINE: Final[Runtime] = "engine"
+
+MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
+"""Runtimes that run a subgraph as one kernel."""
+
+LAUNCH: Final = "host_launch"
+"""Name of the coefficient for the host time of one call of an eager framework, in seconds. Its default was measured on
+`MEASURED_HOST`.
+"""
+
+MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
+"""Host on which the launch coefficient was measured."""
+
+BUSY_SHARE: Final = "busy_share"
+"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws above
+static power while kernels run.
+"""
+
+LIMIT_SHARE: Final = "limit_share"
+"""Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""
+
+NO_HOST: Final = "none"
+"""Host name that stands for a device alone: no transfers over its link, and no operators on a host."""
+
+LINK_LANES: Final = "host_link_lanes"
+"""Geometry constant of a chip without its own memory: lanes of the link to the host's memory."""
+
+HOST_TRANSFER: Final = "host_transfer"
+"""Name of the coefficient for transfers of inputs and outputs over the host link, in seconds per byte. It applies to
+chips with their own memory.
+"""
+
+LINK_SHARE: Final = 0.8
+"""Share of a host link's bandwidth that transfers reach. Assumed: protocol headers and set-up of DMA take the rest."""
+
+TF32: Final = "tf32"
+
+CALL_CLOCKS: Final = "call_clocks"
+"""Name of a coefficient of CPUs: clock cycles that a thread needs for one call of an eager framework."""
+
+Boundary = Literal["chip", "board", "system"]
+
+BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
+"""Energy boundaries: the chip with its memory, everything under the board's power limit, or all that the wall plug
+feeds.
+"""
+
+CHIP: Final[Boundary] = "chip"
+BOARD: Final[Boundary] = "board"
+SYSTEM: Final[Boundary] = "system"
+
+BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+"""Alias of an energy boundary -> boundary."""
+
+MEASURED_AT: Final[Mapping[str, Boundary]] = {
+    "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
+    **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
+}  # fmt: skip
+"""Word for an energy boundary in a source of measurements -> boundary of joulemap.
+
+For a processor or SoC without a separate board, `board` is the package with its regulators.
+"""
+
+
+@frozen(kw_only=True)
+class Configuration:
+    """Settings of a run other than its workload."""
+
+    hardware: str
+    """Id of the hardware in the catalogue."""
+    precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
+    """Precision of activations and GEMMs, and of weights unless `weight_precision` differs."""
+    weight_precision: str = ""
+    """Storage precision of GEMM weights, as `int4` or `int4:64`; empty for `precision`."""
+    batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
+    power_mode: str = "default"
+
+
+def name_precision(name: str) -> Precision:
+    """Return the precision that a name means; upper case and names of frameworks are allowed. Other texts stay
+    unchanged.
+    """
+    found = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
+    return cast("Precision", PRECISION_NAMES.get(found, found))

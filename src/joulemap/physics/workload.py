@@ -1,0 +1,679 @@
+"""A workload as numpy columns: one row per operator, access, buffer. Formulas are written over these.
+
+Field names are those of the records in `domain.workload` (a test keeps them equal).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.physics.record.compiler import is_single_output, read_window
+from joulemap.physics.record.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
+from joulemap.physics.record.kind import KINDS, ROLES
+from joulemap.physics.record.weight import WeightFormat, find_weight_format, read_weight_format
+from joulemap.physics.record.workload import (
+    CAUSAL,
+    DECOMPOSITION,
+    DEQUANTIZE,
+    KEPT,
+    LOOKUP,
+    NARROW_CACHES,
+    ROUTED,
+    STORED_AS,
+    WIDE_CACHE,
+)
+from joulemap.system.record import define
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.workload import Operator, Workload
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+Texts = NDArray[np.str_]
+
+KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
+ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
+
+IN_PLACE: Final = "in_place"
+"""Variant word of an append to a cache for which an engine writes only the new rows."""
+
+STREAMED: Final = "streamed"
+"""Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""
+
+UNPACKED: Final = "unpacked"
+"""Variant word of a GEMM whose weights a separate kernel dequantizes to memory if the GEMM has several rows."""
+
+MARLIN: Final = "packed_marlin"
+"""Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
+
+MACHETE: Final = "packed_machete"
+"""Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
+
+OPERATOR_COUNTS: Final = (
+    "mac_count",
+    "elementwise_count",
+    "special_count",
+    "output_element_count",
+    "gemm_m",
+    "gemm_n",
+    "gemm_k",
+    "gemm_groups",
+    "tap_count",
+    "step_count",
+    "run_count",
+)
+
+
+@define(kw_only=True, eq=False, slots=False)
+class Work:
+    """Operators of a workload and their counts, one row each. Arrays are read-only by convention."""
+
+    kind: Integers
+    """Index of each operator's kind in `KINDS`."""
+    mac_count: Floats
+    elementwise_count: Floats
+    special_count: Floats
+    output_element_count: Floats
+    gemm_m: Floats
+    gemm_n: Floats
+    gemm_k: Floats
+    gemm_groups: Floats
+    tap_count: Floats
+    step_count: Floats
+    """Sequential steps of the operator's own call."""
+    run_count: Floats
+    """Sequential runs of the operator per inference."""
+    kernel_step_count: Floats
+    """Sequential steps of the operator's subgraph."""
+    row_length: Floats
+    """Elements along the last dimension of the output."""
+    operation: Texts
+    variant: Texts
+    """Variant words, separated by spaces; empty for most operators.
+
+    For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family. For experts: the kernel family and the
+    storage of weights. `dequantize` for dequantization. Constants of this module and of `domain.workload` are others.
+    """
+    subgraph_index: Integers
+    origin: tuple[Work, Integers] | None = None
+    """(operators from which these rows were taken, their indices there); masks are computed on the source once and
+    shared.
+    """
+
+    @property
+    def operator_count(self) -> int:
+        """Number of operators."""
+        return len(self.kind)
+
+    @cached_property
+    def subgraph_count(self) -> int:
+        """Number of subgraphs up to the last one, including those without a row here."""
+        return int(self.subgraph_index.max()) + 1 if self.operator_count else 0
+
+    @cached_property
+    def has_macs(self) -> Booleans:
+        """Mask of operators that multiply and accumulate."""
+        mask: Booleans = self.mac_count > 0
+        return mask
+
+    @cached_property
+    def is_gemm(self) -> Booleans:
+        """Mask of dense GEMMs: neither depthwise nor grouped."""
+        return self.of_kind("conv", "linear", "matmul")
+
+    def of_kind(self, *kinds: str) -> Booleans:
+        """Return a mask of the operators of these kinds."""
+        mask = self._masks.get(kinds)
+        if mask is None:
+            if self.origin is not None:
+                mask = self.origin[0].of_kind(*kinds)[self.origin[1]]
+            else:
+                mask = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
+            self._masks[kinds] = mask
+        return mask
+
+    @cached_property
+    def is_causal(self) -> Booleans:
+        """Mask of operators of causal attention, in which tokens do not attend to later tokens."""
+        return self.has_word(CAUSAL)
+
+    @cached_property
+    def decomposes(self) -> Booleans:
+        """Mask of matrix factorizations and solvers."""
+        return self.has_word(DECOMPOSITION)
+
+    @cached_property
+    def has_narrow_cache(self) -> Booleans:
+        """Mask of attention operators whose keys and values are stored in one byte per element."""
+        return self.has_word(*NARROW_CACHES.values())
+
+    @cached_property
+    def has_float_cache(self) -> Booleans:
+        """Mask of attention operators whose keys and values are stored as fp8, which GEMMs can read directly."""
+        return self.has_word(NARROW_CACHES["fp8"])
+
+    @cached_property
+    def has_wide_cache(self) -> Booleans:
+        """Mask of attention operators whose keys and values take two bytes per element at any precision."""
+        return self.has_word(WIDE_CACHE)
+
+    @cached_property
+    def is_streamed(self) -> Booleans:
+        """Mask of GEMMs of a matrix with few vectors, whose kernel streams the matrix and cuts no tiles."""
+        return self.has_word(STREAMED)
+
+    @cached_property
+    def is_unpacked(self) -> Booleans:
+        """Mask of GEMMs of several rows whose weights a separate kernel dequantizes to memory first."""
+        mask: Booleans = self.has_word(UNPACKED) & (self.gemm_m > 1.0)
+        return mask
+
+    def has_word(self, *words: str) -> Booleans:
+        """Return a mask of the operators whose variant has one of these words."""
+        if self.origin is not None:
+            found: Booleans = self.origin[0].has_word(*words)[self.origin[1]]
+            return found
+        variants = self.variant.tolist()
+        found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(variants)}
+        return np.array([found_of[one] for one in variants], dtype=bool)
+
+    @cached_property
+    def is_kept(self) -> Booleans:
+        """Mask of GEMMs whose weights quantizers leave at 16 bits."""
+        return self.has_word(KEPT)
+
+    def stored_as(self, main: str) -> Texts:
+        """Return the weight format of each GEMM in a run with this main format; empty for 16 bits.
+
+        A checkpoint may store some GEMMs in another format, or keep them at 16 bits.
+        """
+        if self.origin is not None:
+            return self.origin[0].stored_as(main)[self.origin[1]]
+        begin = f"{main}{STORED_AS}"
+        variants, places = self._variants
+        found = []
+        for variant in variants.tolist():
+            words = variant.split()
+            own = next((word.removeprefix(begin) for word in words if word.startswith(begin)), main)
+            found.append("" if KEPT in words else own)
+        return np.array(found, dtype=np.str_)[places]
+
+    @cached_property
+    def _variants(self) -> tuple[Texts, Integers]:
+        """Distinct variants, and the index of each row's variant."""
+        variants, places = np.unique(self.variant, return_inverse=True)
+        return variants, places
+
+    @cached_property
+    def is_dequantizing(self) -> Booleans:
+        """Mask of operators that dequantize stored weights for a GEMM."""
+        if self.origin is not None:
+            return self.origin[0].is_dequantizing[self.origin[1]]
+        mask: Booleans = self.variant == DEQUANTIZE
+        return mask
+
+    @cached_property
+    def kernel_family(self) -> Texts:
+        """Kernel family that an attention or experts operator names; empty if it names none."""
+        if self.origin is not None:
+            return self.origin[0].kernel_family[self.origin[1]]
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT, IN_PLACE)
+        variants = self.variant.tolist()
+        left_of = {
+            one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)
+            for one in set(variants)
+        }
+        return np.array([left_of[one] for one in variants], dtype=np.str_)
+
+    def of_operation(self, *operations: str) -> Booleans:
+        """Return a mask of the operators of these operations."""
+        key = ("", *operations)
+        mask = self._masks.get(key)
+        if mask is None:
+            if self.origin is not None:
+                mask = self.origin[0].of_operation(*operations)[self.origin[1]]
+            else:
+                mask = np.isin(self.operation, operations)
+            self._masks[key] = mask
+        return mask
+
+    @cached_property
+    def _masks(self) -> dict[tuple[str, ...], Booleans]:
+        """Cache of masks, keyed by kinds, or by an empty string and operations; all hardware of a class shares it."""
+        return {}
+
+    def take(self, rows: Integers) -> Work:
+        """Return the operators at these rows."""
+        columns = {name: getattr(self, name)[rows] for name in WORK_COLUMNS}
+        return Work(**columns, origin=(self, rows))
+
+
+WORK_COLUMNS: Final = tuple(field.name for field in attrs.fields(Work) if field.name != "origin")
+"""Names of the arrays of `Work`."""
+
+
+@define(kw_only=True, eq=False, slots=False)
+class WorkloadColumns(Work):
+    """One workload at one batch size: all operators, accesses and buffers."""
+
+    batch: int
+    inner_batch: int = 1
+    """Samples per batch element, if a workload is a single operator with a batch of its own."""
+    weight_bytes: int
+    """Weight bytes of the whole model, at the traced dtype."""
+    call_index: Integers
+    """Index of each operator's ATen call; operators split from one call share it."""
+    is_foldable: Booleans
+    kernel: Integers
+    """Longest side of each operator's convolution or pooling window; 1 without a window."""
+    stride: Integers
+    """Longest step of each operator's window; 1 without one, and for a window that gives one output per channel."""
+    rank: Integers
+    """Dimensions of each operator's output."""
+    access_operator: Integers
+    access_tensor: Integers
+    """Index of the workload tensor that each access reads or writes."""
+    access_buffer: Integers
+    """Index of the accessed activation storage; -1 for parameters and constants."""
+    access_tensor_bytes: Floats
+    """Bytes of memory that the accessed tensor owns; 0 if another tensor owns them."""
+    access_is_matrix: Booleans
+    """True if the accessed tensor has two dimensions or more."""
+    access_role: Integers
+    access_bytes: Floats
+    access_fused_bytes: Floats
+    access_item_bytes: Floats
+    access_is_boundary: Booleans
+    buffer_birth: Integers
+    buffer_death: Integers
+    buffer_release: Integers
+    buffer_bytes: Floats
+    buffer_item_bytes: Floats
+    buffer_is_hidden: Booleans
+    times: Floats | None = None
+    """Number of equal operators that each operator represents, itself included; None if each represents itself."""
+    buffer_times: Floats | None = None
+    """Number of equal buffers, alive until the end, that each buffer represents; None if each represents itself."""
+    kernel_group: Integers | None = None
+    """Index of each operator's engine kernel, set by `model.merge`; None before that."""
+
+    @cached_property
+    def is_view(self) -> Booleans:
+        """Mask of operators that only rename memory."""
+        mask: Booleans = self.kind == KIND_CODE["view"]
+        return mask
+
+    def active(self, *, is_fused: bool) -> tuple[Integers, Work]:
+        """Return the indices and the rows of operators that compute: no views, and if fused, no foldable operators."""
+        found = self._active.get(is_fused)
+        if found is None:
+            rows = np.flatnonzero(~self.is_view & ~(self.is_foldable & is_fused))
+            found = self._active[is_fused] = rows, self.take(rows)
+        return found
+
+    @cached_property
+    def _active(self) -> dict[bool, tuple[Integers, Work]]:
+        """Cache of the results of `active` and their masks, shared by all hardware."""
+        return {}
+
+    def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
+        """Return the model's weight bytes at a precision (integer buffers keep their width).
+
+        `weight_precision` is the storage precision of the GEMM weights, if it differs.
+        """
+        each = self.first_reads
+        scale = self.stored_scale(precision, weight_precision) * self.access_times
+        return float((self.access_tensor_bytes * scale)[each].sum())
+
+    def copy_bytes_at(self, precision: str) -> float:
+        """Return the bytes of quantized weight copies that a run keeps in addition to wide weights.
+
+        The result is 0 unless the precision is in `OPERAND_ONLY`.
+        """
+        each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
+        copied = self.access_tensor_bytes[each] * (self.access_scale(precision) * self.access_times)[each]
+        return float(copied.sum()) if precision in OPERAND_ONLY else 0.0
+
+    @property
+    def access_times(self) -> Floats | float:
+        """Number of equal accesses that each access represents."""
+        return 1.0 if self.times is None else self.times[self.access_operator]
+
+    @cached_property
+    def first_reads(self) -> Integers:
+        """Index of the first access that reads each weight."""
+        reads = np.flatnonzero(self.access_role == ROLE_CODE["weight"])
+        _, first = np.unique(self.access_tensor[reads], return_index=True)
+        found: Integers = reads[first]
+        return found
+
+    def access_scale(self, precision: str) -> Floats:
+        """Return each access's factor from traced bytes to bytes of a run at `precision`, with weights at that
+        precision too.
+        """
+        scale = precision_scale(self.access_item_bytes, precision)
+        if precision in OPERAND_ONLY:
+            carried = precision_scale(self.access_item_bytes, carried_precision(precision))
+            scale = np.where(self._takes | self._quantized, scale, carried)
+        decomposes = self.decomposes[self.access_operator]
+        return np.where(decomposes, np.maximum(scale, solver_scale(self.access_item_bytes)), scale)
+
+    @cached_property
+    def _quantized(self) -> Booleans:
+        """Mask of accesses that read quantizable weights for GEMMs."""
+        mask: Booleans = self.multiplies & ~self.is_kept[self.access_operator]
+        return mask
+
+    @cached_property
+    def _takes_narrow(self) -> Booleans:
+        """Mask of GEMMs with quantizable weights, and of their gradients."""
+        mask: Booleans = self.has_word(OPERANDS) & ~self.is_kept
+        mask[self.access_operator[self._quantized]] = True
+        return mask
+
+    @cached_property
+    def _takes(self) -> Booleans:
+        """Mask of accesses that read activations for GEMMs with weights, or write storage that only such GEMMs read."""
+        product = self._takes_narrow
+        is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
+        is_operand = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
+        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & is_operand)
+        return mask
+
+    @cached_property
+    def _is_operand(self) -> Booleans:
+        """Mask of buffers that only GEMMs with weights read."""
+        product = self._takes_narrow
+        reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
+        reads &= ~self.is_view[self.access_operator]
+        taken, other = np.zeros((2, max(len(self.buffer_bytes), 1)), dtype=bool)
+        taken[self.access_buffer[reads & product[self.access_operator]]] = True
+        other[self.access_buffer[reads & ~product[self.access_operator]]] = True
+        other[self.access_buffer[self.access_is_boundary & (self.access_buffer >= 0)]] = True
+        mask: Booleans = taken & ~other
+        return mask
+
+    def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
+        """Return each access's factor from traced bytes to moved bytes.
+
+        GEMM weights have their storage precision and include group scales; other accesses follow `access_scale`.
+        """
+        scale = self.access_scale(precision)
+        weights = find_weight_format(precision, weight_precision)
+        if weights is None:
+            return self._scale_apart(scale, weight_precision or precision)
+        summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
+        narrowed = self.multiplies if weights.is_whole else self._quantized
+        multiplied = narrowed & (self.access_item_bytes > 0.0)
+        summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
+        is_stored = (self.access_role == ROLE_CODE["weight"]) & (summed[self.access_tensor] > 0.0)
+        length = np.maximum(summed[self.access_tensor], 1.0)
+        width = _row_bytes(weights, length, precision)
+        if weights.others:
+            is_expert = self.of_operation(ROUTED[0])[self.access_operator]
+            width = np.where(is_expert, width, _row_bytes(weights.others, length, precision))
+        scale = np.where(is_stored, width / np.maximum(self.access_item_bytes, 1.0), scale)
+        return self._scale_apart(scale, weights.name)
+
+    def _scale_apart(self, scale: Floats, main: str) -> Floats:
+        """Return access factors, corrected for weights that a checkpoint stores in another format than `main`, and for
+        tables of rows that it converts.
+        """
+        owner = self.access_operator
+        stored = np.where(self._names_format(main), self.stored_as(main), "")
+        matrix = self._quantized | (self.access_is_matrix & (self.access_role == ROLE_CODE["weight"]) & self._is_row)
+        for name in set(stored.tolist()) - {""}:
+            own = matrix & (stored[owner] == name) & (self.access_item_bytes > 0.0)
+            length = np.maximum(np.where(self._is_row, self.row_length[owner], self.gemm_k[owner]), 1.0)
+            width = _row_bytes(read_weight_format(name), length, CARRIED)
+            scale = np.where(own, width / np.maximum(self.access_item_bytes, 1.0), scale)
+        return scale
+
+    def _names_format(self, main: str) -> Booleans:
+        """Return a mask of the operators that name the format of their weights in a run with this main format."""
+        variants, places = self._variants
+        begin = f"{main}{STORED_AS}"
+        found = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
+        return np.array(found, dtype=bool)[places]
+
+    @property
+    def _is_row(self) -> Booleans:
+        """Mask of accesses of operators that look up rows of a table."""
+        mask: Booleans = self.of_operation(LOOKUP)[self.access_operator]
+        return mask
+
+    def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
+        """Return the elementwise operations that each operator spends on dequantizing weights."""
+        weights = find_weight_format(precision, weight_precision)
+        stored = self.stored_as(weights.name if weights else weight_precision or precision)
+        apart = set(stored.tolist()) - {weights.name if weights else weight_precision or precision, ""}
+        if weights is None and not apart:
+            return np.zeros(self.operator_count)
+        scale = self.access_scale(precision)
+        narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
+        operations = np.full(self.operator_count, weights.operations if weights else 0.0)
+        for name in apart:
+            operations = np.where(stored == name, read_weight_format(name).operations, operations)
+        each = operations[self.access_operator[narrowed]]
+        count = each * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
+        return sum_by(self.access_operator[narrowed], count, self.operator_count)
+
+    @cached_property
+    def starts_storage(self) -> Booleans:
+        """Mask of accesses to storage that starts with their operator."""
+        if not len(self.buffer_birth):
+            return np.zeros(len(self.access_buffer), dtype=bool)
+        mask: Booleans = (self.access_buffer >= 0) & (self.buffer_birth[self.access_buffer] == self.access_operator)
+        return mask
+
+    @cached_property
+    def multiplies(self) -> Booleans:
+        """Mask of accesses that read weights of two dimensions or more for GEMMs."""
+        is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
+        owner = self.access_operator
+        mask: Booleans = is_weight & self.has_macs[owner] & (self.gemm_k[owner] > 0.0)
+        least = self.gemm_n[owner] * self.gemm_k[owner] * self.access_item_bytes
+        is_bias = (self.access_tensor_bytes > 0.0) & (self.access_tensor_bytes < least)
+        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # Biases of experts are matrices too.
+
+    def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
+        """Return the peak of live activation bytes over the execution order.
+
+        A buffer is alive from the operator that creates it, inclusive. A fusing compiler frees it after the last call
+        that reads it. Data that a fused kernel keeps on chip takes no memory, nor do intermediates within one call. A
+        program that runs call by call holds a buffer until it releases it.
+        """
+        return float(self.live_bytes(precision, is_fused=is_fused).max(initial=0.0))
+
+    def live_bytes(self, precision: str, *, is_fused: bool) -> Floats:
+        """Return the live activation bytes during each operator, by the rules of `peak_activation_bytes`."""
+        scale = precision_scale(self.buffer_item_bytes, precision)
+        if precision in OPERAND_ONLY:
+            carried = precision_scale(self.buffer_item_bytes, carried_precision(precision))
+            scale = np.where(self._is_operand[: len(scale)], scale, carried)
+        own = self.access_buffer[self.decomposes[self.access_operator] & (self.access_buffer >= 0)]
+        scale[own] = np.maximum(scale, solver_scale(self.buffer_item_bytes))[own]
+        byte_count = self.buffer_bytes * scale
+        if self.buffer_times is not None:
+            byte_count = byte_count * self.buffer_times
+        calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
+        is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
+        byte_count = np.where(self.buffer_is_hidden & (is_inner | is_fused), 0.0, byte_count)
+        last = self.buffer_death if is_fused else self.buffer_release
+        last = np.searchsorted(self.call_index, self.call_index[last], side="right") - 1
+        change = np.zeros(self.operator_count + 1)
+        np.add.at(change, self.buffer_birth, byte_count)
+        np.add.at(change, last + 1, -byte_count)
+        live: Floats = np.cumsum(change)[:-1]
+        return live
+
+
+def sum_by(group: Integers, values: Floats, count: int) -> Floats:
+    """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
+    if values.ndim == 1:
+        return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+    columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+    length = len(group) // max(count, 1)
+    if count == 1 or (length > 1 and np.array_equal(group, np.repeat(np.arange(count), length))):
+        total: Floats = np.add.reduce(columns.reshape(count, length, -1), axis=1)
+        return np.ascontiguousarray(total.T).reshape(*values.shape[:-1], count)
+    order = np.argsort(group, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    sums = np.zeros((count, columns.shape[1]))
+    for turn in range(int(rank.max(initial=-1)) + 1):
+        mine = order[rank == turn]
+        sums[group[mine]] += columns[mine]
+    return np.ascontiguousarray(sums.T).reshape(*values.shape[:-1], count)
+
+
+def put(column: Floats, places: Integers, values: Floats) -> Floats:
+    """Return a column with values replaced at some indices of the last axis."""
+    points = np.broadcast_shapes(column.shape[:-1], values.shape[:-1])
+    whole = np.array(np.broadcast_to(column, (*points, column.shape[-1])))
+    whole[..., places] = values
+    return whole
+
+
+def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:
+    """Return the bytes per weight, with group scales, for GEMMs that sum over `length` elements.
+
+    They are at most the bytes of the run's precision, unless the format has that precision.
+    """
+    groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
+    width: Floats = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
+    return width if weights.precision == precision else np.minimum(width, PRECISION_BYTES[precision])
+
+
+def precision_scale(item_bytes: Floats, precision: str) -> Floats:
+    """Return the factor from traced bytes to bytes at `precision`; 1 for elements that are not floating point."""
+    return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
+
+
+def solver_scale(item_bytes: Floats) -> Floats:
+    """Return the minimum factor from traced bytes to bytes of a decomposition; libraries decompose at fp32 or wider."""
+    return np.minimum(precision_scale(item_bytes, LEAST_SOLVER), 1.0)
+
+
+LEAST_SOLVER: Final = "fp32"
+"""Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
+
+OPERANDS: Final = "operands"
+"""Variant word of the weight gradient: a GEMM of two activations, both read at the precision of GEMMs with weights.
+Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow).
+"""
+
+SPLIT_CALLS: Final[Mapping[str, int]] = {
+    "aten.scaled_dot_product_attention.default": 3,
+    "aten.experts.default": 3,
+    "joulemap.packed_linear.default": 2,
+    "joulemap.packed_bmm.default": 2,
+    "joulemap.packed_grouped_mm.default": 2,
+}
+"""ATen call -> number of consecutive operators that a trace splits it into."""
+
+
+def number_calls(aten: Sequence[str]) -> Integers:
+    """Return the index of each operator's call, from 0, given the ATen names of operators in order."""
+    calls = np.zeros(len(aten), dtype=np.int64)
+    number, remaining = -1, 0
+    for index, name in enumerate(aten):
+        if remaining == 0:
+            number, remaining = number + 1, SPLIT_CALLS.get(name, 1)
+        calls[index] = number
+        remaining -= 1
+    return calls
+
+
+def columns_of(workload: Workload) -> WorkloadColumns:
+    """Return a fused workload as arrays."""
+    return WorkloadColumns(
+        batch=workload.batch,
+        inner_batch=workload.inner_batch,
+        weight_bytes=workload.weight_bytes,
+        **arrays_of((workload,)),
+    )
+
+
+def _find_window(operator: Operator) -> tuple[int, int]:
+    """Return the longest side and step of an operator's window."""
+    return read_window(operator.scalars, is_single=is_single_output(operator.output_shape))
+
+
+def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
+    """Return the concatenated arrays of fused workloads, with consecutive operator, call and subgraph numbers."""
+    operators = [operator for workload in workloads for operator in workload.operators]
+    accesses = [access for workload in workloads for access in workload.accesses]
+    read = [workload.tensors[access.tensor_index] for workload in workloads for access in workload.accesses]
+    buffers = [buffer for workload in workloads for buffer in workload.buffers]
+    first = _starts([len(workload.operators) for workload in workloads])
+    tensor_first = _starts([len(workload.tensors) for workload in workloads])
+    access_tensor_first = np.repeat(tensor_first, [len(workload.accesses) for workload in workloads])
+    access_first = np.repeat(first, [len(workload.accesses) for workload in workloads])
+    buffer_first = np.repeat(first, [len(workload.buffers) for workload in workloads])
+    subgraph_index = np.zeros(len(operators), dtype=np.int64)
+    kernel_step_count = np.ones(len(operators))
+    subgraph = 0
+    for start, workload in zip(first.tolist(), workloads, strict=True):
+        for one in workload.subgraphs:
+            for index in one.operator_indices:
+                subgraph_index[start + index] = subgraph
+                kernel_step_count[start + index] = one.step_count
+            subgraph += 1
+    windows = np.array([_find_window(operator) for operator in operators], dtype=np.int64).reshape(-1, 2)
+    return {
+        "kind": np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
+        "kernel": windows[:, 0],
+        "stride": windows[:, 1],
+        "rank": np.array([len(operator.output_shape) for operator in operators], dtype=np.int64),
+        "row_length": np.array([(1, *operator.output_shape)[-1] for operator in operators], dtype=np.float64),
+        "operation": np.array([operator.operation for operator in operators], dtype=np.str_),
+        "variant": np.array([operator.variant for operator in operators], dtype=np.str_),
+        "call_index": number_calls([operator.aten for operator in operators]),
+        "is_foldable": np.array([operator.is_foldable for operator in operators], dtype=bool),
+        "subgraph_index": subgraph_index,
+        "kernel_step_count": kernel_step_count,
+        "access_operator": np.array([access.operator_index for access in accesses], dtype=np.int64) + access_first,
+        "access_tensor": np.array([access.tensor_index for access in accesses], dtype=np.int64) + access_tensor_first,
+        "access_buffer": _number_buffers(workloads),
+        "access_tensor_bytes": np.array([tensor.byte_count for tensor in read], dtype=np.float64),
+        "access_is_matrix": np.array([len(tensor.shape) > 1 for tensor in read], dtype=bool),
+        "access_role": np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
+        "access_bytes": np.array([access.byte_count for access in accesses], dtype=np.float64),
+        "access_fused_bytes": np.array([access.fused_byte_count for access in accesses], dtype=np.float64),
+        "access_item_bytes": np.array([access.item_bytes for access in accesses], dtype=np.float64),
+        "access_is_boundary": np.array([access.is_boundary for access in accesses], dtype=bool),
+        "buffer_birth": np.array([buffer.birth_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_death": np.array([buffer.death_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_release": np.array([buffer.release_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_bytes": np.array([buffer.byte_count for buffer in buffers], dtype=np.float64),
+        "buffer_item_bytes": np.array([buffer.item_bytes for buffer in buffers], dtype=np.float64),
+        "buffer_is_hidden": np.array([buffer.is_hidden for buffer in buffers], dtype=bool),
+        **{
+            name: np.array([getattr(operator, name) for operator in operators], dtype=np.float64)
+            for name in OPERATOR_COUNTS
+        },
+    }
+
+
+def _number_buffers(workloads: Sequence[Workload]) -> Integers:
+    """Return the index of each access's activation storage, consecutive over workloads; -1 for none."""
+    first = _starts([len(workload.buffers) for workload in workloads]).tolist()
+    places = [
+        -1 if (buffer := workload.tensors[access.tensor_index].buffer_index) is None else start + buffer
+        for start, workload in zip(first, workloads, strict=True)
+        for access in workload.accesses
+    ]
+    return np.array(places, dtype=np.int64)
+
+
+def _starts(counts: Sequence[int]) -> Integers:
+    """Return the start index of each of the consecutive groups of these sizes."""
+    starts: Integers = np.cumsum([0, *counts])[:-1].astype(np.int64)
+    return starts
