@@ -78,12 +78,12 @@ class Evident(Varied):
     def rests(self) -> str:
         """Measurements behind the number in words, or where it comes from."""
         if self.sources is None or self.boards is None or self.models is None:
-            return STATED if self.basis in KNOWN else "no measurement"
+            return STATED.get(self.basis, "no measurement")
         return Evidence(sources=self.sources, boards=self.boards, models=self.models).describe()
 
 
-STATED: Final = "the chip itself"
-"""Evidence of a number that is measured or published for this chip alone."""
+STATED: Final = {"measured": "the chip itself", "published": "a document"}
+"""Basis -> what a number rests on that was fitted to no measurements."""
 
 
 @frozen(kw_only=True)
