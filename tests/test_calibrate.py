@@ -749,7 +749,8 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     by_id = workspace.calibrate("this_machine").calibration
     after = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]
     assert after.latency_s is not None
-    assert_close(after.latency_s, 2.0**0.2 * row.latency_s, rel=0.06)  # pages of the heap keep their time
+    # one measurement moves the latency by a fifth of the way at most; copies and pages of the heap keep their time
+    assert 1.03 * row.latency_s < after.latency_s < 1.01 * 2.0**0.2 * row.latency_s
     # the newest run was calibrated, but the description without a calibration is what a fit starts from
     assert workspace.calibrate("this_machine", is_dry=True).calibration == by_id
     assert workspace.calibrate(mine, is_dry=True).calibration == by_id
