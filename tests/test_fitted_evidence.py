@@ -82,12 +82,12 @@ def test_a_chip_has_the_evidence_of_its_class() -> None:
 
 
 def test_a_number_is_measured_on_the_chips_that_it_was_fitted_to_and_scaled_on_others() -> None:
-    listed = [entry for entry in load_class("gpu", "a test").coefficients if entry.chips]
-    assert listed
-    for entry in listed:
-        assert entry.basis == "scaled", entry.name
-        assert entry.boards is not None
-        assert all(find_hardware(chip).architecture == "gpu" for chip in entry.chips)
+    listed = [(name, entry) for name in list_architectures() for entry in load_class(name, "a test").coefficients]
+    listed = [(name, entry) for name, entry in listed if entry.chips]
+    assert {name for name, _ in listed} == {"cpu", "gpu", "npu"}
+    for name, entry in listed:
+        assert entry.basis in ("scaled", "derived"), entry.name
+        assert all(find_hardware(chip).architecture == name for chip in entry.chips)
     bases = {chip: find_hardware(chip).coefficients["operand_reach.tensor"].basis for chip in ("l40s", "a40")}
     assert bases == {"l40s": "measured", "a40": "scaled"}
 

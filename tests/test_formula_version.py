@@ -107,6 +107,7 @@ NO_FORMULA = (
 FORMULAS = (
     ("physics/kernel.py", "def ", None),
     ("physics/record/hardware.py", "def in_mode", None),
+    ("system/units.py", "FS_PER_S", None),
     ("physics/architecture/gpu/product.py", "SHARPNESS", {"gpu", "box"}),
     ("physics/architecture/cpu/__init__.py", "def ", {"cpu", "box"}),
     ("wing/place/box/column.py", "def ", {"box"}),

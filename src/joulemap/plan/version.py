@@ -1,8 +1,9 @@
 """Version of the formulas of an architecture class: a digest of the folder `physics` without the other classes.
 
-Nothing outside that folder can change a result, so options, metrics, prices and words change without touching a stored
-run. If a wing adds a kind of hardware, its formulas are those of all classes and of the places that the kind names.
-Comments, docstrings, layout and the wording of errors are not formulas and do not count (`system/code.py`).
+Nothing outside that folder but the units can change a result, so options, metrics, prices and words change without
+touching a stored run. If a wing adds a kind of hardware, its formulas are those of all classes and of the places that
+the kind names. Comments, docstrings, layout and the wording of errors are not formulas and do not count
+(`system/code.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Final
 from joulemap.system.resource import digest_code, list_code
 from joulemap.system.wing import find_parts
 
-PHYSICS: Final = "physics"
+LAWS: Final = ("physics", "system/units.py")
+"""Folder and file with the formulas of all classes."""
 
-CLASSES: Final = f"{PHYSICS}/architecture"
+CLASSES: Final = "physics/architecture"
 """Folder with one file or folder per class."""
 
 SHARED: Final = "__init__"
@@ -34,9 +36,9 @@ def find_formulas(architecture: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the places of the code that computes a run of a class, and the files in them that do not."""
     classes = {name: _find_class(name) for name in list_code(CLASSES)}
     if architecture in classes.values():
-        return (PHYSICS,), frozenset(name for name, one in classes.items() if one not in (architecture, SHARED))
+        return LAWS, frozenset(name for name, one in classes.items() if one not in (architecture, SHARED))
     (kind,) = (one for one in find_parts("hardware") if one.architecture == architecture)
-    return (PHYSICS, *kind.formulas), frozenset()
+    return (*LAWS, *kind.formulas), frozenset()
 
 
 def _find_class(name: str) -> str:

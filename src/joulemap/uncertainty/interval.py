@@ -103,7 +103,7 @@ def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: 
     return np.asarray(evidence_square + FULL_GROUPS / (group_count + FULL_GROUPS) * excess)
 
 
-def find_thinnest(bounds: Floats, thin: Floats | float, time: Floats | float) -> Floats:
+def find_moving_width(bounds: Floats, thin: Floats | float, time: Floats | float) -> Floats:
     """Return the largest half-width `thin` of the parts of a time, last axis of `bounds`, that are a tenth of it."""
     is_moving = bounds >= MOVING * np.asarray(time)[..., None]
     return np.asarray(np.where(is_moving, thin, 0.0).max(axis=-1))
@@ -113,7 +113,7 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
     """Return the half-widths of latency, power, energy and EDP; NaN where no error scale is known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
-        thin = find_thinnest(spent.bound_fs, spent.thin, spent.latency_fs)
+        thin = find_moving_width(spent.bound_fs, spent.thin, spent.latency_fs)
         own = np.where(latency.is_foreign, own, 0.0 * own)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
         width = np.sqrt(np.square(scored) + np.square(own) + np.square(thin))

@@ -58,7 +58,7 @@ STEP: Final = Template("sensitivity {model} {chip} --metric {metric} {repeated}"
 NOTES: Final = (
     "per percent: percent of the result per percent of the number, each number alone",
     "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
-    "factors that are 1 until a calibration states them (device time, launch time) are left out, but not of the shares",
+    "device time and launch time are left out where they are 1, because nothing was fitted; shares count them",
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from joulemap.domain.doubt import find_peak, find_thin_bounds
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
-from joulemap.uncertainty.interval import find_thinnest
+from joulemap.uncertainty.interval import find_moving_width
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes
 
@@ -43,4 +43,4 @@ def find_thin_width(deployment: Deployment, passes: Passes) -> float:
             np.sum(parts.launch_s),
         ]
     )
-    return float(find_thinnest(bounds, np.array(widths), bounds.sum()))
+    return float(find_moving_width(bounds, np.array(widths), bounds.sum()))
