@@ -30,7 +30,7 @@ CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole
 CREATE MACRO change_fraction(part, whole, gross) AS
     CASE WHEN whole < 0 THEN -1e0 ELSE 1e0 END * CAST(part AS DOUBLE) / nullif(CAST(gross AS DOUBLE), 0e0);
 
--- True if a runtime merges several operators into one kernel; equals MERGING of domain/configuration.py.
+-- True if a runtime merges several operators into one kernel; equals MERGING of physics/record/configuration.py.
 CREATE MACRO is_merging(runtime) AS runtime IN ('fused', 'engine');
 
 -- A share whose true value is at most 1; times rounded to femtoseconds may put it slightly above.
@@ -131,7 +131,7 @@ CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS
     WHERE s.quantity = of_quantity AND s.vendor IN ('', of_vendor) AND s.engine IN ('', bare_engine(of_engine))
 );
 
--- Boundary of the energy and power of a served model, as MEASURED_AT of domain/configuration.py; board if none is stated.
+-- Boundary of the energy and power of a served model, as MEASURED_AT of physics/record/configuration.py; board if none is stated.
 CREATE MACRO boundary_of(stated) AS CASE
     WHEN stated = 'chip' THEN 'chip'
     WHEN stated IN ('system', 'wall', 'node') THEN 'system'
