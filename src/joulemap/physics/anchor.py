@@ -57,9 +57,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.kernel import form_kernels
-from joulemap.physics.outcome import Timed
-from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE
+from joulemap.physics.pipeline import Busy, Evaluator
+from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, Configuration
 from joulemap.physics.record.hardware import TOLERANCE, Hardware, Load
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
@@ -72,10 +71,10 @@ from joulemap.physics.record.reference import (
     cycle_action,
 )
 from joulemap.physics.stream import stay_on_device
-from joulemap.physics.timing import time_kernels
 from joulemap.physics.workload import WorkloadColumns
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J
 
 TRIAL_FJ: Final = 1000.0
 """Energy per clock of a unit in the probe that shows how far this energy raises the probe's."""
@@ -173,6 +172,43 @@ class Prices:
     units_w: Mapping[str, float]
 
 
+@define(eq=False)
+class Bench:
+    """The two probes, evaluated once for many chips together."""
+
+    evaluators: Mapping[str, Evaluator]
+    """Operator of a probe -> its evaluator."""
+    _found: dict[tuple[str, int, str], tuple[Hardware, Busy | UnsupportedError | KeyError]] = attrs.field(
+        factory=dict, init=False
+    )
+    """(operator, identity of the hardware, precision) -> hardware, and what the probe takes of it."""
+
+    @classmethod
+    def of(cls, probes: Mapping[str, WorkloadColumns]) -> Bench:
+        """Return a bench for these workloads of the probes, which runs them alone."""
+        return cls({name: Evaluator(work) for name, work in probes.items()})
+
+    def load(self, wanted: Iterable[tuple[str, Hardware, str]]) -> None:
+        """Run probes together, each given as (operator, hardware, precision)."""
+        for name, evaluator in self.evaluators.items():
+            mine = [(hardware, precision) for operator, hardware, precision in wanted if operator == name]
+            found = evaluator.measure([(one, _configure(one, precision, RUNTIME)) for one, precision in mine])
+            self._found |= {
+                (name, id(hardware), precision): (hardware, busy)
+                for (hardware, precision), busy in zip(mine, found, strict=True)
+            }
+
+    def run(self, operator: str, hardware: Hardware, precision: str) -> Busy:
+        """Return what a probe takes of hardware. Raises KeyError for a number that the hardware lacks."""
+        key = operator, id(hardware), precision
+        if key not in self._found:
+            self.load([(operator, hardware, precision)])
+        _, busy = self._found[key]
+        if isinstance(busy, Exception):
+            raise busy
+        return busy
+
+
 def find_anchor(
     hardware: Hardware, probes: Mapping[str, WorkloadColumns], workloads: Sequence[WorkloadColumns] = ()
 ) -> tuple[EnergyAction, ...]:
@@ -182,55 +218,146 @@ def find_anchor(
     empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
     load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
-    busy, least = (hardware.coefficients.get(name) for name in (BUSY_SHARE, LIMIT_SHARE))
-    if hardware.priced_at != CHIP or (busy is None and least is None and not hardware.loads):
-        return ()
-    if busy is not None:
-        return _price_running(hardware, probes[COPY], busy)
-    copied = choose_copy_precision(hardware.peaks)
-    copy = None if has_host_memory(hardware) else _probe(hardware, probes[COPY], copied, "a stream copy")
-    products = {
-        precision: _probe(hardware, probes[PRODUCT], precision, f"a product of 4096 x 4096 x 4096 at {precision}")
-        for precision in hardware.peaks
-    }
-    alike = _find_alike(hardware)
-    measured = [_measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))]
-
-    def solve(share: float) -> Prices:
-        return _solve(share, copy, copied, products, alike)
-
-    share = _find_share(measured, solve, 0.0 if least is None else least.value)
-    found = solve(share)
-    source = _describe_loads(measured)
-    rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, source)] if copy is not None else []
-    rows += [
-        _price(hardware, one, cycle_action(name), found.units_w[name], share, source) for name, one in products.items()
-    ]
-    factor = _find_factor(measured) if share == 0.0 else 1.0
-    return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
+    (found,) = find_anchors([hardware], probes, [workloads])
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
-def _price_running(hardware: Hardware, copy: WorkloadColumns, busy: Quantity) -> tuple[EnergyAction, ...]:
-    """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit above
-    static power.
+def find_anchors(
+    hardware: Sequence[Hardware],
+    probes: Mapping[str, WorkloadColumns],
+    workloads: Sequence[Sequence[WorkloadColumns]],
+) -> list[tuple[EnergyAction, ...] | UnsupportedError | KeyError]:
+    """Return what `find_anchor` returns for each chip, or the exception that it raises; probes of all chips run
+    together.
+    """
+    tests = [_Anchoring.of(one) if is_anchored(one) else None for one in hardware]
+    bench = Bench.of(probes)
+    bench.load([probe for one in tests if one is not None for probe in one.list_probes()])
+    found: list[tuple[EnergyAction, ...] | UnsupportedError | KeyError] = []
+    for test, works in zip(tests, workloads, strict=True):
+        try:
+            found.append(() if test is None else test.find_rows(bench, works))
+        except (UnsupportedError, KeyError) as error:
+            found.append(error)
+    return found
+
+
+def is_anchored(hardware: Hardware) -> bool:
+    """Return whether a chip has unattributed board power that follows from its power limit or from measured loads."""
+    states = BUSY_SHARE in hardware.coefficients or LIMIT_SHARE in hardware.coefficients or bool(hardware.loads)
+    return hardware.priced_at == CHIP and states
+
+
+@frozen(kw_only=True)
+class _Anchoring:
+    """One chip with what its probes run on."""
+
+    hardware: Hardware
+    alone: Hardware
+    """Hardware with inputs and outputs in its own memory."""
+    trials: tuple[Hardware, ...]
+    """Hardware without a power limit, whose units draw no energy and `TRIAL_FJ` per clock; empty unless the board has a
+    `busy_share`.
     """
 
-    def probe(energy_fj: float) -> Probe:
-        row = _describe_cycle(energy_fj, energy_fj, busy, "")
-        priced = attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row]))
-        return _run(priced, copy, choose_copy_precision(hardware.peaks), RUNTIME, "a stream copy")
+    @classmethod
+    def of(cls, hardware: Hardware) -> _Anchoring:
+        busy = hardware.coefficients.get(BUSY_SHARE)
+        trials: tuple[Hardware, ...] = ()
+        if busy is not None:
+            unlimited = attrs.evolve(hardware.tdp, value=hardware.tdp.value * UNLIMITED)
+            rows = (_describe_cycle(energy_fj, energy_fj, busy, "") for energy_fj in (0.0, TRIAL_FJ))
+            trials = tuple(
+                attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row])) for row in rows
+            )
+        return cls(hardware=hardware, alone=stay_on_device(hardware), trials=trials)
 
-    unlimited = attrs.evolve(hardware.tdp, value=hardware.tdp.value * UNLIMITED)
-    bare, one = probe(0.0), probe(TRIAL_FJ)
-    taken_s, each_j = bare.limit_j / unlimited.value, one.spent_j - bare.spent_j
-    limit_j = hardware.tdp.value * taken_s
-    drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
-    energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
-    source = (
-        f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; "
-        f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
+    def list_probes(self) -> list[tuple[str, Hardware, str]]:
+        """Return the probes that the chip needs, as (operator, hardware, precision)."""
+        copied = choose_copy_precision(self.hardware.peaks)
+        if self.trials:
+            return [(COPY, one, copied) for one in self.trials]
+        copies = [] if has_host_memory(self.hardware) else [(COPY, self.alone, copied)]
+        return [*copies, *((PRODUCT, self.alone, precision) for precision in self.hardware.peaks)]
+
+    def find_rows(self, bench: Bench, workloads: Sequence[WorkloadColumns]) -> tuple[EnergyAction, ...]:
+        """Return the energies per action that the anchor adds or changes."""
+        hardware = self.hardware
+        busy, least = (hardware.coefficients.get(name) for name in (BUSY_SHARE, LIMIT_SHARE))
+        if busy is not None:
+            return self._price_running(bench, busy)
+        copied = choose_copy_precision(hardware.peaks)
+        copy = None if has_host_memory(hardware) else self._probe(bench, COPY, copied, "a stream copy")
+        products = {
+            precision: self._probe(bench, PRODUCT, precision, f"a product of 4096 x 4096 x 4096 at {precision}")
+            for precision in hardware.peaks
+        }
+        alike = _find_alike(hardware)
+        measured = [
+            _measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))
+        ]
+
+        def solve(share: float) -> Prices:
+            return _solve(share, copy, copied, products, alike)
+
+        share = _find_share(measured, solve, 0.0 if least is None else least.value)
+        found = solve(share)
+        source = _describe_loads(measured)
+        rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, source)] if copy is not None else []
+        rows += [
+            _price(hardware, one, cycle_action(name), found.units_w[name], share, source)
+            for name, one in products.items()
+        ]
+        factor = _find_factor(measured) if share == 0.0 else 1.0
+        return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
+
+    def _probe(self, bench: Bench, operator: str, precision: str, name: str) -> Probe:
+        hardware = self.alone
+        probe = _describe_probe(hardware, bench.run(operator, hardware, precision), name)
+        if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
+            return probe
+        static_w = hardware.static_power.value
+        waits_s = probe.limit_j / hardware.tdp.value - probe.compute_s
+        return attrs.evolve(
+            probe,
+            spent_j=probe.spent_j - static_w * waits_s,
+            static_j=static_w * probe.compute_s,
+            limit_j=hardware.tdp.value * probe.compute_s,
+        )
+
+    def _price_running(self, bench: Bench, busy: Quantity) -> tuple[EnergyAction, ...]:
+        """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit
+        above static power.
+        """
+        hardware, copied = self.hardware, choose_copy_precision(self.hardware.peaks)
+        bare, one = (_describe_probe(trial, bench.run(COPY, trial, copied), "a stream copy") for trial in self.trials)
+        taken_s, each_j = bare.limit_j / (hardware.tdp.value * UNLIMITED), one.spent_j - bare.spent_j
+        limit_j = hardware.tdp.value * taken_s
+        drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
+        energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
+        source = (
+            f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; "
+            f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; "
+            f"{busy.source}"
+        )
+        return (_describe_cycle(energy_fj, most_fj, busy, source),)
+
+
+def _configure(hardware: Hardware, precision: str, runtime: str) -> Configuration:
+    return Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+
+
+def _describe_probe(hardware: Hardware, busy: Busy, name: str) -> Probe:
+    return Probe(
+        name=name,
+        spent_j=busy.spent_j,
+        static_j=hardware.static_power.value * busy.taken_s,
+        limit_j=hardware.tdp.value * busy.taken_s,
+        compute_s=busy.compute_s,
+        memory_s=busy.memory_s,
     )
-    return (_describe_cycle(energy_fj, most_fj, busy, source),)
 
 
 def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: str) -> EnergyAction:
@@ -353,40 +480,11 @@ def _describe_loads(measured: Sequence[Measured]) -> str:
 
 
 def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
-    probe = _run(hardware, work, load.precision, load.runtime, load.label)
-    taken_s = probe.limit_j / hardware.tdp.value
-    return Measured(load=load, probe=probe, measured_j=load.power.value * taken_s)
-
-
-def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str) -> Probe:
-    probe = _run(stay_on_device(hardware), work, precision, RUNTIME, name)
-    if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
-        return probe
-    static_w = hardware.static_power.value
-    waits_s = probe.limit_j / hardware.tdp.value - probe.compute_s
-    return attrs.evolve(
-        probe,
-        spent_j=probe.spent_j - static_w * waits_s,
-        static_j=static_w * probe.compute_s,
-        limit_j=hardware.tdp.value * probe.compute_s,
-    )
-
-
-def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str, name: str) -> Probe:
-    kernels = form_kernels(work, precision, runtime)
-    timing = time_kernels(kernels, hardware)
-    timed = Timed(timing=timing, hardware=hardware, kernels=kernels)
-    spent_j = float(timed.operator_fj.sum()) / FJ_PER_J
-    compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)
-    taken_s = float((timed.interval_fs / FS_PER_S).sum())
-    return Probe(
-        name=name,
-        spent_j=spent_j,
-        static_j=hardware.static_power.value * taken_s,
-        limit_j=hardware.tdp.value * taken_s,
-        compute_s=compute_s,
-        memory_s=memory_s,
-    )
+    (busy,) = Evaluator(work).measure([(hardware, _configure(hardware, load.precision, load.runtime))])
+    if isinstance(busy, Exception):
+        raise busy
+    probe = _describe_probe(hardware, busy, load.label)
+    return Measured(load=load, probe=probe, measured_j=load.power.value * (probe.limit_j / hardware.tdp.value))
 
 
 def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, share: float, source: str) -> EnergyAction:

@@ -24,13 +24,14 @@ from joulemap.physics.kind import Kinds
 from joulemap.physics.outcome import Asked, Timed, cut_runs, find_activations
 from joulemap.physics.record.configuration import MERGING, NO_HOST, Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.run import RunColumns, RunFacts, RunTotals
+from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import add_up_runs
 from joulemap.physics.timing import count_parts, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
-from joulemap.system.record import define
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.physics.record.compiler import Compiler
@@ -41,7 +42,7 @@ SEPARATE: Final = "graph"
 Place = tuple[Timed, int, int]
 """(timed kernels of several chips, index of one chip, number of chips)."""
 
-Result = TypeVar("Result", bound=RunFacts)
+Result = TypeVar("Result")
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
 LEAST_GB: Final = 0.1
@@ -74,6 +75,18 @@ class Gathering:
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
         return self._gathered[key][1]
+
+
+@frozen(kw_only=True)
+class Busy:
+    """What a workload takes of a chip."""
+
+    spent_j: float
+    taken_s: float
+    """Interval between batches."""
+    compute_s: float
+    """Busy time of the units, at the full clock."""
+    memory_s: float
 
 
 @define
@@ -122,20 +135,35 @@ class Evaluator:
         """
         return self._evaluate_all(asked, self._add_up)
 
+    def measure(self, asked: Sequence[Asked]) -> list[Busy | UnsupportedError | KeyError]:
+        """Return what each configuration takes, of hardware that runs the workload whole, whatever its memory holds."""
+        return self._evaluate_alone(asked, self._measure)
+
     def _evaluate_all(
         self, asked: Sequence[Asked], make: Make[Result]
     ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
         found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {}
-        alike: dict[Hashable, list[int]] = {}
-        exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
             try:
                 if (run := self._evaluate_parts(hardware, configuration)) is not None:
                     found[number] = run
-                    continue
-                self._check(hardware, configuration)
-                if len(asked) == 1:
-                    return list(self._evaluate_alike(asked, make))
+                else:
+                    self._check(hardware, configuration)
+            except (UnsupportedError, KeyError) as error:
+                found[number] = error
+        rest = [number for number in range(len(asked)) if number not in found]
+        found |= zip(rest, self._evaluate_alone([asked[number] for number in rest], make), strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _evaluate_alone(self, asked: Sequence[Asked], make: Make[Result]) -> list[Result | UnsupportedError | KeyError]:
+        """Return the result of each configuration of hardware that runs the whole workload."""
+        if len(asked) == 1:
+            return list(self._evaluate_alike(asked, make))
+        found: dict[int, Result | UnsupportedError | KeyError] = {}
+        alike: dict[Hashable, list[int]] = {}
+        exchanges = bool(self.work.of_kind("communication").any())
+        for number, (hardware, configuration) in enumerate(asked):
+            try:
                 precision = configuration.precision
                 shape = self.gathering.find_skeleton(hardware, precision)
                 links = tuple(hardware.links) if exchanges else ()
@@ -185,7 +213,7 @@ class Evaluator:
 
     def _evaluate_alike(
         self, asked: Sequence[Asked], make: Make[Result]
-    ) -> Sequence[RunColumns | Result | UnsupportedError | KeyError]:
+    ) -> Sequence[Result | UnsupportedError | KeyError]:
         try:
             return make(asked)
         except (JoulemapError, KeyError) as error:
@@ -263,6 +291,20 @@ class Evaluator:
                 return self._cut(asked)
             found |= zip(numbers, totals, strict=True)
         return [found[number] for number in range(len(asked))]
+
+    def _measure(self, asked: Sequence[Asked]) -> list[Busy]:
+        """Return what configurations at one precision on equivalent hardware take."""
+        timed = self._time_all(asked)
+        found = []
+        for chip, one in asked:
+            own, place, points = timed[one.runtime, id(chip)]
+            exact = own.sum_exactly(own.operator_fj) / FJ_PER_J, own.sum_exactly(own.interval_fs) / FS_PER_S
+            busy = map(own.timing.kernels.sum_workload, own.timing.placement.busy_s)
+            spent_j, taken_s, compute_s, memory_s = (
+                float(np.broadcast_to(each, (points, 1))[place, 0]) for each in (*exact, *busy)
+            )
+            found.append(Busy(spent_j=spent_j, taken_s=taken_s, compute_s=compute_s, memory_s=memory_s))
+        return found
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,8 +17,9 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.operating_point import OperatingPoint
 from joulemap.physics.record.target import host_word
+from joulemap.plan.anchor import find_anchors
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.plan.target import Target
+from joulemap.plan.target import Modifier, Target
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -52,11 +52,23 @@ class InHost:
         return hardware.with_host(_bind_known(self.host), is_counted=self.is_counted, around=self.around)
 
 
-@lru_cache(maxsize=64)
+_HOSTS: dict[str, Hardware] = {}
+"""Digest of a target of the catalogue -> its record; many chips have the same host."""
+
+
 def _bind_known(target: Target) -> Hardware:
-    """Return the record of a target of the catalogue; many chips have the same host."""
-    digest = target.described.digest
-    return target.bind(read_known([digest])[digest])
+    if target.digest not in _HOSTS:
+        bind_hosts([InHost(host=target, is_counted=False)])
+    return _HOSTS[target.digest]
+
+
+def bind_hosts(modifiers: Iterable[Modifier], others: Iterable[Hardware] = ()) -> None:
+    """Bind the hosts among modifiers together, before chips are bound one by one; `others` are anchored with them."""
+    hosts = {one.host.digest: one.host for one in modifiers if isinstance(one, InHost)}
+    fresh = [host for digest, host in hosts.items() if digest not in _HOSTS]
+    records = read_known(host.described.digest for host in fresh) if fresh else {}
+    find_anchors((*records.values(), *others))
+    _HOSTS.update((host.digest, host.bind(records[host.described.digest])) for host in fresh)
 
 
 @frozen(kw_only=True)

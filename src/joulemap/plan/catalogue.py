@@ -200,7 +200,7 @@ def _store_defaults(connection: Connection) -> None:
     """
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
-    from joulemap.plan.anchor import default_target
+    from joulemap.plan.anchor import default_target, find_anchors
     from joulemap.plan.version import formula_version
     from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
@@ -213,6 +213,7 @@ def _store_defaults(connection: Connection) -> None:
         for entry, one in read.items()
         if one.formula_version == formula_version(described[entry.hardware].architecture)
     }
+    find_anchors(described.values())
     usual: list[Hardware] = []
     used: dict[CalibrationEntry, Calibration] = {}
     for one in described.values():

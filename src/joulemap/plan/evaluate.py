@@ -13,6 +13,7 @@ from joulemap.physics.record.configuration import BOARD, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.plan.anchor import describe_gap
+from joulemap.plan.budget import bind_hosts
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import describe_change, split_changes
 from joulemap.plan.kind import HardwareKind, find_kind
@@ -179,6 +180,8 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     split = {digest: split_changes(run.target) for digest, run in found.items()}
+    used = [known[one.described.digest] for one, *_ in split.values()]
+    bind_hosts((modifier for one, *_ in split.values() for modifier in one.modifiers), used)
     plain = {one.digest: one.bind(known[one.described.digest]) for one, *_ in split.values()}
     targets = {
         digest: reduce(lambda hardware, last: last.apply(hardware), after, changed.apply(plain[one.digest]))
@@ -188,12 +191,12 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         digest: [describe_change(one, targets[digest]) for one in changed.changes]
         for digest, (_, changed, _) in split.items()
     }
-    used = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
+    fitted = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
     ensure_calibrations(
         connection,
         [
             (entry, plan.calibration.load(entry, known[digest].architecture), known[digest])
-            for digest, entry in used
+            for digest, entry in fitted
             if entry is not None
         ],
     )
