@@ -9,6 +9,7 @@ In merged kernels, neither do operators that do not depend on the input.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from joulemap.physics.workload import (
     Integers,
     Work,
     WorkloadColumns,
+    join_works,
     sum_by,
 )
 from joulemap.system.record import define
@@ -34,6 +36,9 @@ EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization"
 
 NEAR: Final = 1e-6
 """Maximum distance from a whole number that counts as rounding error."""
+
+FEW: Final = 32
+"""Maximum workloads whose operators are added one workload after another, in the order in which each is added alone."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
 """Operator kinds that run in another operator's kernel only if it has no GEMMs or is a mixture of experts."""
@@ -270,6 +275,14 @@ class KernelColumns:
         """Number of equal kernels that each operator's kernel represents."""
         return 1.0 if self.times is None else self.times[self.kernel_index]
 
+    @cached_property
+    def starts(self) -> list[int]:
+        """First row of each workload if they are few; of all together if they are many."""
+        if self.workload_count > FEW:
+            return [0]
+        starts: list[int] = np.searchsorted(self.workload_index, np.arange(self.workload_count)).tolist()
+        return starts
+
     def sum_workload(self, values: Floats) -> Floats:
         """Sum a per-operator column over each workload."""
         return sum_by(self.workload_index, self.each(values) * self.row_times, self.workload_count)
@@ -317,22 +330,7 @@ class KernelColumns:
 
     def copies(self, count: int) -> KernelColumns:
         """Return the kernels of several equal workloads, one after another."""
-        rows = np.tile(np.arange(self.work.operator_count), count)
-        copy = np.repeat(np.arange(count), self.work.operator_count)
-        columns = {name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS}
-        columns |= {name: self.each(getattr(self, name))[rows] for name in WORKLOAD_NUMBERS}
-        return attrs.evolve(
-            self,
-            work=self.work.take(rows),
-            kernel_index=self.kernel_index[rows] + copy * self.kernel_count,
-            kernel_count=self.kernel_count * count,
-            leader=(self.leader + self.work.operator_count * np.arange(count)[:, None]).ravel(),
-            workload_index=self.workload_index[rows] + copy * self.workload_count,
-            workload_count=self.workload_count * count,
-            repeat_count=self.repeat_count if np.ndim(self.repeat_count) == 0 else self.each(self.repeat_count)[rows],
-            times=None if self.times is None else np.tile(self.times, count),
-            **columns,
-        )
+        return join_kernels([self] * count)
 
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
@@ -428,6 +426,37 @@ WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes
 """Names of numbers of a workload; each is an array if several workloads are joined."""
 
 
+def join_kernels(each: Sequence[KernelColumns]) -> KernelColumns:
+    """Return the kernels of workloads at one precision and runtime, one after another; each stays its own workload."""
+    first = each[0]
+    counts, sizes, workloads = zip(
+        *((one.work.operator_count, one.kernel_count, one.workload_count) for one in each), strict=True
+    )
+
+    def joined(columns: Iterable[NDArray[Any]], starts: Iterable[int] = ()) -> NDArray[Any]:
+        """Return columns one after another, each shifted by the number of rows before it if `starts` has these."""
+        return np.concatenate(
+            [one + start for one, start in zip(columns, starts, strict=True)] if starts else [*columns]
+        )
+
+    rows, kernels, works = (np.cumsum([0, *one])[:-1].tolist() for one in (counts, sizes, workloads))
+    columns: dict[str, Any] = {name: joined(getattr(one, name) for one in each) for name in OPERATOR_COLUMNS}
+    columns |= {name: joined(one.each(getattr(one, name)) for one in each) for name in WORKLOAD_NUMBERS}
+    is_repeated = any(np.ndim(one.repeat_count) for one in each) or len({one.repeat_count for one in each}) > 1
+    return attrs.evolve(
+        first,
+        work=join_works([one.work for one in each]),
+        kernel_index=joined((one.kernel_index for one in each), kernels),
+        kernel_count=sum(sizes),
+        leader=joined((one.leader for one in each), rows),
+        workload_index=joined((one.workload_index for one in each), works),
+        workload_count=sum(workloads),
+        repeat_count=joined(one.each(one.repeat_count) for one in each) if is_repeated else first.repeat_count,
+        times=None if all(one.times is None for one in each) else joined(one.kernel_times for one in each),
+        **columns,
+    )
+
+
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
@@ -504,11 +533,12 @@ def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
     return leader
 
 
-def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:
+def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Sequence[int] = (0,)) -> Integers:
     """Split each group's integer total over its members in proportion to weights, exactly.
 
     `group` gives each member's group, an index into the last axis of `total`. Shares are rounded cumulatively, so that
-    the shares of a group sum exactly to its total. Shares are equal if all weights are zero.
+    the shares of a group sum exactly to its total. Shares are equal if all weights are zero. A group that begins at one
+    of the members `starts`, in ascending order, is rounded as if there were none before it.
     """
     if not len(group):
         return np.zeros(weights.shape, dtype=np.int64)
@@ -521,9 +551,10 @@ def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers
     members = np.bincount(owner, minlength=count)
     ordered = np.where(sums[..., owner] > 0, ordered, 1.0)
     sums = np.where(sums > 0, sums, members)
-    running = np.cumsum(ordered, axis=-1)
+    parts = [np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)]
+    running = np.concatenate(parts, axis=-1)
     first = np.searchsorted(owner, np.arange(count))
-    before = np.where(first == 0, 0.0, running[..., np.maximum(first - 1, 0)])
+    before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
     fraction = np.clip((running - before[..., owner]) / np.maximum(sums[..., owner], 1e-300), 0.0, 1.0)
     is_last = np.append(owner[1:] != owner[:-1], True)
     fraction[..., is_last] = 1.0

@@ -9,12 +9,13 @@ kind by its number of kernels, so that totals and ledgers do not change.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from joulemap.physics.communication import AHEAD, BEHIND
-from joulemap.physics.kernel import OPERATOR_COLUMNS, KernelColumns
+from joulemap.physics.kernel import OPERATOR_COLUMNS, KernelColumns, join_kernels
 from joulemap.physics.workload import WORK_COLUMNS, Integers, sum_by
 from joulemap.system.record import define
 
@@ -45,6 +46,23 @@ class Kinds:
         if not isinstance(found, cls):
             found = kernels.memo["kinds",] = cls._find(kernels)
         return found
+
+    @classmethod
+    def join(cls, each: Sequence[KernelColumns]) -> KernelColumns:
+        """Return the kernels of workloads one after another (`join_kernels`), with their kinds, which are cached."""
+        kernels, kinds = join_kernels(each), [cls.of(one) for one in each]
+        rows, firsts = (
+            np.cumsum([0, *counts])[:-1].tolist()
+            for counts in zip(
+                *((one.kernels.work.operator_count, one.kernels.kernel_count) for one in kinds), strict=True
+            )
+        )
+        kernels.memo["kinds",] = cls(
+            kernels=join_kernels([one.kernels for one in kinds]),
+            row=np.concatenate([one.row + start for one, start in zip(kinds, rows, strict=True)]),
+            kernel=np.concatenate([one.kernel + start for one, start in zip(kinds, firsts, strict=True)]),
+        )
+        return kernels
 
     @classmethod
     def _find(cls, kernels: KernelColumns) -> Kinds:

@@ -47,7 +47,7 @@ class Timed:
     """All kernels, before a batch is cut into parts."""
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
+    def of(cls, kernels: KernelColumns, hardware: Hardware, parts: Floats | None = None) -> Self:
         """Return kernels timed on one chip, or on several that are stacked; `parts` is passed to `time_kernels`."""
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
@@ -77,9 +77,8 @@ class Timed:
         kernel_fs = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S).astype(np.int64)
         if kernels.is_plain:
             return kernel_fs
-        return share_exactly(
-            kernel_fs, placement.own_s(kernels) + at_leaders(kernels, placement.launch_s), kernels.kernel_index
-        )
+        weights = placement.own_s(kernels) + at_leaders(kernels, placement.launch_s)
+        return share_exactly(kernel_fs, weights, kernels.kernel_index, kernels.starts)
 
     @cached_property
     def interval_fs(self) -> Integers:
@@ -158,7 +157,7 @@ def cut_runs(
     separate = alone.list_columns(others, "separate_")
     separate["separate_energy_fj"] = alone.expand(alone.operator_fj, others)
     clocks_apart = alone.timing.clock_fraction.ravel()
-    facts = list_facts(own, places, asked)
+    facts = list_facts(own, points, [(place, 0) for place in places], asked, [kernels])
     found = []
     for place, other, given in zip(places, beside, facts, strict=True):
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
@@ -187,35 +186,39 @@ def cut_runs(
     return found
 
 
-def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
+def list_facts(
+    own: Timed, points: int, places: Sequence[tuple[int, int]], asked: Sequence[Asked], forms: Sequence[KernelColumns]
+) -> list[dict[str, Any]]:
     """Return the fields of `RunFacts` by name, for each configuration in `asked`.
 
-    `places` has the index in `own` of each configuration's chip.
+    `places` has (index of the chip among `points`, index of the workload) of each configuration in `own`, and `forms`
+    the kernels of each workload.
     """
-    timing, kernels = own.timing, own.kernels
-    macs = int(kernels.work.mac_count.sum())
+    timing, works = own.timing, len(forms)
+    macs = [int(one.work.mac_count.sum()) for one in forms]
     numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
-    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
-    limits = timing.throughput_limit.ravel()
+    units, clocks, factors, watts, limits = (
+        np.broadcast_to(one, (points, works)) for one in (*numbers, timing.throughput_limit)
+    )
     found = []
-    for place, (hardware, configuration) in zip(places, asked, strict=True):
-        clock = float(clocks[place % len(clocks)])
+    for (place, number), (hardware, configuration) in zip(places, asked, strict=True):
+        kernels, clock = forms[number], float(clocks[place, number])
         peak_rate = hardware.product_rate(configuration.precision, configuration.weight_precision)
         found.append(
             {
                 "configuration": configuration,
                 "hardware": hardware,
-                "units_total_count": int(units[place % len(units)]) if kernels.work.operator_count else hardware.units,
+                "units_total_count": int(units[place, number]) if kernels.work.operator_count else hardware.units,
                 "peak_ops_per_s": peak_rate,
                 "memory_bandwidth_bytes_per_s": hardware.memory_bandwidth.value,
                 "weight_bytes": round(float(kernels.total_weight_bytes)),
                 "activation_bytes": round(find_activations(kernels, hardware)),
-                "mac_count": macs,
+                "mac_count": macs[number],
                 "clock_fraction": clock,
                 "clock_hz": clock * hardware.full_clock.value,
-                "voltage_factor": float(factors[place % len(factors)]),
-                "uncapped_power_w": float(watts[place % len(watts)]),
-                "throughput_limit": str(limits[place % len(limits)]),
+                "voltage_factor": float(factors[place, number]),
+                "uncapped_power_w": float(watts[place, number]),
+                "throughput_limit": str(limits[place, number]),
             }
         )
     return found

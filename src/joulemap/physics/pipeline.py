@@ -12,6 +12,7 @@ Kernels are formed here, once for all hardware. `timing` places, counts and time
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -26,7 +27,7 @@ from joulemap.physics.record.configuration import MERGING, NO_HOST, Configuratio
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.stream import count_streams
-from joulemap.physics.sum import add_up_runs
+from joulemap.physics.sum import Patterns, add_up_runs
 from joulemap.physics.timing import count_parts, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
@@ -43,6 +44,7 @@ Place = tuple[Timed, int, int]
 """(timed kernels of several chips, index of one chip, number of chips)."""
 
 Result = TypeVar("Result")
+Ask = TypeVar("Ask")
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
 LEAST_GB: Final = 0.1
@@ -126,14 +128,14 @@ class Evaluator:
         Hardware on which formulas branch alike is evaluated together, so that many configurations cost little more than
         a few.
         """
-        return self._evaluate_all(asked, self._cut)
+        return self._evaluate_all(asked, self.cut)
 
     def evaluate_totals(self, asked: Sequence[Asked]) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
         """Return the totals of each configuration, or the exception that `evaluate` raises because of its hardware.
 
         A run that a host computes in part, or whose totals exceed 64 bits, is returned with its ledger.
         """
-        return self._evaluate_all(asked, self._add_up)
+        return self._evaluate_all(asked, self.add_up)
 
     def measure(self, asked: Sequence[Asked]) -> list[Busy | UnsupportedError | KeyError]:
         """Return what each configuration takes, of hardware that runs the workload whole, whatever its memory holds."""
@@ -142,7 +144,16 @@ class Evaluator:
     def _evaluate_all(
         self, asked: Sequence[Asked], make: Make[Result]
     ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
-        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {}
+        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {**self.find_apart(asked)}
+        rest = [number for number in range(len(asked)) if number not in found]
+        found |= zip(rest, self._evaluate_alone([asked[number] for number in rest], make), strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def find_apart(self, asked: Sequence[Asked]) -> dict[int, RunColumns | UnsupportedError | KeyError]:
+        """Return index in `asked` -> run of a configuration whose compiler leaves part of it to a host, or the
+        exception if the hardware lacks the precision or the memory; others run the whole workload.
+        """
+        found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
         for number, (hardware, configuration) in enumerate(asked):
             try:
                 if (run := self._evaluate_parts(hardware, configuration)) is not None:
@@ -151,25 +162,17 @@ class Evaluator:
                     self._check(hardware, configuration)
             except (UnsupportedError, KeyError) as error:
                 found[number] = error
-        rest = [number for number in range(len(asked)) if number not in found]
-        found |= zip(rest, self._evaluate_alone([asked[number] for number in rest], make), strict=True)
-        return [found[number] for number in range(len(asked))]
+        return found
 
     def _evaluate_alone(self, asked: Sequence[Asked], make: Make[Result]) -> list[Result | UnsupportedError | KeyError]:
         """Return the result of each configuration of hardware that runs the whole workload."""
         if len(asked) == 1:
-            return list(self._evaluate_alike(asked, make))
+            return list(evaluate_alike(asked, make))
         found: dict[int, Result | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
-        exchanges = bool(self.work.of_kind("communication").any())
-        for number, (hardware, configuration) in enumerate(asked):
+        for number, one in enumerate(asked):
             try:
-                precision = configuration.precision
-                shape = self.gathering.find_skeleton(hardware, precision)
-                links = tuple(hardware.links) if exchanges else ()
-                decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
-                key = shape, links, decided, configuration.weight_precision, precision
-                alike.setdefault(key, []).append(number)
+                alike.setdefault(self.find_kind(*one), []).append(number)
             except (UnsupportedError, KeyError) as error:
                 found[number] = error
         most = max(1, TOGETHER // max(1, self.work.operator_count))
@@ -178,8 +181,20 @@ class Evaluator:
             for start in range(0, len(chips), most):
                 some = frozenset(chips[start : start + most])
                 mine = [number for number in numbers if id(asked[number][0]) in some]
-                found |= zip(mine, self._evaluate_alike([asked[number] for number in mine], make), strict=True)
+                found |= zip(mine, evaluate_alike([asked[number] for number in mine], make), strict=True)
         return [found[number] for number in range(len(asked))]
+
+    def find_kind(self, hardware: Hardware, configuration: Configuration) -> Hashable:
+        """Return what chips have in common that run the workload by the same branches of formulas, at one precision."""
+        precision = configuration.precision
+        shape = self.gathering.find_skeleton(hardware, precision)
+        links = tuple(hardware.links) if self._exchanges else ()
+        decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
+        return shape, links, decided, configuration.weight_precision, precision
+
+    @property
+    def _exchanges(self) -> bool:
+        return bool(self.work.of_kind("communication").any())
 
     def falls_back(self, hardware: Hardware) -> bool:
         """Return whether the compiler of a chip leaves operators to a host."""
@@ -211,40 +226,9 @@ class Evaluator:
             hardware,
         )
 
-    def _evaluate_alike(
-        self, asked: Sequence[Asked], make: Make[Result]
-    ) -> Sequence[Result | UnsupportedError | KeyError]:
-        try:
-            return make(asked)
-        except (JoulemapError, KeyError) as error:
-            if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
-                return [error]
-            if len(asked) == 1:
-                raise
-        return [run for one in asked for run in self._evaluate_alike([one], make)]
-
     def _time(self, asked: Sequence[Asked], chips: Iterable[int], runtime: str) -> dict[int, Place]:
-        """Return id of a chip -> its place in the timed kernels. Chips that cut a batch into equally many parts are
-        timed together.
-        """
-        kernels = self.form(asked[0][1], runtime)
-        by_id = {id(hardware): hardware for hardware, _ in asked}
-        names = list(dict.fromkeys(chips))
-        whole = self.gathering.gather([by_id[one] for one in names], kernels.precision)
-        if len(names) == 1:
-            return {names[0]: (Timed.of(kernels, whole), 0, 1)}
-        parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
-        timed: dict[int, Place] = {}
-        for count in np.unique(parts).tolist():
-            cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
-            some = (
-                whole
-                if len(cut) == len(names)
-                else self.gathering.gather([by_id[one] for one in cut], kernels.precision)
-            )
-            found = Timed.of(kernels, some, count)
-            timed |= {name: (found, place, len(cut)) for place, name in enumerate(cut)}
-        return timed
+        """Return id of a chip -> its place in the timed kernels."""
+        return time_chips(self.form(asked[0][1], runtime), asked, chips, self.gathering)
 
     def _time_all(self, asked: Sequence[Asked]) -> dict[tuple[str, int], Place]:
         """Return (runtime, id of a chip) -> its place in the timed kernels, for configurations at one precision."""
@@ -254,7 +238,7 @@ class Evaluator:
             timed |= {(runtime, name): place for name, place in self._time(asked, chips, runtime).items()}
         return timed
 
-    def _cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
+    def cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
         merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
@@ -273,24 +257,11 @@ class Evaluator:
             found |= zip(numbers, runs, strict=True)
         return [found[number] for number in range(len(asked))]
 
-    def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
+    def add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
         """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed
         64 bits.
         """
-        timed = self._time_all(asked)
-        groups: dict[int, list[tuple[int, int]]] = {}
-        for number, (chip, one) in enumerate(asked):
-            own, place, _ = timed[one.runtime, id(chip)]
-            groups.setdefault(id(own), []).append((number, place))
-        by_id = {id(one): (one, count) for one, _, count in timed.values()}
-        found: dict[int, RunTotals] = {}
-        for own_id, each in groups.items():
-            numbers, places = zip(*each, strict=True)
-            totals = add_up_runs(by_id[own_id], places, [asked[number] for number in numbers])
-            if totals is None:
-                return self._cut(asked)
-            found |= zip(numbers, totals, strict=True)
-        return [found[number] for number in range(len(asked))]
+        return add_up_all([self], {}, [(0, *one) for one in asked])
 
     def _measure(self, asked: Sequence[Asked]) -> list[Busy]:
         """Return what configurations at one precision on equivalent hardware take."""
@@ -338,6 +309,116 @@ class Evaluator:
                 formed = formed.called_at(self.stretch)
             self._kernels[key] = formed
         return formed
+
+
+Asking = tuple[int, Hardware, Configuration]
+"""(index of a workload, hardware, configuration)."""
+
+
+def evaluate_together(
+    evaluators: Sequence[Evaluator], asked: Sequence[Asking]
+) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
+    """Return the totals of workloads on configurations, as `Evaluator.evaluate_totals` does for one workload.
+
+    Workloads that take the same chips are evaluated together, so that several batch sizes cost little more than one.
+    """
+    found: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
+    kinds: dict[tuple[int, str, str, str], dict[int, tuple[Hashable, list[int]]]] = {}
+    for work, evaluator in enumerate(evaluators):
+        mine = [number for number, (one, *_) in enumerate(asked) if one == work]
+        apart = evaluator.find_apart([asked[number][1:] for number in mine])
+        for place, number in enumerate(mine):
+            if place in apart:
+                found[number] = apart[place]
+                continue
+            _, hardware, one = asked[number]
+            try:
+                kind = evaluator.find_kind(hardware, one)
+            except (UnsupportedError, KeyError) as error:
+                found[number] = error
+            else:
+                key = id(hardware), one.runtime, one.precision, one.weight_precision
+                kinds.setdefault(key, {}).setdefault(work, (kind, []))[1].append(number)
+    joined: dict[Hashable, KernelColumns] = {}
+    alike: dict[Hashable, list[list[int]]] = {}
+    for (_, runtime, *_), each in kinds.items():
+        group = runtime, tuple((work, kind) for work, (kind, _) in each.items())
+        alike.setdefault(group, []).append([number for _, numbers in each.values() for number in numbers])
+    for chips in alike.values():
+        works = {asked[number][0] for number in chips[0]}
+        rows = sum(evaluators[work].work.operator_count for work in works)
+        most = max(1, TOGETHER // max(1, rows))
+        for start in range(0, len(chips), most):
+            numbers = [number for some in chips[start : start + most] for number in some]
+            runs = evaluate_alike([asked[number] for number in numbers], partial(add_up_all, evaluators, joined))
+            found |= zip(numbers, runs, strict=True)
+    return [found[number] for number in range(len(asked))]
+
+
+def evaluate_alike(
+    asked: Sequence[Ask], make: Callable[[Sequence[Ask]], Sequence[Result]]
+) -> Sequence[Result | UnsupportedError | KeyError]:
+    """Return what `make` returns for all together; if that fails, for each alone, with exceptions due to hardware."""
+    try:
+        return make(asked)
+    except (JoulemapError, KeyError) as error:
+        if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
+            return [error]
+        if len(asked) == 1:
+            raise
+    return [run for one in asked for run in evaluate_alike([one], make)]
+
+
+def add_up_all(
+    evaluators: Sequence[Evaluator], joined: dict[Hashable, KernelColumns], asked: Sequence[Asking]
+) -> Sequence[RunColumns | RunTotals]:
+    """Return the totals of configurations at one precision on equivalent hardware, each of which runs the same
+    workloads under a runtime, or their runs if totals exceed 64 bits. `joined` caches kernels of joined workloads.
+    """
+    found: dict[int, RunTotals] = {}
+    for runtime in dict.fromkeys(one.runtime for _, _, one in asked):
+        mine = [number for number, (_, _, one) in enumerate(asked) if one.runtime == runtime]
+        works = tuple(dict.fromkeys(asked[number][0] for number in mine))
+        forms = [evaluators[work].form(asked[mine[0]][2], runtime) for work in works]
+        first = evaluators[works[0]]
+        key = runtime, works, *map(id, forms)
+        kernels = joined.get(key) or Patterns.join(forms) if len(forms) > 1 else forms[0]
+        joined[key] = kernels
+        chips = [asked[number][1:] for number in mine]
+        timed = time_chips(kernels, chips, dict.fromkeys(id(hardware) for hardware, _ in chips), first.gathering)
+        groups: dict[int, list[int]] = {}
+        for number in mine:
+            groups.setdefault(id(timed[id(asked[number][1])][0]), []).append(number)
+        for numbers in groups.values():
+            places = [(timed[id(asked[number][1])][1], works.index(asked[number][0])) for number in numbers]
+            own, _, points = timed[id(asked[numbers[0]][1])]
+            totals = add_up_runs((own, points), places, [asked[number][1:] for number in numbers], forms)
+            if totals is None:
+                return [run for work, chip, one in asked for run in evaluators[work].cut([(chip, one)])]
+            found |= zip(numbers, totals, strict=True)
+    return [found[number] for number in range(len(asked))]
+
+
+def time_chips(
+    kernels: KernelColumns, asked: Sequence[Asked], chips: Iterable[int], gathering: Gathering
+) -> dict[int, Place]:
+    """Return id of a chip -> its place in the timed kernels. Chips that cut the batches into equally many parts are
+    timed together.
+    """
+    by_id = {id(hardware): hardware for hardware, _ in asked}
+    names = list(dict.fromkeys(chips))
+    whole = gathering.gather([by_id[one] for one in names], kernels.precision)
+    if len(names) == 1:
+        return {names[0]: (Timed.of(kernels, whole), 0, 1)}
+    found = find_parts(Kinds.of(kernels).kernels, whole)
+    parts = [tuple(one) for one in np.broadcast_to(found, (len(names), kernels.workload_count)).tolist()]
+    timed: dict[int, Place] = {}
+    for counts in dict.fromkeys(parts):
+        cut = [name for name, part in zip(names, parts, strict=True) if part == counts]
+        some = whole if len(cut) == len(names) else gathering.gather([by_id[one] for one in cut], kernels.precision)
+        own = Timed.of(kernels, some, np.array(counts))
+        timed |= {name: (own, place, len(cut)) for place, name in enumerate(cut)}
+    return timed
 
 
 def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:

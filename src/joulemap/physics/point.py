@@ -157,9 +157,11 @@ class Points:
         own = {address for address, is_set in _take(self.set_prices, block).items() if not is_set.flat[0]}
         kinds = Kinds.of(self.kernels).kernels
         try:
-            each = np.asarray(parts or find_parts(kinds, hardware))
+            each = np.asarray(parts or find_parts(kinds, hardware)[..., 0])
             for parts in np.unique(each).tolist():
-                found, spent = add_up(Timed.of(self.kernels, hardware, parts), frozenset(self.numbers) - own)
+                found, spent = add_up(
+                    Timed.of(self.kernels, hardware, np.array([parts])), frozenset(self.numbers) - own
+                )
                 self._write(block, each == parts, found, spent)
         except (UnsupportedError, ConservationError) as error:
             if all(len(one) == 1 for one in block):

@@ -7,6 +7,7 @@ The same sums serve one run, many gathered hardware, and a grid of varied number
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -45,13 +46,15 @@ class Patterns:
     starts: Integers
     """Index of the first element of each pattern in `row`."""
     times: Integers
-    """Number of subgraphs of each pattern."""
+    """Number of subgraphs of each pattern in the workload; a row for each pattern and a column for each workload if
+    several are joined.
+    """
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Patterns:
         """Return the patterns of a workload's kernels, cached."""
         found = kernels.memo.get(("patterns",))
-        if isinstance(found, Patterns):
+        if isinstance(found, cls):
             return found
         row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
         order = np.argsort(owner, kind="stable")
@@ -65,6 +68,22 @@ class Patterns:
             times=np.array(list(counts.values()), dtype=np.int64),
         )
         return found
+
+    @classmethod
+    def join(cls, each: Sequence[KernelColumns]) -> KernelColumns:
+        """Return the kernels of workloads one after another, with their kinds and patterns, which are cached."""
+        kernels, own = Kinds.join(each), [cls.of(one) for one in each]
+        rows = [Kinds.of(one).kernels.work.operator_count for one in each]
+        times = np.zeros((sum(len(one.times) for one in own), len(each)), dtype=np.int64)
+        columns: list[tuple[Integers, ...]] = []
+        row = owner = start = 0
+        for number, (one, count) in enumerate(zip(own, rows, strict=True)):
+            columns.append((one.row + row, one.owner + owner, one.starts + start))
+            times[owner : owner + len(one.times), number] = one.times
+            row, owner, start = row + count, owner + len(one.times), start + len(one.row)
+        joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
+        kernels.memo["patterns",] = cls(row=joined[0], owner=joined[1], starts=joined[2], times=times)
+        return kernels
 
 
 @frozen(kw_only=True, eq=False)
@@ -149,7 +168,7 @@ class Sums:
 
     def is_beyond(self) -> bool:
         """Return whether a total may exceed 64 bits."""
-        latency = np.sum(self.pattern_fs.astype(np.float64) * self.patterns.times, axis=-1)
+        latency = self.pattern_fs.astype(np.float64) @ self.patterns.times
         return max(self.most_fj, float(np.max(latency, initial=0.0))) >= MOST
 
     @cached_property
@@ -267,59 +286,72 @@ class Sums:
         Sums of whole numbers below 2^53 do not depend on the order of addition. A slope is a small difference of two
         sums, so both must be added in the same order, regardless of the workloads evaluated together.
         """
-        kinds = self._kinds
-        if kinds.workload_count > 1 or not self.rounded:
+        kinds, times = self._kinds, self._row_times
+        if kinds.workload_count > len(kinds.starts) or not self.rounded:
             return kinds.sum_workload(per_operator)
-        total: Floats = kinds.each(per_operator) @ self._row_times
-        return total[..., None]
+        each = kinds.each(per_operator)
+        rows = itertools.pairwise([*kinds.starts, None])
+        return np.stack([each[..., start:end] @ times[start:end] for start, end in rows], axis=-1)
 
 
-def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
+def add_up_runs(
+    timed: tuple[Timed, int],
+    places: Sequence[tuple[int, int]],
+    asked: Sequence[Asked],
+    forms: Sequence[KernelColumns],
+) -> list[RunTotals] | None:
     """Return the totals of each configuration in `asked`, or None if a total exceeds 64 bits.
 
-    `timed` is (kernels timed on several chips, number of chips). `places` has the index of each configuration's chip.
-    Raises UnsupportedError as the ledger does.
+    `timed` is (kernels timed on several chips, number of chips), and `forms` has the kernels of each of its workloads.
+    `places` has (index of the chip, index of the workload) of each configuration. Raises UnsupportedError as the ledger
+    does.
     """
     own, points = timed
     sums = Sums(timed=own)
     sums.check_range()
     if sums.is_beyond():
         return None
+    works = len(forms)
 
-    def each(column: Any) -> list[Any]:
-        values: list[Any] = np.ravel(column).tolist()
-        return values if len(values) == points else values * points
+    def each(column: Any, *inner: int) -> Any:
+        """Return a sum with workloads as its last axis as nested lists: chips, workloads, then the axes `inner`."""
+        return np.moveaxis(np.broadcast_to(column, (points, *inner, works)), -1, 1).tolist()
 
-    high, low = map(each, sums.unit_parts)
-    split = {
-        name: list(zip(*map(each, np.moveaxis(getattr(sums, name), -1, 0)), strict=True))
-        for name in ("share_fs", "bottleneck_fs", "bound_fs")
-    }
-    columns = {
-        "latency_fs": each(sums.latency),
-        "interval_fs": each(sums.interval),
-        **{name: each(getattr(sums, name)) for name in ("dram_bytes", "moved_bytes", "computed_mac_count")},
-    }
+    def each_over(column: Integers, *inner: int) -> Any:
+        """Return a sum over subgraphs as `each`; those of a single workload lack the axis of workloads."""
+        return each(column if works > 1 else column[..., None], *inner)
+
+    high, low = map(each_over, sums.unit_parts)
+    columns = {name: each(getattr(sums, name)) for name in ("latency", "interval", "dram_bytes", "moved_bytes")}
+    columns["computed_mac_count"] = each_over(sums.computed_mac_count)
+    wide = {"share_fs": len(BOTTLENECKS), "bottleneck_fs": len(BOTTLENECKS), "bound_fs": len(BOUNDS)}
+    columns |= {name: each_over(getattr(sums, name), count) for name, count in wide.items()}
     energies = sums.energies
     actions = np.array(list(energies), dtype=np.int64)
-    counts, spent = np.empty((len(energies), points)), np.empty((len(energies), points), dtype=np.int64)
+    counts = np.empty((len(energies), points, works))
+    spent = np.empty((len(energies), points, works), dtype=np.int64)
     for row, (place, energy) in enumerate(energies.items()):
-        counts[row], spent[row] = sums.counts[place][..., 0], energy[..., 0]
-    facts = list_facts(own, places, asked)
+        counts[row], spent[row] = sums.counts[place], energy
+    facts = list_facts(own, points, places, asked, forms)
     found = []
-    for place, given in zip(places, facts, strict=True):
-        happens = np.flatnonzero(counts[:, place])
+    for (place, number), given in zip(places, facts, strict=True):
+        mine = {name: column[place][number] for name, column in columns.items()}
+        happens = np.flatnonzero(counts[:, place, number])
         found.append(
             RunTotals(
                 **given,
-                **{name: column[place] for name, column in columns.items()},
-                **dict(zip(("compute_fs", "memory_fs", "launch_fs"), split["share_fs"][place], strict=True)),
-                bottleneck_fs=split["bottleneck_fs"][place],
-                bound_fs=split["bound_fs"][place],
-                unit_fs=(high[place] << HALF) + low[place],
+                latency_fs=mine["latency"],
+                interval_fs=mine["interval"],
+                dram_bytes=mine["dram_bytes"],
+                moved_bytes=mine["moved_bytes"],
+                computed_mac_count=mine["computed_mac_count"],
+                **dict(zip(("compute_fs", "memory_fs", "launch_fs"), mine["share_fs"], strict=True)),
+                bottleneck_fs=tuple(mine["bottleneck_fs"]),
+                bound_fs=tuple(mine["bound_fs"]),
+                unit_fs=(high[place][number] << HALF) + low[place][number],
                 action_index=actions[happens],
-                action_count=counts[happens, place],
-                action_fj=spent[happens, place],
+                action_count=counts[happens, place, number],
+                action_fj=spent[happens, place, number],
             )
         )
     return found

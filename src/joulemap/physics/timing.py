@@ -75,10 +75,10 @@ class Timing:
         return self.kernels.of_workload(self.voltage_factor)
 
 
-def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Timing:
+def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: Floats | None = None) -> Timing:
     """Return the times and action counts of kernels, with the power cap applied to each workload separately.
 
-    An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one chip only.
+    An engine runs the batch of each workload in `parts` parts; None selects the fastest numbers, on one chip only.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     kernels = leave_out_transfers(name_families(kernels, hardware), hardware)
@@ -89,14 +89,10 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
             return _time_parts(kernels, part, times, hardware, architecture)
         return _time_parts(kernels, called_once(kernels, trial, times), trial, hardware, architecture)
 
-    if parts:
-        return time(times if parts == 1.0 else np.full(len(times), parts))
-    counts = [kernels.each(count) for count in list_parts(kernels, hardware)]
-    if not counts:
-        return time(times)
-    trials = [times, *(np.where(count > 1.0, count, times) for count in counts)]
-    best = np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)
-    return time(np.choose(best[kernels.workload_index], trials) if best.any() else times)
+    if parts is None:
+        parts = find_parts(kernels, hardware)
+    each = kernels.of_workload(parts)
+    return time(times if (each == 1.0).all() else np.where(each == 1.0, times, each))
 
 
 def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
@@ -116,23 +112,27 @@ def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the number of parts in which each chip's engine runs a batch; a single 1 if none cuts it."""
+    """Return the number of parts in which each chip's engine runs the batch of each workload. Workloads are the last
+    axis.
+    """
     least = hardware.coefficients.get(ENGINE_PART)
     if least is not None and np.size(least.value) > 1:
-        sizes, found = np.ravel(least.value), np.ones(np.size(least.value))
+        sizes, found = np.reshape(least.value, (-1, 1)), np.ones((np.size(least.value), kernels.workload_count))
         for size in np.unique(sizes):
             coefficients = {**hardware.coefficients, ENGINE_PART: attrs.evolve(least, value=float(size))}
             alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
             found = np.where(sizes == size, alike, found)
         return found
-    counts = [1.0, *(float(np.ravel(count)[0]) for count in list_parts(kernels, hardware))]
-    if len(counts) == 1:
-        return np.ones(1)
+    whole = np.ones(kernels.workload_count)
+    counts = list_parts(kernels, hardware)
+    if not counts:
+        return whole
     kernels = leave_out_transfers(kernels, hardware)
     times = split(kernels, hardware)[1]
-    trials = [times if count == 1.0 else np.full(len(times), count) for count in counts]
-    best: Floats = np.array(counts)[np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)]
-    return best[..., 0]
+    trials = [times, *(np.where(one == 1.0, times, one) for one in map(kernels.of_workload, counts))]
+    best = np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)
+    fastest: Floats = np.array([whole, *counts])[best, np.arange(len(whole))]
+    return fastest
 
 
 def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats, hardware: Hardware) -> Floats:
@@ -160,29 +160,31 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
     return each
 
 
-def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
-    """Return the numbers of parts that an engine tries besides 1; a number of at most 1 leaves the batch whole."""
+def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats]:
+    """Return the numbers of parts that an engine tries besides 1, per workload; 1 where a batch stays whole."""
     least = hardware.coefficients.get(ENGINE_PART)
-    counts: list[Floats | float] = []
+    counts: list[Floats] = []
     if kernels.runtime == "engine" and least is not None:
         batch = _find_batch(kernels)
         for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / least.value))))):
-            for size in (least.value * 2.0**step, 3.0 * least.value * 2.0**step):
-                count = batch / size
-                if size == least.value * 2.0**step or np.any((count > 1.0) & (count % 1.0 == 0.0)):
-                    counts.append(count)
+            for factor in (1.0, 3.0):
+                count = batch / (factor * least.value * 2.0**step)
+                is_tried = (count > 1.0) & ((factor == 1.0) | (count % 1.0 == 0.0))
+                if is_tried.any():
+                    counts.append(np.where(is_tried, count, 1.0))
     return counts
 
 
-def _find_batch(kernels: KernelColumns) -> Floats | float:
-    """Return the batch that an engine may cut: 1 for a language model, whose engine runs all sequences in one pass."""
+def _find_batch(kernels: KernelColumns) -> Floats:
+    """Return the batch of each workload that an engine may cut: 1 for a language model, whose engine runs all sequences
+    in one pass.
+    """
+    batch = kernels.largest(kernels.batch)
     is_shared = kernels.work.has_word(CAUSAL, IN_PLACE)
     if not is_shared.any():
-        return kernels.batch
-    if kernels.workload_count == 1:
-        return 1.0
+        return batch
     shared = np.bincount(kernels.workload_index[is_shared], minlength=kernels.workload_count) > 0
-    return np.where(kernels.of_workload(shared), 1.0, kernels.batch)
+    return np.where(shared, 1.0, batch)
 
 
 def _time_parts(
@@ -234,8 +236,8 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
     times, a part has one run of each.
     """
     each = count_parts(kernels.batch, hardware)
-    each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
-    times = np.broadcast_to(each, kernels.work.operator_count)
+    rows = each.reshape(-1, each.shape[-1])[0] if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
+    times = np.broadcast_to(rows, kernels.work.operator_count)
     once = kernels.one_run
     return (once.part(times) if (times > 1.0).any() else once), times
 

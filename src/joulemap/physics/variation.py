@@ -204,11 +204,11 @@ class Varied:
     def _time(self, hardware: Sequence[Hardware]) -> Iterator[tuple[list[int], Timed]]:
         """Yield (indices, timed kernels) of equivalent hardware whose engines cut a batch into equally many parts."""
         whole = gather(hardware, self.kernels.precision)
-        parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole), len(hardware))
+        parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole)[..., 0], len(hardware))
         for count in np.unique(parts).tolist():
             mine = np.flatnonzero(parts == count).tolist()
             cut = whole if len(mine) == len(hardware) else gather([hardware[n] for n in mine], self.kernels.precision)
-            yield mine, Timed.of(self.kernels, cut, count)
+            yield mine, Timed.of(self.kernels, cut, np.array([count]))
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals | None] | None:
         """Return (chip's part, totals of the host's part), or None if the compiler runs all operators.

@@ -259,6 +259,19 @@ WORK_COLUMNS: Final = tuple(field.name for field in attrs.fields(Work) if field.
 """Names of the arrays of `Work`."""
 
 
+def join_works(each: Sequence[Work]) -> Work:
+    """Return the operators of workloads one after another; those of equal workloads share their masks."""
+    first = each[0]
+    if all(one is first for one in each):
+        return first.take(np.tile(np.arange(first.operator_count), len(each)))
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in each]) for name in WORK_COLUMNS}
+    starts = np.cumsum([0, *(one.subgraph_count for one in each)])[:-1].tolist()
+    columns["subgraph_index"] = np.concatenate(
+        [one.subgraph_index + start for one, start in zip(each, starts, strict=True)]
+    )
+    return Work(**columns)
+
+
 @define(kw_only=True, eq=False, slots=False)
 class WorkloadColumns(Work):
     """One workload at one batch size: all operators, accesses and buffers."""

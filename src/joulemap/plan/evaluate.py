@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.pipeline import Asking, Evaluator, evaluate_together
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import BOARD, Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -25,7 +25,7 @@ from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 from joulemap.system.background import begin
 from joulemap.system.errors import Reason, UnsupportedError
-from joulemap.system.record import define
+from joulemap.system.record import define, frozen
 from joulemap.system.resource import package_version
 
 Targets = Mapping[str, Hardware]
@@ -41,6 +41,19 @@ NOTHING_RUNS: Final = Reason(
 """Reason for refusing a model that consists of views only, on any hardware."""
 
 
+@frozen
+class Job:
+    """A workload and its runs that are missing in the database."""
+
+    evaluator: Evaluator
+    workload_id: int
+    runs: Sequence[PlannedRun]
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self.runs)
+
+
 @define
 class Queue:
     """Queue of evaluated runs for the database; one transaction is written while the next fills.
@@ -54,23 +67,23 @@ class Queue:
     """True to store runs with ledgers; runs of a box or with a fallback always have one."""
     _finish: Callable[[], None] | None = None
 
-    def add(self, evaluator: Evaluator, workload_id: int, runs: Sequence[PlannedRun]) -> Iterator[bool]:
-        """Evaluate runs and queue them in order; yield True for each refused run."""
-        most = max(1, AHEAD // max(1, evaluator.work.operator_count))
-        for start in range(0, len(runs), most):
-            some = runs[start : start + most]
-            batch = evaluator.work.batch
-            asked = [
-                (
-                    self.targets[run.target.digest],
-                    Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
-                )
-                for run in some
-            ]
-            for run, (_, configuration), found in zip(
-                some, asked, _evaluate(evaluator, asked, has_ledger=self.has_ledger), strict=True
-            ):
-                yield self._queue(workload_id, run, configuration.batch, found)
+    def add(self, jobs: Sequence[Job]) -> Iterator[bool]:
+        """Evaluate the runs of jobs together and queue them in order; yield True for each refused run."""
+        operators = sum(job.evaluator.work.operator_count for job in jobs)
+        most = max(1, AHEAD // max(1, operators)) if len(jobs) == 1 else len(max(jobs, key=len).runs)
+        for start in range(0, max(map(len, jobs)), most):
+            some = [(number, run) for number, job in enumerate(jobs) for run in job.runs[start : start + most]]
+            asked = [(number, *self._ask(jobs[number], run)) for number, run in some]
+            found = _evaluate([job.evaluator for job in jobs], asked, has_ledger=self.has_ledger)
+            for (number, run), result in zip(some, found, strict=True):
+                job = jobs[number]
+                yield self._queue(job.workload_id, run, job.evaluator.work.batch, result)
+
+    def _ask(self, job: Job, run: PlannedRun) -> tuple[Hardware, Configuration]:
+        configuration = Configuration(
+            hardware=run.hardware, power_mode=run.power_mode, batch=job.evaluator.work.batch, **run.point
+        )
+        return self.targets[run.target.digest], configuration
 
     def _queue(
         self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | RunTotals | UnsupportedError | KeyError
@@ -147,16 +160,21 @@ class Queue:
 
 
 def _evaluate(
-    evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]], *, has_ledger: bool
+    evaluators: Sequence[Evaluator], asked: Sequence[Asking], *, has_ledger: bool
 ) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
-    """Return the run, totals or error of each configuration; all chips are evaluated together."""
-    kinds = [find_kind(hardware.architecture) for hardware, _ in asked]
-    evaluate = evaluator.evaluate_all if has_ledger else evaluator.evaluate_totals
-    found = iter(evaluate([one for one, kind in zip(asked, kinds, strict=True) if kind is None]))
-    return [
-        next(found) if kind is None else _evaluate_one(kind, evaluator, *one)
-        for one, kind in zip(asked, kinds, strict=True)
-    ]
+    """Return the run, totals or error of each configuration; all chips, and all workloads, are evaluated together."""
+    found: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
+    for number, (work, hardware, configuration) in enumerate(asked):
+        if (kind := find_kind(hardware.architecture)) is not None:
+            found[number] = _evaluate_one(kind, evaluators[work], hardware, configuration)
+    rest = [number for number in range(len(asked)) if number not in found]
+    if has_ledger:
+        for work, evaluator in enumerate(evaluators):
+            mine = [number for number in rest if asked[number][0] == work]
+            found |= zip(mine, evaluator.evaluate_all([asked[number][1:] for number in mine]), strict=True)
+    else:
+        found |= zip(rest, evaluate_together(evaluators, [asked[number] for number in rest]), strict=True)
+    return [found[number] for number in range(len(asked))]
 
 
 def _evaluate_one(

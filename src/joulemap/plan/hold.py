@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.physics.pipeline import Gathering
     from joulemap.physics.record.workload import Workload
-    from joulemap.plan.evaluate import Queue, Targets
+    from joulemap.plan.evaluate import Job, Queue, Targets
 
 BUFFER: Final = "1GB"
 """Memory limit of the database engine while many runs are written; more memory does not speed up appends."""
@@ -55,6 +55,12 @@ MANY_RUNS: Final = 64
 
 TOGETHER: Final = 32
 """Models per batch when shipped or name-derived workloads are stored."""
+
+JOINT_OPERATORS: Final = 2048
+"""Operators of models from which no further model is evaluated with them."""
+
+JOINT_RUNS: Final = 4096
+"""Runs of models from which no further model is evaluated with them; their results are in memory at once."""
 
 SESSION_S: Final = 2.0
 """Maximum time an evaluation holds the database while others wait, checked after each model."""
@@ -324,14 +330,40 @@ class _Work:
         return StoredRuns(plan=plan, ids=ids, connection=connection, tally=self.tally)
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
-        """Queue the missing runs of the next model, unless the model needs a trace first."""
-        from joulemap.physics.pipeline import Evaluator, Gathering
+        """Queue the missing runs of the next models, unless the first of them needs a trace.
 
-        model, plans = self._models[self._number]
-        request = model.request
-        self.needs_trace = self._traced is None and model.is_traced and stored_key(connection, model) is None
-        if self.needs_trace:
+        Totals of several models are evaluated together.
+        """
+        jobs: list[Job] = []
+        while not self.is_done:
+            model, plans = self._models[self._number]
+            if self._traced is None and model.is_traced and stored_key(connection, model) is None:
+                self.needs_trace = not jobs
+                break
+            job = self._prepare(connection, model, plans)
+            self._number += 1
+            if job is None:
+                break
+            jobs.append(job)
+            operators = sum(one.evaluator.work.operator_count for one in jobs)
+            if self.has_ledger or operators >= JOINT_OPERATORS or sum(map(len, jobs)) >= JOINT_RUNS:
+                break
+        if not jobs:
             return
+        queue.writer.points = {
+            key: run for job in jobs for key, run in find_runs_of(connection, job.workload_id, has_ledger=False).items()
+        }
+        for is_refused in queue.add(jobs):
+            self._refused_count += is_refused
+            self._evaluated_count += not is_refused
+            self._report_progress()
+
+    def _prepare(self, connection: Connection, model: Model, plans: tuple[Plan, ...]) -> Job | None:
+        """Store the workload of a model, and return its missing runs; None if all are stored."""
+        from joulemap.physics.pipeline import Evaluator, Gathering
+        from joulemap.plan.evaluate import Job
+
+        request = model.request
         batch = "" if request.batch is None else f" at batch {request.batch}"  # None: the model's input states it
         self.source.talk(f"evaluating {request.model}{batch} ({self._number + 1} of {len(self._models)}) …")
         with transaction(connection):
@@ -343,18 +375,13 @@ class _Work:
         runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key, model)}.values())
         stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
+        self._met.add(key)
         self._stored_count += len(runs) - len(missing)
         self._report_progress()
-        if missing:
-            queue.writer.points = find_runs_of(connection, workload_id, has_ledger=False)
-            self._gathering = self._gathering or Gathering()
-            evaluator = Evaluator(read_columns(connection, workload_id), gathering=self._gathering)
-            for is_refused in queue.add(evaluator, workload_id, missing):
-                self._refused_count += is_refused
-                self._evaluated_count += not is_refused
-                self._report_progress()
-        self._met.add(key)
-        self._number += 1
+        if not missing:
+            return None
+        self._gathering = self._gathering or Gathering()
+        return Job(Evaluator(read_columns(connection, workload_id), gathering=self._gathering), workload_id, missing)
 
     def _report_progress(self) -> None:
         if self.source.progress is not None:
