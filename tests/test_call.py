@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.outcome import Asked
-from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import RUNTIMES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from models import shipped
@@ -47,7 +48,7 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
         ("h100_sxm5", "fp16", "fused", 4300),
         ("h100_sxm5", "fp16", "engine", 4300),
         ("h100_sxm5", "fp32", "fused", 4340),
-        ("h100_sxm5", "fp32", "engine", 4340),
+        ("h100_sxm5", "fp32", "engine", 4360),
         ("xeon_8490h", "int8", "engine", 3300),
     ],
 )
@@ -55,6 +56,20 @@ def test_one_evaluation_makes_no_more_calls(hardware: str, precision: str, runti
     chip = CATALOGUE.find(hardware)
     evaluator, one = Evaluator(shipped("resnet18")), asked(chip, precision, runtime)
     assert count_calls(lambda: evaluator.evaluate_all([one])) <= most
+
+
+def test_workloads_that_are_evaluated_together_make_fewer_calls() -> None:
+    evaluators = [Evaluator(shipped("resnet18", batch)) for batch in (1, 8, 32)]
+    every = [
+        (work, hardware, Configuration(hardware=hardware.id, precision="fp16", runtime="engine", batch=batch))
+        for work, batch in enumerate((1, 8, 32))
+        for hardware in GPUS
+    ]
+    alone = 0
+    for work, evaluator in enumerate(evaluators):
+        mine = [(hardware, one) for number, hardware, one in every if number == work]
+        alone += count_calls(partial(evaluator.evaluate_totals, mine))
+    assert count_calls(lambda: evaluate_together(evaluators, every)) < 0.7 * alone
 
 
 def test_many_evaluations_make_few_calls_each() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import joulemap.physics.sum
 from chips import FORMS
-from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import RUNTIMES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns, RunFacts, RunTotals
@@ -89,6 +89,39 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
             assert (alone.energy_fj, alone.latency_fs) == (point.energy_fj, point.latency_fs)
         else:
             assert str(alone) == str(point)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("model", MODELS)
+def test_workloads_together_equal_each_alone(model: str) -> None:
+    batches = (1, 8, 48)  # 48 may be cut into parts of 3, 6, 12 …; 8 may not
+    evaluators = [Evaluator(shipped(model, batch)) for batch in batches]
+    asked = [
+        (work, chip, attrs.evolve(one, batch=batch))
+        for work, batch in enumerate(batches)
+        for chip, one in _list_asked(FORMS)
+    ]
+    together = iter(evaluate_together(evaluators, asked))
+    names = [field.name for field in attrs.fields(RunTotals) if field.name not in ("configuration", "hardware")]
+    for work, evaluator in enumerate(evaluators):
+        for alone in evaluator.evaluate_totals([(chip, one) for number, chip, one in asked if number == work]):
+            found = next(together)
+            if isinstance(alone, RunTotals):
+                for name in names:
+                    assert np.array_equal(getattr(found, name), getattr(alone, name)), (alone.hardware.id, name)
+            else:
+                assert type(found) is type(alone) and (isinstance(alone, RunColumns) or str(found) == str(alone))
+
+
+def test_a_duplicate_is_answered_twice_among_workloads_that_lack_chips() -> None:
+    """Chips that only some of the workloads ask for form groups of their own."""
+    evaluators = [Evaluator(shipped("resnet18", batch)) for batch in (1, 8)]
+    (first, *_), (second, *_) = (_list_asked(FORMS[at : at + 1]) for at in (0, 1))
+    found = evaluate_together(evaluators, [(0, *first), (1, *first), (0, *second), (0, *first)])
+    alone = [evaluator.evaluate_totals([first])[0] for evaluator in evaluators]
+    assert [getattr(one, "energy_fj", None) for one in found[:2]] == [getattr(one, "energy_fj", None) for one in alone]
+    assert getattr(found[3], "energy_fj", None) == getattr(found[0], "energy_fj", None) is not None
+    assert str(found[2])
 
 
 def test_totals_beyond_64_bits_come_with_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,7 +278,7 @@ class KernelColumns:
     @cached_property
     def starts(self) -> list[int]:
         """First row of each workload if they are few; of all together if they are many."""
-        if self.workload_count > FEW:
+        if not 1 < self.workload_count <= FEW:
             return [0]
         starts: list[int] = np.searchsorted(self.workload_index, np.arange(self.workload_count)).tolist()
         return starts
@@ -551,10 +551,13 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     members = np.bincount(owner, minlength=count)
     ordered = np.where(sums[..., owner] > 0, ordered, 1.0)
     sums = np.where(sums > 0, sums, members)
-    parts = [np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)]
-    running = np.concatenate(parts, axis=-1)
+    if len(starts) == 1:
+        running = np.cumsum(ordered, axis=-1)
+    else:
+        running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
     first = np.searchsorted(owner, np.arange(count))
-    before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
+    begins = first == 0 if len(starts) == 1 else np.isin(first, starts)
+    before = np.where(begins, 0.0, running[..., np.maximum(first - 1, 0)])
     fraction = np.clip((running - before[..., owner]) / np.maximum(sums[..., owner], 1e-300), 0.0, 1.0)
     is_last = np.append(owner[1:] != owner[:-1], True)
     fraction[..., is_last] = 1.0

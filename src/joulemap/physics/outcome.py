@@ -196,19 +196,26 @@ def list_facts(
     """
     timing, works = own.timing, len(forms)
     macs = [int(one.work.mac_count.sum()) for one in forms]
-    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
-    units, clocks, factors, watts, limits = (
-        np.broadcast_to(one, (points, works)) for one in (*numbers, timing.throughput_limit)
+    columns: tuple[Any, ...] = (
+        timing.placement.units_total,
+        timing.clock_fraction,
+        timing.voltage_factor,
+        timing.uncapped_power_w,
+        timing.throughput_limit,
     )
+    if works > 1:
+        columns = tuple(np.broadcast_to(one, (points, works)) for one in columns)
+    units, clocks, factors, watts, limits = [np.asarray(one).ravel() for one in columns]
     found = []
     for (place, number), (hardware, configuration) in zip(places, asked, strict=True):
-        kernels, clock = forms[number], float(clocks[place, number])
+        kernels, row = forms[number], place * works + number
+        clock = float(clocks[row % len(clocks)])
         peak_rate = hardware.product_rate(configuration.precision, configuration.weight_precision)
         found.append(
             {
                 "configuration": configuration,
                 "hardware": hardware,
-                "units_total_count": int(units[place, number]) if kernels.work.operator_count else hardware.units,
+                "units_total_count": int(units[row % len(units)]) if kernels.work.operator_count else hardware.units,
                 "peak_ops_per_s": peak_rate,
                 "memory_bandwidth_bytes_per_s": hardware.memory_bandwidth.value,
                 "weight_bytes": round(float(kernels.total_weight_bytes)),
@@ -216,9 +223,9 @@ def list_facts(
                 "mac_count": macs[number],
                 "clock_fraction": clock,
                 "clock_hz": clock * hardware.full_clock.value,
-                "voltage_factor": float(factors[place, number]),
-                "uncapped_power_w": float(watts[place, number]),
-                "throughput_limit": str(limits[place, number]),
+                "voltage_factor": float(factors[row % len(factors)]),
+                "uncapped_power_w": float(watts[row % len(watts)]),
+                "throughput_limit": str(limits[row % len(limits)]),
             }
         )
     return found

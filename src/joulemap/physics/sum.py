@@ -290,6 +290,9 @@ class Sums:
         if kinds.workload_count > len(kinds.starts) or not self.rounded:
             return kinds.sum_workload(per_operator)
         each = kinds.each(per_operator)
+        if kinds.workload_count == 1:
+            total: Floats = each @ times
+            return total[..., None]
         rows = itertools.pairwise([*kinds.starts, None])
         return np.stack([each[..., start:end] @ times[start:end] for start, end in rows], axis=-1)
 

@@ -89,10 +89,12 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: Floats | Non
             return _time_parts(kernels, part, times, hardware, architecture)
         return _time_parts(kernels, called_once(kernels, trial, times), trial, hardware, architecture)
 
-    if parts is None:
+    if parts is None and kernels.runtime == "engine":
         parts = find_parts(kernels, hardware)
+    if parts is None or (parts == 1.0).all():
+        return time(times)
     each = kernels.of_workload(parts)
-    return time(times if (each == 1.0).all() else np.where(each == 1.0, times, each))
+    return time(np.where(each == 1.0, times, each))
 
 
 def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
@@ -116,7 +118,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     axis.
     """
     least = hardware.coefficients.get(ENGINE_PART)
-    if least is not None and np.size(least.value) > 1:
+    if least is not None and isinstance(least.value, np.ndarray) and least.value.size > 1:
         sizes, found = np.reshape(least.value, (-1, 1)), np.ones((np.size(least.value), kernels.workload_count))
         for size in np.unique(sizes):
             coefficients = {**hardware.coefficients, ENGINE_PART: attrs.evolve(least, value=float(size))}
@@ -124,7 +126,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
             found = np.where(sizes == size, alike, found)
         return found
     whole = np.ones(kernels.workload_count)
-    counts = list_parts(kernels, hardware)
+    counts = list_parts(kernels, hardware) if least is not None else []
     if not counts:
         return whole
     kernels = leave_out_transfers(kernels, hardware)
@@ -179,7 +181,7 @@ def _find_batch(kernels: KernelColumns) -> Floats:
     """Return the batch of each workload that an engine may cut: 1 for a language model, whose engine runs all sequences
     in one pass.
     """
-    batch = kernels.largest(kernels.batch)
+    batch = np.ravel(kernels.batch)[:1] if kernels.workload_count == 1 else kernels.largest(kernels.batch)
     is_shared = kernels.work.has_word(CAUSAL, IN_PLACE)
     if not is_shared.any():
         return batch
