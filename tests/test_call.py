@@ -45,10 +45,10 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
     ("hardware", "precision", "runtime", "most"),
     [
         ("tpu_v4", "bf16", "graph", 1400),
-        ("h100_sxm5", "fp16", "fused", 4300),
+        ("h100_sxm5", "fp16", "fused", 4310),
         ("h100_sxm5", "fp16", "engine", 4300),
         ("h100_sxm5", "fp32", "fused", 4340),
-        ("h100_sxm5", "fp32", "engine", 4360),
+        ("h100_sxm5", "fp32", "engine", 4370),
         ("xeon_8490h", "int8", "engine", 3300),
     ],
 )

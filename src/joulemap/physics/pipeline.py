@@ -81,7 +81,7 @@ class Gathering:
 
 @frozen(kw_only=True)
 class Busy:
-    """What a workload takes of a chip."""
+    """Energy and times that a workload takes on a chip."""
 
     spent_j: float
     taken_s: float
@@ -138,7 +138,7 @@ class Evaluator:
         return self._evaluate_all(asked, self.add_up)
 
     def measure(self, asked: Sequence[Asked]) -> list[Busy | UnsupportedError | KeyError]:
-        """Return what each configuration takes, of hardware that runs the workload whole, whatever its memory holds."""
+        """Return energy and times of each configuration; memory is not checked, and no host runs a part."""
         return self._evaluate_alone(asked, self._measure)
 
     def _evaluate_all(
@@ -264,7 +264,7 @@ class Evaluator:
         return add_up_all([self], {}, [(0, *one) for one in asked])
 
     def _measure(self, asked: Sequence[Asked]) -> list[Busy]:
-        """Return what configurations at one precision on equivalent hardware take."""
+        """Return energy and times of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
         found = []
         for chip, one in asked:

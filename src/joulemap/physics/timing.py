@@ -89,9 +89,9 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: Floats | Non
             return _time_parts(kernels, part, times, hardware, architecture)
         return _time_parts(kernels, called_once(kernels, trial, times), trial, hardware, architecture)
 
-    if parts is None and kernels.runtime == "engine":
+    if parts is None:
         parts = find_parts(kernels, hardware)
-    if parts is None or (parts == 1.0).all():
+    if (parts == 1.0).all():
         return time(times)
     each = kernels.of_workload(parts)
     return time(np.where(each == 1.0, times, each))
@@ -167,10 +167,10 @@ def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats]:
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[Floats] = []
     if kernels.runtime == "engine" and least is not None:
-        batch = _find_batch(kernels)
-        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / least.value))))):
+        batch, smallest = _find_batch(kernels), float(np.ravel(least.value)[0])
+        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / smallest))))):
             for factor in (1.0, 3.0):
-                count = batch / (factor * least.value * 2.0**step)
+                count = batch / (factor * smallest * 2.0**step)
                 is_tried = (count > 1.0) & ((factor == 1.0) | (count % 1.0 == 0.0))
                 if is_tried.any():
                     counts.append(np.where(is_tried, count, 1.0))
