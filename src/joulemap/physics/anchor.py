@@ -181,11 +181,11 @@ class Bench:
     _found: dict[tuple[str, int, str], tuple[Hardware, Busy | UnsupportedError | KeyError]] = attrs.field(
         factory=dict, init=False
     )
-    """(operator, identity of the hardware, precision) -> hardware, and what the probe takes of it."""
+    """(operator, identity of the hardware, precision) -> hardware, and energy and times of the probe."""
 
     @classmethod
     def of(cls, probes: Mapping[str, WorkloadColumns]) -> Bench:
-        """Return a bench for these workloads of the probes, which runs them alone."""
+        """Return a bench for the workload of each probe."""
         return cls({name: Evaluator(work) for name, work in probes.items()})
 
     def load(self, wanted: Iterable[tuple[str, Hardware, str]]) -> None:
@@ -199,11 +199,8 @@ class Bench:
             }
 
     def run(self, operator: str, hardware: Hardware, precision: str) -> Busy:
-        """Return what a probe takes of hardware. Raises KeyError for a number that the hardware lacks."""
-        key = operator, id(hardware), precision
-        if key not in self._found:
-            self.load([(operator, hardware, precision)])
-        _, busy = self._found[key]
+        """Return energy and times of a probe that was loaded. Raises KeyError for a number that the hardware lacks."""
+        _, busy = self._found[operator, id(hardware), precision]
         if isinstance(busy, Exception):
             raise busy
         return busy
@@ -232,19 +229,19 @@ def find_anchors(
     """Return what `find_anchor` returns for each chip, or the exception that it raises; probes of all chips run
     together.
     """
-    tests = [_Anchoring.of(one) if is_anchored(one) else None for one in hardware]
+    anchorings = [_Anchoring.of(one) if _is_anchored(one) else None for one in hardware]
     bench = Bench.of(probes)
-    bench.load([probe for one in tests if one is not None for probe in one.list_probes()])
+    bench.load([probe for one in anchorings if one is not None for probe in one.list_probes()])
     found: list[tuple[EnergyAction, ...] | UnsupportedError | KeyError] = []
-    for test, works in zip(tests, workloads, strict=True):
+    for one, works in zip(anchorings, workloads, strict=True):
         try:
-            found.append(() if test is None else test.find_rows(bench, works))
+            found.append(() if one is None else one.find_rows(bench, works))
         except (UnsupportedError, KeyError) as error:
             found.append(error)
     return found
 
 
-def is_anchored(hardware: Hardware) -> bool:
+def _is_anchored(hardware: Hardware) -> bool:
     """Return whether a chip has unattributed board power that follows from its power limit or from measured loads."""
     states = BUSY_SHARE in hardware.coefficients or LIMIT_SHARE in hardware.coefficients or bool(hardware.loads)
     return hardware.priced_at == CHIP and states
@@ -252,7 +249,7 @@ def is_anchored(hardware: Hardware) -> bool:
 
 @frozen(kw_only=True)
 class _Anchoring:
-    """One chip with what its probes run on."""
+    """A chip, and the hardware on which its probes run."""
 
     hardware: Hardware
     alone: Hardware

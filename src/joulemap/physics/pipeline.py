@@ -381,9 +381,9 @@ def add_up_all(
         works = tuple(dict.fromkeys(asked[number][0] for number in mine))
         forms = [evaluators[work].form(asked[mine[0]][2], runtime) for work in works]
         first = evaluators[works[0]]
-        key = runtime, works, *map(id, forms)
-        kernels = joined.get(key) or Patterns.join(forms) if len(forms) > 1 else forms[0]
-        joined[key] = kernels
+        kernels, key = forms[0], tuple(map(id, forms))
+        if len(forms) > 1:
+            kernels = joined[key] = joined.get(key) or Patterns.join(forms)
         chips = [asked[number][1:] for number in mine]
         timed = time_chips(kernels, chips, dict.fromkeys(id(hardware) for hardware, _ in chips), first.gathering)
         groups: dict[int, list[int]] = {}

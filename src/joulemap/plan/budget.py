@@ -19,7 +19,7 @@ from joulemap.physics.record.operating_point import OperatingPoint
 from joulemap.physics.record.target import host_word
 from joulemap.plan.anchor import find_anchors
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.plan.target import Modifier, Target
+from joulemap.plan.target import Target
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -58,14 +58,13 @@ _HOSTS: dict[str, Hardware] = {}
 
 def _bind_known(target: Target) -> Hardware:
     if target.digest not in _HOSTS:
-        bind_hosts([InHost(host=target, is_counted=False)])
+        bind_hosts([target])
     return _HOSTS[target.digest]
 
 
-def bind_hosts(modifiers: Iterable[Modifier], others: Iterable[Hardware] = ()) -> None:
-    """Bind the hosts among modifiers together, before chips are bound one by one; `others` are anchored with them."""
-    hosts = {one.host.digest: one.host for one in modifiers if isinstance(one, InHost)}
-    fresh = [host for digest, host in hosts.items() if digest not in _HOSTS]
+def bind_hosts(hosts: Iterable[Target], others: Iterable[Hardware] = ()) -> None:
+    """Bind hosts of the catalogue together, before chips are bound one by one; `others` are anchored with them."""
+    fresh = list({host.digest: host for host in hosts if host.digest not in _HOSTS}.values())
     records = read_known(host.described.digest for host in fresh) if fresh else {}
     find_anchors((*records.values(), *others))
     _HOSTS.update((host.digest, host.bind(records[host.described.digest])) for host in fresh)

@@ -13,7 +13,7 @@ from joulemap.physics.record.configuration import BOARD, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.plan.anchor import describe_gap
-from joulemap.plan.budget import bind_hosts
+from joulemap.plan.budget import InHost, bind_hosts
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import describe_change, split_changes
 from joulemap.plan.kind import HardwareKind, find_kind
@@ -199,7 +199,8 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     split = {digest: split_changes(run.target) for digest, run in found.items()}
     used = [known[one.described.digest] for one, *_ in split.values()]
-    bind_hosts((modifier for one, *_ in split.values() for modifier in one.modifiers), used)
+    modifiers = (modifier for one, *_ in split.values() for modifier in one.modifiers)
+    bind_hosts((one.host for one in modifiers if isinstance(one, InHost)), used)
     plain = {one.digest: one.bind(known[one.described.digest]) for one, *_ in split.values()}
     targets = {
         digest: reduce(lambda hardware, last: last.apply(hardware), after, changed.apply(plain[one.digest]))

@@ -59,11 +59,11 @@ TOGETHER: Final = 32
 JOINT_OPERATORS: Final = 2048
 """Operators of models from which no further model is evaluated with them."""
 
-JOINT_RUNS: Final = 4096
+JOINT_RUNS: Final = 2048
 """Runs of models from which no further model is evaluated with them; their results are in memory at once."""
 
 SESSION_S: Final = 2.0
-"""Maximum time an evaluation holds the database while others wait, checked after each model."""
+"""Maximum time an evaluation holds the database while others wait, checked after each model or group of models."""
 
 LONG_SESSION_S: Final = 20.0
 """Maximum time an evaluation holds the database while nobody waits; then the log is moved into the file."""
@@ -332,7 +332,7 @@ class _Work:
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next models, unless the first of them needs a trace.
 
-        Totals of several models are evaluated together.
+        Totals of several models are evaluated together unless another process waits for the database.
         """
         jobs: list[Job] = []
         while not self.is_done:
@@ -346,7 +346,8 @@ class _Work:
                 break
             jobs.append(job)
             operators = sum(one.evaluator.work.operator_count for one in jobs)
-            if self.has_ledger or operators >= JOINT_OPERATORS or sum(map(len, jobs)) >= JOINT_RUNS:
+            is_large = operators >= JOINT_OPERATORS or sum(map(len, jobs)) >= JOINT_RUNS
+            if self.has_ledger or is_large or is_wanted(self.source.path):
                 break
         if not jobs:
             return
