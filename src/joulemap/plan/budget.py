@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -52,6 +53,8 @@ class InHost:
         return hardware.with_host(_bind_known(self.host), is_counted=self.is_counted, around=self.around)
 
 
+NONE_BEGUN: Final[Mapping[str, tuple[Hardware, int]]] = MappingProxyType({})
+
 _HOSTS: dict[str, Hardware] = {}
 """Digest of a target of the catalogue -> its record; many chips have the same host."""
 
@@ -62,12 +65,20 @@ def _bind_known(target: Target) -> Hardware:
     return _HOSTS[target.digest]
 
 
-def bind_hosts(hosts: Iterable[Target], others: Iterable[Hardware] = ()) -> None:
-    """Bind hosts of the catalogue together, before chips are bound one by one; `others` are anchored with them."""
-    fresh = list({host.digest: host for host in hosts if host.digest not in _HOSTS}.values())
-    records = read_known(host.described.digest for host in fresh) if fresh else {}
+def bind_hosts(
+    hosts: Iterable[Target], others: Iterable[Hardware] = (), begun: Mapping[str, tuple[Hardware, int]] = NONE_BEGUN
+) -> None:
+    """Bind hosts of the catalogue together, before chips are bound one by one; `others` are anchored with them.
+
+    `begun` is target digest -> (hardware with the first modifiers applied, their number) of hosts that need no more.
+    """
+    fresh = {host.digest: host for host in hosts if host.digest not in _HOSTS}
+    started = {digest: host.bind(*begun[digest]) for digest, host in fresh.items() if digest in begun}
+    rest = [host for digest, host in fresh.items() if digest not in begun]
+    records = read_known(host.described.digest for host in rest) if rest else {}
     find_anchors((*records.values(), *others))
-    _HOSTS.update((host.digest, host.bind(records[host.described.digest])) for host in fresh)
+    _HOSTS.update(started)
+    _HOSTS.update((host.digest, host.bind(records[host.described.digest])) for host in rest)
 
 
 @frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Final
 
@@ -18,10 +18,11 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import describe_change, split_changes
 from joulemap.plan.kind import HardwareKind, find_kind
 from joulemap.plan.run import Plan, PlannedRun
+from joulemap.plan.target import AT_BOUNDARY, AtBoundary, AtMode, Calibrated, Target
 from joulemap.plan.version import formula_version
 from joulemap.store.catalogue import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
-from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
+from joulemap.store.hardware import find_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 from joulemap.system.background import begin
 from joulemap.system.errors import Reason, UnsupportedError
@@ -128,7 +129,7 @@ class Queue:
         """
         if hardware.digest != target.digest:
             self.wait()
-            if not has_hardware(self.writer.connection, hardware.digest):
+            if not find_hardware(self.writer.connection, [hardware.digest]):
                 with transaction(self.writer.connection):
                     write_hardware(self.writer.connection, [hardware], package_version("joulemap"))
         return hardware.digest
@@ -196,12 +197,17 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     if not found:
         return stored
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
-    known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     split = {digest: split_changes(run.target) for digest, run in found.items()}
-    used = [known[one.described.digest] for one, *_ in split.values()]
-    modifiers = (modifier for one, *_ in split.values() for modifier in one.modifiers)
-    bind_hosts((one.host for one in modifiers if isinstance(one, InHost)), used)
-    plain = {one.digest: one.bind(known[one.described.digest]) for one, *_ in split.values()}
+    before = [one for one, *_ in split.values()]
+    hosts = [modifier.host for one in before for modifier in one.modifiers if isinstance(modifier, InHost)]
+    begun = read_begun(connection, plan, (*before, *hosts))
+    unread = {one.described.digest for one in before if one.digest not in begun}
+    known = {**read_hardware(connection, unread - own.keys()), **own}
+    bind_hosts(hosts, [known[digest] for digest in unread], begun)
+    plain = {
+        one.digest: one.bind(*begun[one.digest]) if one.digest in begun else one.bind(known[one.described.digest])
+        for one in before
+    }
     targets = {
         digest: reduce(lambda hardware, last: last.apply(hardware), after, changed.apply(plain[one.digest]))
         for digest, (one, changed, after) in split.items()
@@ -210,7 +216,9 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         digest: [describe_change(one, targets[digest]) for one in changed.changes]
         for digest, (_, changed, _) in split.items()
     }
-    fitted = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
+    fitted = dict.fromkeys(
+        (run.hardware_digest, run.calibration) for run in found.values() if run.hardware_digest in unread
+    )
     ensure_calibrations(
         connection,
         [
@@ -220,15 +228,11 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         ],
     )
     helpers = [one.helper for one in plain.values() if one.helper is not None]
-    needed = (*helpers, *plain.values(), *targets.values())
-    fresh = {one.digest: one for one in needed if one.digest not in known or one.digest in own}
-    fresh |= {run.hardware_digest: known[run.hardware_digest] for run in found.values() if run.hardware_digest in own}
-    write_hardware(
-        connection,
-        [one for one in fresh.values() if not has_hardware(connection, one.digest)],
-        package_version("joulemap"),
-        changes,
-    )
+    needed = {one.digest: one for one in (*helpers, *plain.values(), *targets.values())}
+    needed |= {run.hardware_digest: known[run.hardware_digest] for run in found.values() if run.hardware_digest in own}
+    there = find_hardware(connection, needed)
+    fresh = [one for digest, one in needed.items() if digest not in there]
+    write_hardware(connection, fresh, package_version("joulemap"), changes)
     return {**stored, **targets}
 
 
@@ -237,23 +241,50 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
 
     Hardware with set constants is omitted, so that it is always rebuilt.
     """
-    entries = {entry.id: entry for entry, _ in plan.selection.pairs}
+    is_certain = _judge(connection, plan)
+
+    def is_plain(target: Target) -> bool:
+        _, changed, after = split_changes(target)
+        return not (changed.word or after)
+
+    certain = {run.target.digest for run in planned if is_plain(run.target) and is_certain(run.target)}
+    return read_hardware(connection, find_hardware(connection, certain))
+
+
+def read_begun(connection: Connection, plan: Plan, targets: Iterable[Target]) -> dict[str, tuple[Hardware, int]]:
+    """Return target digest -> (stored hardware, number of the target's first modifiers that it has), for `Target.bind`.
+
+    It is the hardware with the most modifiers, at least the boundary, that the current formulas would produce again;
+    targets without any are omitted.
+    """
+    is_certain = _judge(connection, plan)
+    digests = {one.digest: one.digests[AT_BOUNDARY:] for one in targets if is_certain(one)}
+    there = find_hardware(connection, {digest for several in digests.values() for digest in several})
+    found: dict[str, tuple[str, int]] = {}
+    for target, several in digests.items():
+        counts = [AT_BOUNDARY + place for place, digest in enumerate(several) if digest in there]
+        if counts:
+            found[target] = several[counts[-1] - AT_BOUNDARY], counts[-1]
+    read = read_hardware(connection, {digest for digest, _ in found.values()})
+    return {target: (read[digest], count) for target, (digest, count) in found.items()}
+
+
+def _judge(connection: Connection, plan: Plan) -> Callable[[Target], bool]:
+    """Return a function that tells whether the digest of a chip at its boundary determines its record: no formula that
+    it does not name was changed since the record was stored.
+    """
     fitted = find_calibrations(connection)
-
-    def is_certain(run: PlannedRun) -> bool:
-        entry, used = entries[run.hardware], run.calibration
-        _, changed, after = split_changes(run.target)
-        if changed.word or after or run.hardware_digest in own:
-            return False
-        if used is None:
-            boundary = plan.selection.find_boundary(entry, plan.settings.boundary)
-            return run.power_mode == DEFAULT_MODE or not boundary == entry.priced_at == BOARD
-        described = known_hardware().get(used.hardware)
-        return described is not None and fitted.get(used.digest) == (
-            described.digest,
-            formula_version(entry.architecture),
-        )
-
     own = {hardware.digest for hardware in plan.selection.own.values()}
-    certain = {run.target.digest for run in planned if is_certain(run)}
-    return read_hardware(connection, {digest for digest in certain if has_hardware(connection, digest)})
+
+    def is_certain(target: Target) -> bool:
+        described, (used, mode, at, *_) = target.described, (*target.modifiers, None, None, None)
+        if described.digest in own or not isinstance(mode, AtMode) or not isinstance(at, AtBoundary):
+            return False
+        calibration = plan.calibration.find(described)
+        if calibration is None:
+            return mode.name == DEFAULT_MODE or not at.boundary == at.priced_at == BOARD
+        chip = known_hardware().get(calibration.hardware)
+        now = None if chip is None else (chip.digest, formula_version(described.architecture))
+        return isinstance(used, Calibrated) and now is not None and fitted.get(used.digest) == now
+
+    return is_certain

@@ -35,7 +35,7 @@ from joulemap.plan.workload import (
 )
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
-from joulemap.store.hardware import has_hardware
+from joulemap.store.hardware import find_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 from joulemap.system.errors import ModelError
@@ -302,7 +302,8 @@ class _Work:
             connection.execute(f"SET memory_limit = '{BUFFER}'; SET threads = {os.cpu_count() or 1}")
         with transaction(connection):
             ensure_catalogue(connection)
-            targets = {key: one for key, one in self._targets.items() if has_hardware(connection, one.digest)}
+            there = find_hardware(connection, self._targets)
+            targets = {digest: one for digest, one in self._targets.items() if digest in there}
             for plan in self.plans:
                 needed = [run for run in plan.list_runs() if run.target.digest not in targets]
                 if needed:

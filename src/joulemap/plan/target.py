@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
     Described = HardwareEntry | Hardware
     """Hardware before any modifier: its record or its catalogue entry."""
+
+
+AT_BOUNDARY: Final = 3
+"""Number of modifiers of a chip at its boundary: its calibration, power mode and boundary."""
 
 
 class Modifier(Protocol):
@@ -163,15 +168,21 @@ class Target:
 
     @digest.default
     def _fold(self) -> str:
-        return reduce(lambda digest, one: extend_digest(digest, one.word), self.modifiers, self.described.digest)
+        return self.digests[-1]
 
-    def bind(self, record: Hardware) -> Hardware:
-        """Return the record of the hardware with all modifiers applied.
+    @property
+    def digests(self) -> list[str]:
+        """Digest of the description, and after each modifier."""
+        words = (one.word for one in self.modifiers)
+        return list(accumulate(words, extend_digest, initial=self.described.digest))
+
+    def bind(self, record: Hardware, done: int = 0) -> Hardware:
+        """Return the record of the hardware with all modifiers applied; `record` has the first `done` of them.
 
         Raises CatalogueError for a chip that cannot be mapped, a calibration that does not fit or changes that
         contradict each other; KeyError or UnknownNameError for a mode that it lacks.
         """
-        bound = reduce(lambda hardware, one: one.apply(hardware), self.modifiers, record)
+        bound = reduce(lambda hardware, one: one.apply(hardware), self.modifiers[done:], record)
         assert bound.digest == self.digest, f"{record.id}: a modifier changed the record by another word than its own"
         return bound
 

@@ -170,11 +170,11 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
     return ids
 
 
-def has_hardware(connection: Connection, digest: str) -> bool:
-    """Return whether the hardware version with this digest is stored."""
-    return bool(
-        execute(connection, "SELECT 1 FROM internal.hardware_version WHERE hardware_digest = ?", [digest]).fetchall()
-    )
+def find_hardware(connection: Connection, digests: Iterable[str]) -> set[str]:
+    """Return those of the digests whose hardware version is stored."""
+    statement = "SELECT hardware_digest FROM internal.hardware_version WHERE list_contains(?, hardware_digest)"
+    wanted = list(digests)
+    return {digest for (digest,) in execute(connection, statement, [wanted]).fetchall()} if wanted else set()
 
 
 def find_described(connection: Connection, hardware: str) -> str | None:
