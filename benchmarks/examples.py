@@ -30,7 +30,7 @@ from typing import Final
 import attrs
 
 ROOT: Final = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from command import run_here  # noqa: E402
 from example import Example, list_examples, prepare, prepare_program, prepare_repository  # noqa: E402

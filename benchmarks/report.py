@@ -19,7 +19,7 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.webpage.page import start_drawing
 from joulemap.workspace import Workspace
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from browser import DESKTOP, PHONE, running_browser, visiting, why_not
 

@@ -42,7 +42,7 @@ class Worker:
     def start(cls, stage: Path, index: int) -> Worker:
         """Return a worker that waits for orders; its other output goes to a file."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "COLUMNS"))}
-        path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests"))
+        path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests", "tests/support"))
         log = stage / f"worker-{index}.log"
         with log.open("wb") as errors:
             process = subprocess.Popen(

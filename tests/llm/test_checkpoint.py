@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
+from packed_case import COLUMNS, ROWS, STORED
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
@@ -32,7 +33,6 @@ from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.deployment import Book
 from joulemap.wing.llm.serving.predict import weigh
 from joulemap.workspace import Workspace
-from test_packed_weight import COLUMNS, ROWS, STORED
 
 WIDTH, INNER, LAYERS, WORDS, KEYS = 256, 512, 2, 1000, 128
 LLAMA: dict[str, Any] = {

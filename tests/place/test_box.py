@@ -10,7 +10,8 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from test_place import toys
+from fallback_case import stages
+from place_case import toys
 
 import chip
 from command import run_here
@@ -37,7 +38,6 @@ from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
 from joulemap.workspace import Workspace
-from test_fallback import stages
 
 PI = "raspberry_pi_5_hailo"
 

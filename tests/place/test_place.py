@@ -17,18 +17,18 @@ import torch
 import chip
 from command import run_here
 from compare import assert_close
+from fallback_case import BATCH, WIDTH, stages
 from joulemap.ask.fact import Caveat, Choice
 from joulemap.catalog.box import load_boxes
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
+from joulemap.domain.box import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.settings import Settings
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.compiler import Compiler
 from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.hardware import Hardware, Link
+from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.physics.workload import Floats
 from joulemap.present.cell import show_share
@@ -44,7 +44,7 @@ from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
 from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
-from joulemap.wing.place.box.member import Member, Ways, find_ways
+from joulemap.wing.place.box.member import Ways, find_ways
 from joulemap.wing.place.box.problem import Problem, build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.schedule import find_makespan
@@ -55,7 +55,7 @@ from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace
 from models import columns, shipped
-from test_fallback import BATCH, WIDTH, stages
+from place_case import link, member, toys
 
 INF = float("inf")
 
@@ -144,32 +144,6 @@ def test_dropping_states_that_others_replace_loses_nothing(seed: int, monkeypatc
     cut = search(costs)
     assert cut is not None
     assert cut.bound <= found.cost * (1.0 + 1e-12) <= cut.cost * (1.0 + 2e-12)
-
-
-def member(hardware: Hardware, name: str, device: BoxDevice | None = None, precision: str = "fp32") -> Member:
-    own = device or BoxDevice(name=name, hardware=hardware.id)
-    configuration = Configuration(hardware=hardware.id, runtime="engine", precision=precision, batch=8)
-    return Member(name=name, device=own, hardware=hardware, configuration=configuration, memory=own.memory)
-
-
-def link(*ends: str, rate: float = 1e9, latency: float = 1e-6, energy: float = 1e-11) -> BoxLink:
-    return BoxLink(
-        between=(ends[0], ends[1]),
-        name="toy",
-        bandwidth=chip.number(rate, "B/s"),
-        latency=chip.number(latency, "s"),
-        energy=chip.number(energy, "J/B"),
-    )
-
-
-def toys(**changes: object) -> tuple[Box, tuple[Member, ...]]:
-    """Return two alike toys of 1 W, the second of which lacks gelu, and a link of 1 GB/s."""
-    second = attrs.evolve(chip.cpu(), id="other", compiler=Compiler(
-        name="Toy", cut="first", operators=("linear", "relu"), basis="assumed", source="a toy"
-    ))  # fmt: skip
-    devices = (BoxDevice(name="a", hardware="toy_cpu"), BoxDevice(name="b", hardware="other"))
-    box = Box(id="toys", name="toys", devices=devices, links=(link("a", "b"),), **changes)  # type: ignore[arg-type]
-    return box, (member(chip.cpu(), "a"), member(second, "b"))
 
 
 def posed(**changes: object) -> tuple[Box, Problem]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_training import backward_macs, step_of, train_in_torch
+from training_case import backward_macs, step_of, train_in_torch
 
 from command import run_here
 from compare import assert_close

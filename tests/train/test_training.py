@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 import torchvision
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from command import run_here
 from compare import assert_close
@@ -19,18 +18,17 @@ from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings, Training
 from joulemap.physics.communication import find_path
-from joulemap.physics.record.workload import NO_KEY, Operator, Workload
+from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
-from joulemap.plan.workload import find_model, hold_module, trace
+from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
 from joulemap.wing.train.name import read_step
 from joulemap.wing.train.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory, measure
-from joulemap.wing.train.training.recipe import Recipe
-from joulemap.wing.train.training.step import describe_training
 from joulemap.workspace import Workspace
+from training_case import backward_macs, is_again, step_of, train_in_torch
 
 
 class Small(torch.nn.Module):
@@ -52,22 +50,8 @@ class Small(torch.nn.Module):
         return made
 
 
-def step_of(module: torch.nn.Module, inputs: torch.Tensor, **recipe: Any) -> Workload:
-    traced = hold_module(module, inputs).traced
-    assert traced is not None
-    return describe_training(traced, Recipe(**recipe), "train(net)", NO_KEY)
-
-
 def step(name: str, batch: int) -> Workload:
     return trace(find_model(name, Settings(), batch), lambda _: None)
-
-
-def is_again(one: Operator) -> bool:
-    return one.name.endswith((".again", "_again"))
-
-
-def backward_macs(workload: Workload) -> int:
-    return sum(one.mac_count for one in workload.operators if ".backward." in one.name and not is_again(one))
 
 
 def kept_bytes(workload: Workload) -> int:
@@ -79,35 +63,6 @@ def kept_bytes(workload: Workload) -> int:
         for one in workload.buffers
         if one.birth_index <= end < one.death_index and (one.birth_index, one.death_index) != (0, last)
     )
-
-
-def train_in_torch(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, int, int]:
-    """Return MACs of the forward pass, of gradients, and the bytes that PyTorch keeps for them."""
-    module.train()
-    weights = {one.untyped_storage()._cdata for one in (*module.parameters(), *module.buffers())}
-    storages: dict[int, Any] = {}
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        storages[storage._cdata] = storage
-        return tensor
-
-    # the counter knows the attention of GPUs alone
-    kernels = {
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
-            lambda *shapes, **_: sdpa_backward_flop_count(*shapes[:4])
-        ),
-    }
-    with FlopCounterMode(display=False, custom_mapping=kernels) as counter:
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            logits = module(inputs)
-            targets = torch.zeros(len(logits), dtype=torch.long, device=inputs.device)
-            loss = torch.nn.functional.cross_entropy(logits, targets)
-        forward = counter.get_total_flops()
-        kept = sum(one.nbytes() for key, one in storages.items() if key not in weights)
-        loss.backward()
-    return forward // 2, (counter.get_total_flops() - forward) // 2, kept
 
 
 def build(name: str, batch: int, device: str = "meta") -> tuple[torch.nn.Module, torch.Tensor]:

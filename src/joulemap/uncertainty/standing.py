@@ -32,7 +32,7 @@ Hashes = NDArray[np.uint64]
 SELLER_SHARE: Final = 0.37
 """Share of the variance of a price's error that all prices of one seller have in common.
 
-Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of tests/test_offer.py).
+Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of tests/catalog/test_offer.py).
 """
 
 SCALE_TERMS: Final = 30

@@ -1,0 +1,211 @@
+"""The page on accuracy: its tables and sentences follow from rows."""
+
+from __future__ import annotations
+
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import attrs
+import pytest
+
+from joulemap.domain.settings import ScoreDivision
+from joulemap.domain.table import Table
+from joulemap.physics.record.calibration import Calibration, CalibrationError
+from joulemap.physics.record.configuration import Precision
+from joulemap.row.measurement import ListedMeasurement
+from joulemap.row.validate import OperatorScore, PredictionScore
+from joulemap.workspace import Workspace
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+@cache
+def benchmark() -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        return runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
+
+
+def kind(name: str, time_s: float, weighted: float, bias: float, **more: object) -> dict[str, object]:
+    return {"hardware": "chip", "kind": name, "is_overlapping": False, "device_time_s": time_s,
+            "time_weighted_error_fraction": weighted, "time_bias_fraction": bias, "scored_count": 9,
+            "median_error_fraction": weighted, "worst_case": f"a {name}", "worst_error_fraction": -0.5,
+            **more}  # fmt: skip
+
+
+def test_sentences_name_what_is_furthest_off() -> None:
+    # 1 s x 0.1 and 0.1 s x 0.5: two thirds and one third of what is wrong
+    kinds = [kind("all", 9.0, 0.9, 0.9), kind("conv", 1.0, 0.1, -0.05), kind("softmax", 0.1, 0.5, 0.5),
+             kind("grouped_conv", 9.0, 0.9, 0.9, is_overlapping=True)]  # fmt: skip
+    text = " ".join("\n".join(benchmark()["failure_lines"](kinds)).split())
+    assert "conv (66.7 %; bias -5.0 %), softmax (33.3 %; bias" in text
+    assert "largest median error on chip is softmax (50.0 %); its worst group is `a softmax` (-50.0 %)" in text
+
+
+def told(split: str, mean: float, **more: Any) -> CalibrationError:
+    return CalibrationError(**{
+        "quantity": "latency", "split": split, "runtime": "graph", "precision": "", "batch": 8, "family": "",
+        "row_count": 12, "mean_error_fraction": mean, "median_error_fraction": 0.04, "worst_error_fraction": 0.2,
+        "rank_correlation": 0.99, **more,
+    })  # fmt: skip
+
+
+def test_errors_of_a_calibration_are_printed_for_all_batches_together(tmp_path: Path) -> None:
+    errors = (told("uncalibrated", 0.09, batch=0), told("fitted", 0.03, batch=0),
+              told("cross_validated", 0.05, batch=0), told("fitted", 0.02),
+              told("fitted", 0.06, runtime="eager", batch=1),
+              told("fitted", 0.01, runtime="", precision="", batch=0, family="resnet"))  # fmt: skip
+    lines = list(benchmark()["cross_validation_lines"]("chip", errors))
+    assert lines[3:-1] == [
+        "| latency | graph | all | 12 | 9.0 | 3.0 | 5.0 | 4.0 | 20.0 | 0.990 |",
+        "| latency | eager | all | 12 | - | 6.0 | - | - | - | - |",
+    ]
+    assert benchmark()["read_cross_validations"](tmp_path / "none") == {}
+    assert list(benchmark()["cross_validation_lines"]("chip", ())) == []
+
+
+class OneModel(Workspace):
+    """Everything that was measured, if it were resnet18 and products on one chip."""
+
+    def validate(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        by: ScoreDivision = "runtime",
+        source: str = "",
+        calibration: str | Calibration = "auto",
+        trust: bool = False,
+    ) -> Table[PredictionScore]:
+        return super().validate(
+            hardware or "h200_sxm",
+            model or ("gemm" if by == "kind" else "resnet18"),
+            precision=precision,
+            by=by,
+            source=source,
+            calibration=calibration,
+            trust=trust,
+        )
+
+    def validate_operators(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        calibration: str | Calibration = "auto",
+        trust: bool = False,
+    ) -> Table[OperatorScore]:
+        return super().validate_operators(
+            hardware or "h200_sxm", model or "resnet18", precision=precision, calibration=calibration, trust=trust
+        )
+
+    def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
+        return super().measurements(hardware or "h200_sxm", model or "resnet18")
+
+
+@pytest.mark.slow
+def test_the_page_has_every_table(tmp_path: Path) -> None:
+    error = told("cross_validated", 0.1, quantity="energy")
+    page: str = benchmark()["write_page"](
+        OneModel(tmp_path / "own.duckdb"),
+        {"h200_sxm": [attrs.evolve(error, split="fitted"), error]},
+        ["| a line of the ladder |"],
+    )
+    for title in (
+        "Rows that were used for fitting",
+        "Cross-validation of calibrations",
+        "Where are the largest errors?",
+        "Is the faster chip named correctly?",
+        "Is the more efficient chip named correctly?",
+        "Published measurements of single operators",
+        "a line of the ladder",
+    ):
+        assert title in page
+    assert "| h200_sxm | fitted |" in page
+    assert "| energy | graph | all | 12 | - | 10.0 | 10.0 | 4.0 | 20.0 | 0.990 |" in page
+    assert "of the device time of 56 profiles" in " ".join(page.split())
+    tables = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in tables)
+
+
+def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, object]:
+    return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 5, "mean_error_fraction": mean,
+            "median_error_fraction": mean, "bias_fraction": -mean, "worst_error_fraction": mean,
+            "highest_error_fraction": -mean / 2, "rank_correlation": None, "covered_fraction": 1.0,
+            "seen_fraction": 0.0, **more}  # fmt: skip
+
+
+def test_a_rate_and_a_power_at_the_wall_have_rows_of_their_own() -> None:
+    answer = [scored("latency_s", "fitted", 0.1), scored("throughput_per_s", "fitted", 0.2),
+              scored("power_w", "fitted", 0.3),
+              scored("throughput_per_s", "same family", 0.4), scored("energy_j", "fitted", 0.5),
+              scored("latency_s", "unseen family", 0.1, measurement_count=4),
+              scored("wall_power_w", "fitted", 0.6)]  # fmt: skip
+    lines = list(benchmark()["score_lines"](answer, "split"))[2:-1]
+    assert lines == [
+        "| a | fitted | latency | 5 | 10.0 | 10.0 | -10.0 | 50.0 |",
+        "| a | fitted | rate | 5 | 20.0 | 20.0 | -20.0 | - |",
+        "| a | same family | rate | 5 | 40.0 | 40.0 | -40.0 | - |",
+    ]
+    text = " ".join(benchmark()["wall_lines"](answer))
+    assert [value in " ".join(text.split()) for value in ("60.0 % (5 rows, bias -60.0 %)", "of a (fitted)")] == [
+        True
+    ] * 2
+    assert list(benchmark()["wall_lines"](answer[:2])) == []
+
+
+def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
+    # five times too fast is further off than four times too slow
+    rows = [{"quantity": "latency_s", "hardware": "a", "model": "m", "precision": "fp16", "batch": 1,
+             "runtime": "graph", "measured": 1.0, "predicted": predicted, "split": "fitted"}
+            for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
+    lines = list(benchmark()["worst_lines"](rows))[2:-1]
+    assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
+
+
+@pytest.mark.slow
+def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    names = ["l4", "t4"]
+    workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine")
+    rows = {row["hardware"]: row for row in workspace.sql("SELECT * FROM runs").records()}
+    workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine", boundary="system")
+    better, worse = sorted(names, key=lambda name: rows[name]["energy_per_inference_j"])
+    path = tmp_path / "mine.csv"
+    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source,"
+    head += "boundary\n"
+    told = [f"{better},resnet18,int8,1,engine,1000,1,,,a,x,board", f"{worse},resnet18,int8,1,engine,1000,2,,,b,x,board",
+            f"{better},resnet18,int8,1,engine,1000,,9,4,c,x,", f"{worse},resnet18,int8,1,engine,1000,,4,8,c,x,",
+            f"{worse},resnet18,int8,1,engine,1000,,40,1,c,x,",
+            f"{worse},resnet18,int8,1,engine,1000,,40,8,d,x,"]  # fmt: skip
+    path.write_text(head + "\n".join(told))
+    workspace.import_measurements(path)
+    found = {row["runtime"]: row for row in workspace.sql(benchmark()["EFFICIENCY_PAIRS"]).records()}
+    # one pair of boards, in order; of systems one in the same scope with four devices at least, the other way round
+    assert {name: (row["pairs"], row["right"]) for name, row in found.items()} == {
+        "boards": (1, 1.0),
+        "systems of four devices and more": (1, 0.0),
+    }
+
+
+def test_energies_of_a_calibrated_board_are_not_of_a_board_held_out() -> None:
+    """Its interval is that of its calibration, which was fitted to the same rows with each family left out in turn."""
+    like = {
+        "subject": "models",
+        "quantity": "energy",
+        "architecture": "gpu",
+        "boundary": "board",
+        "low": 1.0,
+        "high": 2.0,
+    }
+    rows = [like | {"is_calibrated": own, "measured": measured, "half_width": width}
+            for own, measured, width in ((True, 1.5, 0.1), (True, 3.0, 0.1), (False, 1.5, 0.4))]  # fmt: skip
+    energy_rows = runpy.run_path(str(ROOT / "benchmarks" / "sureness.py"))["_energy_rows"]
+    assert list(energy_rows(rows)) == [
+        "| energy | board | all | 1 | 100.0 | 0.400 |",
+        "| energy | family, calibrated | all | 2 | 50.0 | 0.100 |",
+    ]

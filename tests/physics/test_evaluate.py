@@ -1,0 +1,265 @@
+"""A run: its parts add up exactly, it keeps to its power, and it refuses what it cannot do."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from conserved import assert_conserved
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.physics.kernel import form_kernels
+from joulemap.physics.pipeline import Evaluator, evaluate
+from joulemap.physics.record.configuration import OPERAND_ONLY, RUNTIMES, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.physics.workload import WorkloadColumns, columns_of
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.units import FS_PER_S
+from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
+from sample import thin
+from variants import scaled, uncapped, with_bandwidth, with_caches, with_clock, with_power, with_units
+
+FOUR = tuple(load_catalogue().find(name) for name in map(CLASS_HARDWARE.__getitem__, ("cpu", "gpu", "tpu", "kpu")))
+PEAKS = [
+    pytest.param(hardware, precision, id=f"{hardware.id}-{precision}")
+    for hardware in FOUR
+    for precision in hardware.peaks
+]
+SETTINGS = [
+    pytest.param(hardware, precision, runtime, id=f"{hardware.id}-{precision}-{runtime}")
+    for hardware in FOUR
+    for precision in hardware.peaks
+    for runtime in RUNTIMES
+]
+
+CATEGORIES = {
+    "xeon_8490h": {"pipeline", "register_file", "memory_hierarchy", "alu", "branch_prediction"},
+    "h100_sxm5": {
+        "compute_units",
+        "register_file",
+        "instruction_pipeline",
+        "unattributed",
+        "shared_memory_l1",
+        "l2_cache",
+        "dram",
+        "simt_control",
+    },
+    "tpu_v4": {"systolic_array", "vector_scalar", "buffers", "interconnect", "off_chip_memory", "control"},
+    "kpu_t256": {
+        "tile_compute",
+        "tile_memory",
+        "shared_memory",
+        "data_movers",
+        "noc",
+        "domain_flow_control",
+        "synchronization",
+        "off_chip",
+    },
+}
+
+
+@cache
+def works() -> dict[str, WorkloadColumns]:
+    return {
+        "resnet18": columns_of(trace_zoo("resnet18")),
+        "residual": columns(Residual(), image(1, 4, 8)),
+        "depthwise": columns(Depthwise(), image(1, 8, 6)),
+        "self attention": columns(SelfAttention(), torch.empty(2, 5, 16, device="meta")),
+        "masked": columns(Masked(), torch.empty(2, 8, device="meta")),
+        "embedded": columns(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta")),
+        "uncounted": columns(Fourier(), torch.empty(2, 8, device="meta")),
+    }
+
+
+def run(work: WorkloadColumns, hardware: Hardware, precision: str = "fp32", runtime: str = "fused") -> RunColumns:
+    return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
+def test_every_part_adds_up(hardware: Hardware, precision: str, runtime: str) -> None:
+    for name, work in works().items():
+        found = run(work, hardware, precision, runtime)
+        assert (found.ledger.action_count > 0).all(), name
+        assert_conserved(work, found)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_a_tight_cap_lowers_the_clock_until_power_meets_it(hardware: Hardware) -> None:
+    work = works()["resnet18"]
+    free = run(work, uncapped(hardware))
+    dynamic_w = free.energy_fj / free.latency_fs - hardware.static_power.value
+    tight = run(work, with_power(hardware, hardware.static_power.value + 0.25 * dynamic_w))
+    assert free.clock_fraction == 1.0
+    assert 0.25 < tight.clock_fraction < 0.5
+    share = hardware.coefficient("cap_share")
+    allowed_w = hardware.static_power.value + share * 0.25 * dynamic_w
+    assert_close(tight.energy_fj / tight.latency_fs, allowed_w, rel=1e-6)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_a_network_meets_every_category_of_its_architecture(hardware: Hardware) -> None:
+    found = run(works()["resnet18"], hardware)
+    met = {hardware.reference.actions[row].category for row in set(found.ledger.action_index.tolist())}
+    assert met == CATEGORIES[hardware.id] | {"board", "static"}
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_macs_are_priced_once_each(hardware: Hardware) -> None:
+    work = works()["resnet18"]
+    found = run(work, hardware, "bf16")
+    priced = [
+        row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac") and one.part == "compute"
+    ]
+    counted = found.ledger.action_count[np.isin(found.ledger.action_index, priced)].sum()
+    assert found.mac_count == 1_814_073_344
+    # a TPU takes the single row of the classifier, 512 x 1000, to its vector unit
+    elsewhere = 512_000 if hardware.architecture == "tpu" else 0
+    # the padding of a GPU's tiles multiplies zeros
+    padding = float(found.subgraphs.executed_mac_count.sum()) - 1_814_073_344 if hardware.architecture == "gpu" else 0.0
+    assert padding >= 0.0
+    assert_close(float(counted), 1_814_073_344 - elsewhere + 0.32 * padding, rel=1e-12)
+
+
+def test_winograd_multiplies_less_than_once_for_each_slot() -> None:
+    found = run(works()["resnet18"], FOUR[1], "fp32")
+    position = found.hardware.reference.position(("cuda_core", "fp32_mac"))
+    counted = float(found.ledger.action_count[found.ledger.action_index == position].sum())
+    assert counted < float(found.subgraphs.executed_mac_count.sum())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_dram_lines_are_the_bytes_of_the_subgraphs(hardware: Hardware, runtime: str) -> None:
+    found = run(works()["resnet18"], hardware, runtime=runtime)
+    rows = [row for row, one in enumerate(hardware.reference) if one.key in (("dram", "read"), ("dram", "write"))]
+    priced = float(found.ledger.action_count[np.isin(found.ledger.action_index, rows)].sum())
+    assert_close(priced, float(found.subgraphs.dram_bytes.sum()), rel=1e-12)
+    # at least the image in and the classes out
+    assert priced >= 3 * 224 * 224 * 4 + 1000 * 4
+
+
+@pytest.mark.parametrize("name", ["resnet18", "self attention"])
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_alone_an_operator_costs_what_a_graph_of_kernels_charges(hardware: Hardware, name: str) -> None:
+    work = works()[name]
+    fused, graph = (run(work, uncapped(hardware), runtime=runtime) for runtime in ("fused", "graph"))
+    alone = dict(
+        zip(fused.operators.operator_index.tolist(), fused.operators.separate_latency_fs.tolist(), strict=True)
+    )
+    charged = dict(zip(graph.operators.operator_index.tolist(), graph.operators.latency_fs.tolist(), strict=True))
+    # nothing of either is folded, so both have the same operators
+    assert alone.keys() == charged.keys()
+    for operator, latency_fs in alone.items():
+        assert abs(charged[operator] - latency_fs) <= 1
+    assert_close(float(fused.operators.separate_energy_fj.sum()), float(graph.energy_fj), rel=1e-9)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_what_depends_on_no_input_costs_nothing_when_fused(hardware: Hardware) -> None:
+    work = works()["masked"]
+    assert run(work, hardware).operators.operator_index.tolist() == [1]
+    assert run(work, hardware, runtime="graph").operators.operator_index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_an_uncounted_operator_still_costs_its_bytes_and_its_time(hardware: Hardware) -> None:
+    found = run(works()["uncounted"], hardware)
+    # 16 real numbers in, 16 complex numbers out
+    assert found.subgraphs.moved_bytes.tolist() == [64.0 + 128.0]
+    assert found.latency_fs > 0
+
+
+def test_the_units_used_are_at_most_those_that_exist() -> None:
+    for hardware in FOUR:
+        for precision in hardware.peaks:
+            found = run(works()["resnet18"], hardware, precision)
+            assert found.units_total_count == hardware.peaks[precision].unit_count
+            assert 0 < found.subgraphs.units_used_count.max() <= found.units_total_count
+
+
+def test_memory_is_weights_and_live_activations() -> None:
+    found = run(works()["resnet18"], FOUR[0], "fp16")
+    kernels = form_kernels(works()["resnet18"], "fp16", "fused")
+    assert found.weight_bytes == kernels.total_weight_bytes
+    # 11,689,512 parameters and 9,600 running statistics of two bytes, whose counters are not read
+    assert found.weight_bytes == 2 * (11_689_512 + 9_600)
+    # the largest moment: the stem's result of 64 x 112 x 112 and what the pooling makes of it
+    assert found.activation_bytes == 2 * 64 * (112 * 112 + 56 * 56)
+
+
+def test_a_precision_that_is_missing_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(UnsupportedError, match="xeon_8490h has no fp8; it has fp64, fp32, fp16, bf16, int8"):
+        run(works()["residual"], load_catalogue().find("xeon_8490h"), "fp8")
+
+
+def test_a_model_that_does_not_fit_is_refused_with_what_it_needs() -> None:
+    hardware = load_catalogue().find("h100_sxm5")
+    small = attrs.evolve(hardware, memory_capacity=scaled(hardware.memory_capacity, 1e-4))
+    assert run(works()["residual"], small).latency_fs > 0
+    with pytest.raises(UnsupportedError, match=r"h100_sxm5 has 8 MB of memory; this configuration needs [0-9.]+ MB"):
+        run(works()["resnet18"], small)
+
+
+def test_a_run_is_reproducible() -> None:
+    for hardware in FOUR:
+        first, second = (run(works()["resnet18"], hardware) for _ in range(2))
+        assert (first.ledger.energy_fj == second.ledger.energy_fj).all()
+        assert (first.operators.latency_fs == second.operators.latency_fs).all()
+
+
+def test_stored_times_explain_the_latency_under_a_cap() -> None:
+    found = evaluate(works()["resnet18"], FOUR[3], Configuration(hardware="kpu_t256", precision="bf16"))
+    assert found.clock_fraction < 1.0
+    rows = found.subgraphs
+    explained = rows.launch_s + rows.pass_s + np.maximum(rows.compute_s, rows.memory_s)
+    for latency_fs, seconds in zip(rows.latency_fs, explained, strict=True):
+        assert_close(float(latency_fs), float(seconds) * FS_PER_S, rel=1e-6)
+
+
+def test_a_run_is_the_same_beside_others_as_alone() -> None:
+    evaluator = Evaluator(works()["self attention"])
+    asked = [
+        (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+        for hardware in tuple(load_catalogue().hardware.values())[::6]
+        for precision in ("fp16", "int8")
+        for runtime in RUNTIMES
+    ]
+    for one, together in zip(asked, evaluator.evaluate_all(asked), strict=True):
+        (alone,) = evaluator.evaluate_all([one])
+        if isinstance(alone, Exception) or isinstance(together, Exception):
+            assert str(together) == str(alone)
+            continue
+        for part, whole in attrs.asdict(alone, recurse=False).items():
+            found = getattr(together, part)
+            if isinstance(whole, SubgraphColumns | OperatorColumns | LedgerColumns):
+                for name, column in attrs.asdict(whole).items():
+                    assert np.array_equal(getattr(found, name), column), (one, part, name)
+            else:
+                assert found == whole, (one, part)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), thin(PEAKS, 2))
+def test_something_gets_faster_with_everything_better(hardware: Hardware, precision: str) -> None:
+    better = with_clock(with_units(with_caches(with_bandwidth(uncapped(hardware), 2.0), 4.0), 2), 1.5)
+    before, after = (run(works()["resnet18"], target, precision) for target in (uncapped(hardware), better))
+    assert after.latency_fs < before.latency_fs
+
+
+@pytest.mark.parametrize(("hardware", "precision"), thin(PEAKS, 2))
+def test_macs_and_compulsory_traffic_do_not_depend_on_the_hardware(hardware: Hardware, precision: str) -> None:
+    reference = run(works()["resnet18"], FOUR[0], "fp32")
+    found = run(works()["resnet18"], hardware, precision)
+    assert found.mac_count == reference.mac_count
+    width, moved = found.weight_bytes / reference.weight_bytes, found.subgraphs.moved_bytes.sum()
+    whole = reference.subgraphs.moved_bytes.sum()
+    if precision in OPERAND_ONLY:  # what is not the operand of a product with weights has 16 bits
+        assert width * whole < moved < 0.5 * whole
+    else:
+        assert moved == width * whole

@@ -1,0 +1,125 @@
+"""Inputs and outputs on the host link: lines of their own, and left out of a device alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+from fallback_case import card, compiler, stages
+from npu_case import fabric
+
+import chip
+from chip import npu, number
+from compare import assert_close
+from convolution import INPUT, MACS, OUTPUT, convolution, count, run
+from joulemap.ask.fact import Caveat
+from joulemap.catalog.load import load_catalogue
+from joulemap.cli.option.run import RunOptions
+from joulemap.domain.settings import Settings
+from joulemap.physics.fallback import find_fallen
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import HOST_TRANSFER, NO_HOST, Configuration
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.variation import Varied
+from joulemap.plan.selection import select_hardware
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.units import FS_PER_S
+from joulemap.workspace import Workspace
+
+CATALOGUE = load_catalogue().hardware
+
+SECONDS_PER_BYTE = 1e-9
+
+
+def stick(**geometry: float) -> Hardware:
+    """Return cores with memory of their own behind a link of 1 GB/s, which requests cross."""
+    found = npu(units=2, macs_per_clock={"int8": 4096.0}, **geometry)
+    coefficients = {**found.coefficients, HOST_TRANSFER: number(SECONDS_PER_BYTE, "s")}
+    return attrs.evolve(found, coefficients=coefficients, needs_host="USB port")
+
+
+def test_a_chip_with_memory_waits_for_its_input_and_output() -> None:
+    found, alone = run(stick(), "int8", convolution()), run(stick().without_host(), "int8", convolution())
+    assert (count(found, "host_link", "input"), count(found, "host_link", "output")) == (INPUT, OUTPUT)
+    assert count(found, "dram", "read") == count(alone, "dram", "read") > INPUT
+    assert_close((found.latency_fs - alone.latency_fs) / FS_PER_S, (INPUT + OUTPUT) * SECONDS_PER_BYTE, rel=1e-6)
+    assert (count(alone, "host_link", "input"), alone.hardware.host) == (0, NO_HOST)
+
+
+def test_requests_of_other_cores_overlap_transfers_until_the_link_is_full() -> None:
+    divided = stick(stream_units=1.0, divided_batches=1.0)
+    found, alone = run(divided, "int8", convolution()), run(divided.without_host(), "int8", convolution())
+    assert found.latency_fs > alone.latency_fs
+    crossing_s = (INPUT + OUTPUT) * SECONDS_PER_BYTE
+    assert_close(found.interval_fs / FS_PER_S, max(crossing_s, alone.interval_fs / FS_PER_S), rel=1e-6)
+
+
+def test_a_chip_without_memory_counts_transfers_once() -> None:
+    found, alone = run(fabric(), "int8", convolution()), run(fabric().without_host(), "int8", convolution())
+    assert float(found.subgraphs.dram_bytes.sum()) == INPUT + OUTPUT
+    assert float(alone.subgraphs.dram_bytes.sum()) == count(alone, "host_link", "output") == 0
+    assert alone.mac_count == found.mac_count == MACS
+    assert alone.latency_fs <= found.latency_fs
+
+
+def test_a_device_alone_has_rows_of_its_own_operators_only() -> None:
+    work, hardware = stages("relu", "gelu"), card("each")
+    whole = evaluate(work, hardware, Configuration(hardware="toy", runtime="engine"))
+    lone = attrs.evolve(chip.cpu(), compiler=compiler("each")).without_host()
+    alone = evaluate(work, lone, Configuration(hardware="toy", runtime="engine"))
+    fallen = find_fallen(work, compiler())
+    assert set(whole.operators.operator_index) - set(alone.operators.operator_index) == set(fallen.nonzero()[0])
+    assert alone.energy_fj < whole.energy_fj
+    found = Varied.of(work, "fp32", "engine").evaluate(lone)
+    assert_close(found.latency_s, alone.latency_fs / FS_PER_S, rel=1e-9)
+
+
+def test_a_device_alone_refuses_what_its_compiler_leaves_nothing_of() -> None:
+    lone = attrs.evolve(card("first"), helper=None, compiler=attrs.evolve(compiler("first"), operators=("relu",)))
+    with pytest.raises(UnsupportedError):
+        evaluate(stages("relu"), lone.without_host(), Configuration(hardware="toy", runtime="engine"))
+
+
+def test_a_counted_host_moves_what_published_rates_exclude() -> None:
+    link = next(one for one in CATALOGUE["coral_edge_tpu"].links if one.connects == "host")
+    own = attrs.evolve(npu(units=1, macs_per_clock={"int8": 64.0}), needs_host="PCIe slot", links=(link,))
+    hosted, beside = (own.with_host(chip.cpu(), is_counted=one) for one in (True, False))
+    assert_close(hosted.coefficient(HOST_TRANSFER), 1 / (0.8 * link.bandwidth.value), rel=1e-9)
+    assert beside.coefficient(HOST_TRANSFER) == 0.0
+    assert fabric().with_host(chip.cpu(), is_counted=True).coefficient(HOST_TRANSFER) == 0.0
+
+
+def test_device_only_is_for_what_has_a_host() -> None:
+    assert RunOptions(device_only=True).keywords()["host"] == NO_HOST
+    with pytest.raises(UsageError):
+        RunOptions(device_only=True, host="raspberry_pi_5").keywords()
+    selection = select_hardware(Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), host=NO_HOST))
+    assert (selection.is_device_only, selection.hosts) == (True, {})
+
+
+@pytest.mark.slow
+def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    usual = Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), precision=("int8",), runtime=("engine",))
+    workspace.compare("mobilenet_v2", usual)
+    alone = workspace.compare("mobilenet_v2", attrs.evolve(usual, host=NO_HOST))
+    assert alone.scope.hosts["coral_edge_tpu"] == NO_HOST
+    rows = workspace.sql("SELECT hardware, host, energy_j FROM runs WHERE model = 'mobilenet_v2'").records()
+    energies = {(row["hardware"], row["host"]): row["energy_j"] for row in rows}
+    assert energies.keys() == {("coral_edge_tpu", ""), ("coral_edge_tpu", NO_HOST), ("raspberry_pi_5", "")}
+    assert energies["coral_edge_tpu", ""] > energies["coral_edge_tpu", NO_HOST]
+
+
+@pytest.mark.slow
+def test_a_ranking_of_devices_alone_counts_no_host(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    asked = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), batch=(1,), host=NO_HOST)
+    found = workspace.recommend("mobilenet_v2", asked)
+    assert not found.counts_hosts
+    assert not [one for one in found.facts.of(Caveat) if one.kind == "omitted"]
+    alone = attrs.evolve(asked, hardware=("coral_edge_tpu",), runtime=("engine",))
+    (omitted,) = (one for one in workspace.compare("vit_b_16", alone).facts.of(Caveat) if one.kind == "omitted")
+    operations, share = omitted.values["operations"], omitted.values["share_fraction"]
+    assert isinstance(operations, tuple) and "layer_norm" in operations
+    assert isinstance(share, float) and 0.9 < share < 1.0

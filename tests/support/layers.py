@@ -1,0 +1,74 @@
+"""Rooms and what each may import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+BELOW: dict[str, set[str]] = {
+    "system": set(),
+    "physics": set(),
+    "domain": {"physics"},
+    "catalog": {"domain", "physics"},
+    "trace": {"domain", "physics"},
+    "hub": {"domain", "physics", "trace"},
+    "device": {"domain", "hub", "physics", "trace"},
+    "uncertainty": {"domain", "physics"},
+    "calibrate": {"domain", "physics"},
+    "store": {"domain", "physics", "row", "uncertainty"},
+    "plan": {"catalog", "domain", "hub", "physics", "store", "trace"},
+    "present": {"domain", "physics"},
+    "figure": {"domain", "physics", "present"},
+    "webpage": {"domain", "figure", "physics", "present"},
+    "row": {"domain", "physics"},
+    "exchange": {"row"},
+    "ask": {"domain", "physics", "plan", "row", "store"},
+    "show": {"ask", "domain", "physics", "present"},
+    "answer": {
+        "ask",
+        "calibrate",
+        "catalog",
+        "device",
+        "domain",
+        "exchange",
+        "figure",
+        "hub",
+        "physics",
+        "plan",
+        "present",
+        "row",
+        "show",
+        "store",
+        "uncertainty",
+        "webpage",
+    },
+    "question": {"plan"},
+    "workspace": {"answer", "domain", "physics", "plan", "question", "store"},
+    "shortcut": {"domain", "physics", "question", "workspace"},
+    "cli": {"answer", "domain", "figure", "physics", "present", "store", "trace", "webpage", "workspace"},
+    "tools": {
+        "ask",
+        "calibrate",
+        "catalog",
+        "cli",
+        "domain",
+        "hub",
+        "physics",
+        "plan",
+        "present",
+        "question",
+        "row",
+        "store",
+        "trace",
+        "workspace",
+    },
+}
+"""room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
+
+
+def loaded_after(code: str, cwd: Path) -> set[str]:
+    program = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=False)
+    assert not done.returncode, done.stderr
+    return set(done.stdout.splitlines())

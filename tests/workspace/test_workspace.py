@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import ast
+import lzma
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from decimal import Decimal
+from importlib import import_module
+from inspect import signature
+from pathlib import Path, PurePath
+from typing import Any
+
+import duckdb
+import pytest
+
+import joulemap
+from compare import assert_close
+from joulemap.answer.hardware_file import template_text
+from joulemap.catalog.chip import _read_class, list_architectures
+from joulemap.catalog.digest import DATA, catalogue_digest
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.settings import Limits, Settings
+from joulemap.hub import build
+from joulemap.plan.catalogue import find_catalogue
+from joulemap.plan.run import plan_runs
+from joulemap.question import Question
+from joulemap.store.template import find_template
+from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.resource import package_version
+from joulemap.tools.public import spell_stubs
+from joulemap.workspace import Workspace
+
+DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "rtx_4090")
+
+
+@pytest.fixture
+def untraceable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make any tracing fail, so that a test proves that none happens."""
+
+    def refuse(request: object) -> None:
+        raise AssertionError(f"traced {request}")
+
+    monkeypatch.setattr(build, "trace_request", refuse)
+
+
+@pytest.mark.slow
+def test_a_comparison_answers_for_chips_that_can_be_bought(
+    database: Path, own_database: Path, untraceable: None
+) -> None:
+    answer = Workspace(database).compare("resnet18")
+    assert {row.hardware for row in answer.rows} == set(DEFAULT)
+    assert {row.architecture for row in answer.rows} == {"cpu", "gpu", "tpu"}
+    energies = [row.energy_j for row in answer.rows if row.energy_j is not None]
+    assert energies == sorted(energies)
+    for row in answer.rows:
+        assert row.energy_j and row.latency_s and row.average_power_w and row.edp_js
+        assert_close(row.energy_j / row.latency_s, row.average_power_w, rel=1e-12)
+        assert_close(row.energy_j * row.latency_s, row.edp_js, rel=1e-12)
+        assert row.compute_utilization_fraction is not None
+        assert 0.0 < row.compute_utilization_fraction <= 1.0
+        assert row.units_used_count and row.units_total_count
+        assert 0 < row.units_used_count <= row.units_total_count
+    assert not any(row.is_projection for row in answer.rows)
+    (kpu,) = Workspace(own_database).compare("resnet18", hardware=["KPU"]).rows
+    assert kpu.hardware == "kpu_t256" and kpu.is_projection
+
+
+def test_recommendations_are_the_best_rows(database: Path) -> None:
+    answer = Workspace(database).compare("resnet18")
+    best = {row.goal: row.hardware for row in answer.recommendations}
+    assert list(best) == ["energy", "latency", "throughput", "memory", "edp"]
+    assert best["energy"] == min(answer.rows, key=lambda row: row.energy_j or 0.0).hardware
+    assert best["latency"] == best["throughput"] == min(answer.rows, key=lambda row: row.latency_s or 0.0).hardware
+    assert best["edp"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
+
+
+def test_insights_are_shares_of_real_differences(database: Path) -> None:
+    answer = Workspace(database).compare("resnet18")
+    energy = {row.hardware: row.energy_j or 0.0 for row in answer.rows}
+    assert len(answer.insights) == sum(row.is_available for row in answer.rows) - 1 > 0
+    for insight in answer.insights:
+        difference = energy[insight.other_hardware] - energy[insight.best_hardware]
+        assert_close(insight.difference_j, difference, rel=1e-9)
+        pair = (insight.best_hardware, insight.other_hardware)
+        (first, *_) = (row for row in Workspace(database).explain("resnet18", *pair).categories if row.difference > 0.0)
+        assert first.category == insight.common_category
+        assert_close(insight.category_difference_j, first.difference, rel=1e-9)
+        assert_close(insight.category_share_fraction or 0.0, first.share_fraction or 0.0, rel=1e-9)
+
+
+def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:
+    workspace = Workspace(own_database)
+    first = workspace.compare("resnet18")
+    assert workspace.compare("resnet18").scope.run_ids == first.scope.run_ids
+    other = workspace.compare("resnet18", precision="int8")
+    assert not set(other.scope.run_ids) & set(first.scope.run_ids)
+
+
+def test_a_precision_that_a_target_lacks_is_a_row_beside_the_others(database: Path, untraceable: None) -> None:
+    rows = {row.hardware: row for row in Workspace(database).compare("resnet18", precision="fp16").rows}
+    assert rows["tpu_v4"].status == "unsupported"
+    assert rows["tpu_v4"].reason == "tpu_v4 has no fp16; it has fp32, bf16, int8"
+    assert rows["tpu_v4"].energy_j is None
+    assert all(rows[name].status == "ok" for name in DEFAULT if name != "tpu_v4")
+
+
+def test_a_precision_that_no_target_has_is_an_error(own_database: Path, untraceable: None) -> None:
+    with pytest.raises(UnsupportedError, match="tpu_v4 has no fp8"):
+        Workspace(own_database).compare("resnet18", hardware=["tpu_v4", "kpu_t256"], precision="fp8")
+
+
+def test_ratios_are_relative_to_the_baseline(database: Path) -> None:
+    rows = {row.hardware: row for row in Workspace(database).compare("resnet18", baseline="tpu_v4").rows}
+    assert rows["tpu_v4"].energy_ratio == 1.0
+    gpu, tpu = rows["h100_sxm5"], rows["tpu_v4"]
+    assert gpu.energy_j and tpu.energy_j and gpu.energy_ratio
+    assert_close(gpu.energy_ratio, gpu.energy_j / tpu.energy_j, rel=1e-12)
+    first = Workspace(database).compare("resnet18", hardware=["h100_sxm5", "tpu_v4"])
+    assert {row.baseline_hardware for row in first.rows} == {"tpu_v4"}  # the least energy
+
+
+def test_hardware_is_chosen_by_name_by_class_or_both(database: Path, untraceable: None) -> None:
+    workspace = Workspace(database)
+    of_both = {"h100_sxm5", "xeon_8490h"}
+    assert {row.hardware for row in workspace.compare("resnet18", architecture=["gpu", "cpu"]).rows} == of_both
+    whole = {one.id for one in load_catalogue().hardware.values() if one.architecture in ("kpu", "cgra")}
+    assert (
+        {row.hardware for row in workspace.compare("resnet18", hardware=["KPUs", "cgras"]).rows} == whole > {"kpu_t256"}
+    )
+    with pytest.raises(UnknownNameError, match="unknown architecture 'quantum'; known: cgra, cpu, dpu, dsp"):
+        workspace.compare("resnet18", architecture=["quantum"])
+    twice = workspace.compare("resnet18", hardware=["tpu_v4", "xeon_8490h", "tpu_v4"])
+    assert [row.baseline_hardware for row in twice.rows] == ["tpu_v4", "tpu_v4"]
+    with pytest.raises(UsageError, match="no hardware is one of tpu_v4 and of architecture cpu"):
+        workspace.compare("resnet18", hardware=["tpu_v4"], architecture=["cpu"])
+    with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
+        workspace.compare("resnet18", hardware=["h100_sxm4"])
+
+
+def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
+    connection = duckdb.connect(str(database), read_only=True)
+    for view, key in (("subgraph_results", "subgraph_index"), ("operator_results", "operator_index")):
+        worst = connection.execute(
+            f"""
+            SELECT max(abs(v.energy_j - e.energy_fj / 1e15)) FROM {view} AS v
+            JOIN (SELECT run_id, {key}, sum(energy_fj) AS energy_fj FROM internal.ledger_line GROUP BY ALL) AS e
+            USING (run_id, {key})
+            """
+        ).fetchall()
+        assert worst == [(0.0,)]
+    rows = connection.execute(
+        "SELECT r.energy_j, sum(l.line_energy_j) FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
+    ).fetchall()
+    assert rows
+    for stored, summed in rows:
+        assert isinstance(summed, Decimal)
+        assert float(summed) == stored
+    parts = connection.execute(
+        """
+        SELECT max(abs(energy_j - (compute_energy_j + memory_energy_j + control_energy_j + static_energy_j)) / energy_j)
+        FROM subgraph_results
+        """
+    ).fetchall()
+    assert parts[0][0] < 1e-14
+
+
+def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) -> None:
+    explanation = Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4")
+    assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
+    sizes = [abs(term.difference_fj) for term in explanation.terms]
+    assert sizes == sorted(sizes, reverse=True)
+    with pytest.raises(UsageError, match="unknown metric 'beauty'"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[call-overload]
+    with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
+
+
+@pytest.mark.parametrize("batch", [0, -1, 10**7])
+def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"batch is {batch}, expected"):
+        Workspace(tmp_path / "x.duckdb").compare("resnet18", batch=batch)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_path_of_the_library_is_the_name_that_it_writes(tmp_path: Path, untraceable: None) -> None:
+    chip = tmp_path / "mine.toml"
+    chip.write_text(template_text("l4", ""))
+    paths: Any = (PurePath("resnet18"), [chip])
+    (row,) = Workspace(tmp_path / "x.duckdb").compare(paths[0], hardware=paths[1], precision="bf16").rows
+    assert row.hardware == "my_l4"
+
+
+def test_values_of_the_wrong_type_are_refused(database: Path) -> None:
+    workspace: Any = Workspace(database)
+    with pytest.raises(UsageError, match="run_id is '1'"):
+        workspace.run("1")
+    with pytest.raises(UsageError, match="arguments is"):
+        workspace.compare("mlp", arguments=("width=8",))
+    with pytest.raises(UsageError, match="max_latency_s is True"):
+        Limits(max_latency_s=True)
+
+
+def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "x.duckdb")
+    for batch in (1, 256):
+        workspace.compare("conv_block", batch=batch)
+    rows = workspace.sql("SELECT units_used_count, units_total_count FROM runs").rows
+    assert any(used == total for used, total in rows)
+    assert all(0 < used <= total for used, total in rows)
+
+
+@pytest.mark.slow
+def test_a_changed_file_never_rewrites_old_answers(
+    own_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.toml"
+    text = (DATA / "hardware" / "h100_sxm5.toml").read_text().replace('id = "h100_sxm5"', 'id = "mine"')
+    text = re.sub("^aliases = .*$", "", text, flags=re.MULTILINE)
+    path.write_text(text)
+    monkeypatch.setenv("JOULEMAP_HARDWARE", str(path))
+    workspace = Workspace(own_database)
+    before = workspace.compare("resnet18", hardware=["mine"], calibration="none")
+    assert workspace.compare("resnet18", hardware=["mine"], calibration="none").scope.run_ids == before.scope.run_ids
+    bandwidth = "memory_bandwidth = { value = 3350,"
+    assert bandwidth in text
+    slower = re.sub(r"(memory_bus_width|memory_data_rate) = .*", "", text)
+    path.write_text(slower.replace(bandwidth, "memory_bandwidth = { value = 1675,"))
+    after = workspace.compare("resnet18", hardware=["mine"], calibration="none")
+    assert after.scope.run_ids != before.scope.run_ids
+    stored = workspace.sql(f"SELECT energy_j FROM runs WHERE run_id = {before.scope.run_ids[0]}").rows
+    assert stored == ((before.rows[0].energy_j,),)
+    facts = workspace.sql(
+        "SELECT value, max(is_current) FROM hardware_facts WHERE hardware = 'mine' AND quantity = 'memory_bandwidth' "
+        "GROUP BY value ORDER BY value"
+    ).rows
+    assert facts == ((3.35e12 / 2, True), (3.35e12, False))
+
+
+@pytest.mark.slow
+def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
+    program = Path(__file__).parents[1] / "support" / "user_program.py"
+    done = subprocess.run([sys.executable, str(program), str(own_database)], capture_output=True, text=True, check=True)
+    hardware, energy, difference, speedup = done.stdout.split()
+    assert hardware in DEFAULT
+    assert float(energy) > 0.0
+    assert int(difference) != 0
+    assert 1.0 < float(speedup) <= 2.0
+
+
+@pytest.mark.wings
+def test_the_public_names_exist() -> None:
+    for name in joulemap.__all__:
+        assert getattr(joulemap, name) is not None
+    with pytest.raises(AttributeError):
+        _ = joulemap.nonsense  # type: ignore[attr-defined]
+
+
+@pytest.mark.wings
+def test_what_is_public_is_what_the_library_hands_out() -> None:
+    for place, text in spell_stubs().items():
+        assert place.read_text(encoding="utf-8") == text, "make rows"
+        assert text.startswith("# Generated by `make rows`; do not edit.\n")
+    assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= set(joulemap.__all__)
+    assert {"Settings", "Hardware", "MetricName", "compare", "formula", "JoulemapError"} <= set(joulemap.__all__)
+    assert not any(name.startswith("_") for name in joulemap.__all__)
+
+
+def spell_names(parameters: Iterable[str]) -> list[str]:
+    return [name for name in parameters if name not in ("self", "source", "database", "keywords")]
+
+
+@pytest.mark.wings
+def test_a_question_is_a_method_as_its_stub_and_its_declaration_say() -> None:
+    stub = ast.parse(Path(joulemap.workspace.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body[-1]
+    assert isinstance(stub, ast.ClassDef)
+    told = {one.name: one for one in reversed(stub.body) if isinstance(one, ast.FunctionDef)}
+    questions = {name: one for name, one in vars(Workspace).items() if isinstance(one, Question)}
+    assert {"__init__", *questions} == set(told)
+    for name, question in questions.items():
+        method = getattr(Workspace, name)
+        declared = getattr(import_module(question.home), name)
+        assert (method.__name__, method.__doc__) == (name, declared.__doc__)
+        seen = signature(method)
+        assert spell_names(seen.parameters) == spell_names(signature(declared).parameters)
+        assert list(seen.parameters) == [one.arg for one in ast.walk(told[name].args) if isinstance(one, ast.arg)]
+        assert seen.return_annotation == ast.unparse(told[name].returns or ast.Constant(None))
+
+
+def test_a_function_of_the_package_is_its_question() -> None:
+    for name in ("compare", "plot", "export", "run", "sql"):
+        method, function = signature(getattr(Workspace, name)), getattr(joulemap, name)
+        assert function is getattr(joulemap, name)
+        assert list(signature(function).parameters.values()) == list(method.parameters.values())[1:]
+    assert not hasattr(joulemap, "migrate")
+
+
+def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    monkeypatch.setattr("joulemap.plan.evaluate.write_hardware", lambda _, fresh, *rest: written.extend(fresh))
+    Workspace(tmp_path / "new.duckdb").compare("gemm(m=8,n=8,k=8)")
+    assert written == []
+
+
+def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> dict[str, HardwareEntry]:
+        pytest.fail("the catalogue was stored anew")
+
+    made = find_catalogue()
+    assert made is not None
+    asked = catalogue_digest(), package_version("joulemap"), refuse
+    shipped = tmp_path / "wheel"
+    shipped.mkdir()
+    (shipped / f"{made.name}.xz").write_bytes(lzma.compress(made.read_bytes(), preset=0))
+    (shipped / f"{made.stem}.json").write_bytes(made.with_suffix(".json").read_bytes())
+    monkeypatch.setattr("joulemap.store.template.SHIPPED", shipped)
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
+    copied = find_template(*asked)
+    assert copied is not None
+    assert copied.path.parent == tmp_path / "cache"
+    assert copied.path.read_bytes() == made.read_bytes()
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "blocked"))
+    there = find_template(*asked)
+    assert there is not None
+    assert there.path.read_bytes() == made.read_bytes()
+    assert there.entries == copied.entries
+    (shipped / f"{made.name}.xz").write_bytes(b"damaged")
+    assert find_template(*asked) is None
+
+
+@pytest.mark.slow
+def test_one_run_alone_is_not_ranked(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "new.duckdb")
+    alone = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4",))
+    assert len(alone.rows) == 1
+    assert len(alone.recommendations) == len(alone.insights) == 0
+    beside = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4", "h100_sxm5"))
+    assert {row.goal for row in beside.recommendations} == {"energy", "latency", "throughput", "memory", "edp"}
+
+
+def test_a_plan_counts_the_runs_that_it_has() -> None:
+    asked = Settings(
+        hardware=("tpu_v4", "h100_sxm5"), precision=("bf16", "int8"), runtime=("fused", "eager"), batch=(1, 8)
+    )
+    plan = plan_runs(("resnet18", "vgg13"), asked)
+    assert plan.run_count == len(plan.models) * len(plan.runs("")) == 2 * 2 * 2 * 2 * 2
+
+
+def test_the_file_of_a_class_is_read_once() -> None:
+    load_catalogue()
+    assert _read_class.cache_info().misses <= len(list_architectures())
+
+
+def test_an_answer_is_shown_as_its_text(database: Path) -> None:
+    shown = repr(Workspace(database).compare("resnet18"))
+    decision, _, about = shown.partition(".\n")
+    assert decision.startswith("tpu_v4")
+    assert about.startswith("resnet18, batch 1, fp32 (TF32 convolutions on NVIDIA, one bf16 pass on TPU),\nfused")
