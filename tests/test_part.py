@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
+import attrs
 import pytest
 import torch
 
@@ -19,6 +20,7 @@ from blank import open_blank
 from command import list_steps
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.physics.record.configuration import Precision
@@ -190,6 +192,11 @@ def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Worksp
     assert own.largest_action == largest
     assert own.largest_difference_j is not None
     assert_close(own.largest_difference_j, moved[largest] / 1e15, rel=1e-12)
+
+
+@pytest.mark.parametrize(("record", "query"), [(Allocation, ALLOCATIONS), (LedgerLine, LEDGER)])
+def test_records_of_a_run_have_the_columns_of_their_queries(record: type[attrs.AttrsInstance], query: str) -> None:
+    assert [field.name for field in attrs.fields(record)] == [column.name for column in find_query(query).columns]
 
 
 @pytest.mark.slow

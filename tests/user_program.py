@@ -30,7 +30,7 @@ def why(path: str, model: str, a: str, b: str) -> int:
 
 def what_if(path: str, model: str) -> float:
     """Return the speedup of TPU v4 with twice its memory bandwidth."""
-    known: joulemap.Hardware = joulemap.load_catalogue().find("tpu_v4")
+    known: joulemap.Hardware = joulemap.hardware("tpu_v4")
     bandwidth = joulemap.Quantity(
         value=2.0 * known.memory_bandwidth.value, unit="B/s", basis="assumed", source="what if: twice the bandwidth"
     )

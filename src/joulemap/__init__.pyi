@@ -47,7 +47,9 @@ from joulemap.answer.part.edp import EdpAnswer as EdpAnswer
 from joulemap.answer.part.part import PartsAnswer as PartsAnswer
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
+    Allocation as Allocation,
     EnergyBreakdown as EnergyBreakdown,
+    LedgerLine as LedgerLine,
     Run as Run,
     RunOperator as RunOperator,
     RunSubgraph as RunSubgraph,
@@ -285,13 +287,7 @@ from joulemap.row.report import (
     NumberSource as NumberSource,
     PredictionStanding as PredictionStanding,
 )
-from joulemap.row.run import (
-    Allocation as Allocation,
-    Fallback as Fallback,
-    LedgerLine as LedgerLine,
-    Omitted as Omitted,
-    Setting as Setting,
-)
+from joulemap.row.run import Fallback as Fallback, Omitted as Omitted, Setting as Setting
 from joulemap.row.sweep import (
     SweepCrossing as SweepCrossing,
     SweepPoint as SweepPoint,
@@ -335,6 +331,7 @@ from joulemap.shortcut import (
     fleet as fleet,
     flip as flip,
     fusion as fusion,
+    hardware as hardware,
     llm as llm,
     modules as modules,
     offload as offload,

@@ -48,6 +48,7 @@ fusion = _asked.fusion
 utilization = _asked.utilization
 sweep = _asked.sweep
 sql = _asked.sql
+hardware = _asked.hardware
 diff = _asked.diff
 export = _asked.export
 explore = _asked.explore

@@ -967,13 +967,22 @@ class Workspace:
     def hardware(
         self,
         name: str,
+    ) -> Hardware:
+        """Return the record of one chip: an id or alias, with or without `@MODE`, or a hardware file.
+
+        Its numbers are those of the catalogue or the file, before calibration. `attrs.evolve` makes a variant, which
+        questions take in place of a name. Raises UnknownNameError, UsageError, or CatalogueError for an invalid file.
+        """
+    def describe_hardware(
+        self,
+        name: str,
         *,
         calibration: str | Calibration = "auto",
     ) -> HardwareAnswer:
-        """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
+        """Return every number of one chip with unit, basis and source, as `joulemap hardware show` prints them.
 
-        Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
-        an invalid file.
+        `name` is an id or alias, with or without `@MODE`, or a hardware file. Calibrated numbers replace those of the
+        catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for an invalid file.
         """
     def box_list(
         self,
@@ -993,8 +1002,8 @@ class Workspace:
     ) -> Table[ActionPrice]:
         """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
-        Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
-        hardware lacks.
+        Name, calibration and exceptions are as in `describe_hardware`; UsageError for a boundary that is unknown or that
+        the hardware lacks.
         """
     def sanity(
         self,

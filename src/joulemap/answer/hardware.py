@@ -289,11 +289,28 @@ def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
     return SURE(count=count, noun=noun, some=some or [SURE_NONE])
 
 
-def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
-    """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
+def hardware(source: Source, name: str) -> Hardware:
+    """Return the record of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
-    Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
-    an invalid file.
+    Its numbers are those of the catalogue or the file, before calibration. `attrs.evolve` makes a variant, which
+    questions take in place of a name. Raises UnknownNameError, UsageError, or CatalogueError for an invalid file.
+    """
+    ref = HardwareRef.read(resolve_name(name))
+    if not is_hardware_path(ref.label):
+        entry = find_chip(known_hardware([ref.label]), ref.label)
+        if entry.id in known_hardware():
+            with opening_catalogue(source) as connection:
+                plain = read_hardware(connection, [entry.digest])[entry.digest]
+            return plain.in_mode(entry.find_mode(ref.mode or DEFAULT_MODE))
+    plain, mode = load_named(resolve_name(name))
+    return plain.in_mode(mode)
+
+
+def describe_hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
+    """Return every number of one chip with unit, basis and source, as `joulemap hardware show` prints them.
+
+    `name` is an id or alias, with or without `@MODE`, or a hardware file. Calibrated numbers replace those of the
+    catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for an invalid file.
     """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
@@ -319,8 +336,8 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
-    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
-    hardware lacks.
+    Name, calibration and exceptions are as in `describe_hardware`; UsageError for a boundary that is unknown or that
+    the hardware lacks.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)

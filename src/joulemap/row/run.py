@@ -6,35 +6,6 @@ from __future__ import annotations
 from joulemap.row import Row
 
 
-class Allocation(Row, query="run.allocation"):
-    """Placement, time and bottleneck of each subgraph of one run; one row per subgraph that runs; latencies sum to
-    the run, exactly.
-    """
-
-    subgraph_index: int
-    units_used_count: int
-    units_total_count: int
-    unit_name: str
-    tile_count: float
-    wave_count: float
-    wave_fill_fraction: float | None
-    executed_mac_count: float
-    padding_fraction: float | None
-    kernel_count: int
-    latency_fs: int
-    latency_s: float
-    compute_s: float
-    memory_s: float
-    launch_s: float
-    pass_s: float
-    bottleneck: str
-    dram_bytes: float
-    moved_bytes: float
-    pass_bytes: float
-    compute_utilization_fraction: float | None
-    bandwidth_utilization_fraction: float | None
-
-
 class Constant(Row, query="run.constant"):
     """Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each;
     one row per constant that differs or that only one side has.
@@ -73,28 +44,6 @@ class Fallback(Row, query="run.fallback"):
     limits: list[str]
     arguments: list[str]
     ranks: list[int]
-
-
-class LedgerLine(Row, query="run.ledger"):
-    """Ledger of one run: every line with its count and energy per action; one row per operator and action; lines
-    sum to operators, subgraphs and the run, exactly.
-    """
-
-    subgraph_index: int
-    operator_index: int
-    category: str
-    common_category: str
-    component: str
-    action: str
-    part: str
-    per: str
-    action_count: float
-    energy_per_action_j: float
-    energy_fj: int
-    energy_j: float
-    is_overhead: bool
-    basis: str
-    source: str
 
 
 class Omitted(Row, query="run.omitted"):
