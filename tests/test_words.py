@@ -39,7 +39,7 @@ BANNED: Final = (
 SPELLINGS: Final = {
     "arithmetic intensity": r"operational intensity|arithmetic-intensity",
     "break-even": r"break ?even",
-    "catalogue": r"\bcatalog\b(?![/.`])",
+    "catalogue": r"(?<!joulemap\.)\bcatalog\b(?![/.`])",
     "data centre": r"data[ -]center|data-centre",
     "data sheet": r"data-?sheet",
     "elementwise": r"element-wise",

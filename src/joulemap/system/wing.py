@@ -84,6 +84,8 @@ class Wing(NamedTuple):
     """Subfolders of `queries` whose row types are in the wing's module `row`."""
     queries_folder: Path | None = None
     """Folder of the query files of a wing of another distribution; its subfolder `NAME_rule` has the wing's rules."""
+    public: tuple[str, ...] = ()
+    """Objects that the wing's package exports, beside the types of its questions."""
     uses: tuple[str, ...] = ()
     """Names of wings that this wing requires; without them, this wing is left out."""
 

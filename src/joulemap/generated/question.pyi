@@ -46,7 +46,6 @@ from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVE
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
-    DEFAULT_DATABASE,
     ArchiveFormat,
     Bounds,
     Deployment,
@@ -73,13 +72,11 @@ from joulemap.physics.record.configuration import Boundary, Precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.run import RunTally
-from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import ExampleInputs
 from joulemap.row.hardware import ActionPrice, ListedHardware
 from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.row.model import ListedOperator
 from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
-from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
@@ -104,31 +101,9 @@ from joulemap.wing.train.answer.published import PublishedRate
 from joulemap.wing.verify.answer.answer import VerifyAnswer
 from joulemap.wing.verify.watch import WATCHED, Watch
 
-class Workspace:
-    """A results database and the questions it answers.
+class Questions:
+    """Questions about a database, each a method of the workspace."""
 
-    Nothing is opened until a question is asked, and nothing stays open afterwards. A question traces, evaluates and
-    stores the runs that it needs if they are missing; all others only read. Threads may share a workspace: readers work
-    side by side, and each writer waits until it is alone.
-    """
-
-    path: Path
-    _source: Source
-    def __init__(
-        self,
-        path: str | Path = DEFAULT_DATABASE,
-        *,
-        talk: Talk = log,
-        progress: Progress | None = None,
-        patience: Patience = PATIENT,
-    ) -> None:
-        """Use the database at `path`, which the first write creates.
-
-        `talk` receives messages about slow operations; by default, the logger "joulemap" does. `progress` is called
-        with (done, to do) of the runs, or of the steps of a longer question. If it raises, the question is cancelled,
-        and complete runs stay stored. `patience` says how long to wait while another process holds the database. Raises
-        UsageError for a path that names a service.
-        """
     @overload
     def compare(
         self,
