@@ -33,14 +33,13 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "hub", "physics", "trace"},
     "uncertainty": {"domain", "physics"},
     "calibrate": {"domain", "physics"},
-    "store": {"domain", "physics", "row", "uncertainty"},
+    "store": {"domain", "generated", "physics", "uncertainty"},
     "plan": {"catalog", "domain", "hub", "physics", "store", "trace"},
     "present": {"domain", "generated", "physics"},
     "figure": {"domain", "generated", "physics", "present"},
     "webpage": {"domain", "figure", "physics", "present"},
-    "row": {"domain", "physics"},
-    "exchange": {"row"},
-    "ask": {"domain", "physics", "plan", "row", "store"},
+    "exchange": {"generated"},
+    "ask": {"domain", "generated", "physics", "plan", "store"},
     "show": {"ask", "domain", "physics", "present"},
     "answer": {
         "ask",
@@ -54,7 +53,7 @@ BELOW: dict[str, set[str]] = {
         "physics",
         "plan",
         "present",
-        "row",
+        "generated",
         "show",
         "store",
         "uncertainty",
@@ -78,7 +77,7 @@ BELOW: dict[str, set[str]] = {
         "plan",
         "present",
         "question",
-        "row",
+        "generated",
         "store",
         "trace",
         "workspace",
@@ -91,7 +90,7 @@ EVERYWHERE: set[str] = {"system"}
 
 PUBLIC: set[str] = {
     "answer", "ask", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub",
-    "physics", "plan", "present", "row", "show", "store", "trace", "uncertainty", "webpage",
+    "physics", "plan", "present", "generated", "show", "store", "trace", "uncertainty", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 

@@ -14,6 +14,7 @@ import pytest
 
 import joulemap
 from joulemap.system.errors import UnknownNameError
+from joulemap.tools import GENERATED
 from joulemap.tools.public import find_public, place_names, spell_stubs
 from joulemap.workspace import find_question
 from sample import each
@@ -42,6 +43,14 @@ def test_the_top_of_the_package_can_be_learned() -> None:
 def test_the_stubs_list_what_the_library_hands_out() -> None:
     for place, text in spell_stubs().items():
         assert place.read_text(encoding="utf-8") == text, "make rows"
+
+
+def test_what_is_generated_stands_apart() -> None:
+    for path in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")):
+        is_apart = "generated" in path.relative_to(PACKAGE).parts and path.name != "__init__.py"
+        assert path.read_text(encoding="utf-8").startswith(f"# {GENERATED}\n") == is_apart, path
+    stems = Counter(path.stem for path in (PACKAGE / "generated").glob("*.py*"))
+    assert set(stems.values()) == {1}
 
 
 @pytest.mark.wings

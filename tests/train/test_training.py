@@ -25,8 +25,8 @@ from joulemap.plan.workload import find_model, hold_module, trace
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
+from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.name import read_step
-from joulemap.wing.train.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import Recipe
 from joulemap.wing.train.training.step import describe_training

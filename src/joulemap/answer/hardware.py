@@ -19,6 +19,15 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.hardware import (
+    ActionPrice,
+    HardwareCompiler,
+    HardwareFact,
+    HardwareLink,
+    HardwareSummary,
+    RidgePoint,
+)
 from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.physics.record.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.plan.calibration import use_calibration
@@ -28,8 +37,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import Number, number, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
-from joulemap.row.calibration import StoredCalibration
-from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.show.caveat import describe_values
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware

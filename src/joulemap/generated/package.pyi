@@ -17,7 +17,7 @@ from joulemap.domain.settings import (
     SettingsKeywords as SettingsKeywords,
     Usage as Usage,
 )
-from joulemap.domain.table import Column as Column, Table as Table
+from joulemap.domain.table import Column as Column, Row as Row, Table as Table
 from joulemap.physics.record.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,
@@ -26,7 +26,6 @@ from joulemap.physics.record.configuration import (
 )
 from joulemap.physics.record.hardware import Hardware as Hardware
 from joulemap.physics.record.workload import Operator as Operator, Subgraph as Subgraph, Workload as Workload
-from joulemap.row import Row as Row
 from joulemap.shortcut import (
     analyze as analyze,
     architectures as architectures,

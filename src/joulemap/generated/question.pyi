@@ -67,16 +67,16 @@ from joulemap.domain.settings import (
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import FigureName
+from joulemap.generated.hardware import ActionPrice, ListedHardware
+from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
+from joulemap.generated.model import ListedOperator
+from joulemap.generated.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.physics.record.calibration import Calibration
 from joulemap.physics.record.configuration import Boundary, Precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.run import RunTally
 from joulemap.question import ExampleInputs
-from joulemap.row.hardware import ActionPrice, ListedHardware
-from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
-from joulemap.row.model import ListedOperator
-from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement

@@ -95,17 +95,7 @@ from joulemap.domain.settings import (
     Pay as Pay,
     ScoreDivision as ScoreDivision,
 )
-from joulemap.physics.record.workload import (
-    Access as Access,
-    Buffer as Buffer,
-    Edge as Edge,
-    Tensor as Tensor,
-    Work as Work,
-    WorkloadKey as WorkloadKey,
-)
-from joulemap.physics.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
-from joulemap.plan.run import RunTally as RunTally
-from joulemap.row.analyze import (
+from joulemap.generated.analyze import (
     ActionShare as ActionShare,
     BottleneckShare as BottleneckShare,
     CategoryShare as CategoryShare,
@@ -115,19 +105,19 @@ from joulemap.row.analyze import (
     SubgraphRoof as SubgraphRoof,
     SubgraphShare as SubgraphShare,
 )
-from joulemap.row.architectures import (
+from joulemap.generated.architectures import (
     ArchitectureAction as ArchitectureAction,
     ArchitectureCategory as ArchitectureCategory,
     ArchitectureSummary as ArchitectureSummary,
 )
-from joulemap.row.audit import Finding as Finding
-from joulemap.row.breakdown import PartAction as PartAction, PartCategory as PartCategory
-from joulemap.row.calibration import (
+from joulemap.generated.audit import Finding as Finding
+from joulemap.generated.breakdown import PartAction as PartAction, PartCategory as PartCategory
+from joulemap.generated.calibration import (
     CalibrationErrorRow as CalibrationErrorRow,
     FittedNumber as FittedNumber,
     StoredCalibration as StoredCalibration,
 )
-from joulemap.row.compare import (
+from joulemap.generated.compare import (
     Comparison as Comparison,
     Contender as Contender,
     EnergyBranch as EnergyBranch,
@@ -143,15 +133,15 @@ from joulemap.row.compare import (
     UtilizationSpread as UtilizationSpread,
     Victory as Victory,
 )
-from joulemap.row.cost import (
+from joulemap.generated.cost import (
     AssumedNumber as AssumedNumber,
     BreakEven as BreakEven,
     CostOption as CostOption,
     GridFootprint as GridFootprint,
 )
-from joulemap.row.database import StoredTable as StoredTable, StoredView as StoredView
-from joulemap.row.diff import VersionFigure as VersionFigure
-from joulemap.row.edp import (
+from joulemap.generated.database import StoredTable as StoredTable, StoredView as StoredView
+from joulemap.generated.diff import VersionFigure as VersionFigure
+from joulemap.generated.edp import (
     EdpBound as EdpBound,
     EdpComparison as EdpComparison,
     EdpCut as EdpCut,
@@ -160,7 +150,7 @@ from joulemap.row.edp import (
     EdpShare as EdpShare,
     EdpTotal as EdpTotal,
 )
-from joulemap.row.explain import (
+from joulemap.generated.explain import (
     CategoryDifference as CategoryDifference,
     EdpTerm as EdpTerm,
     Effect as Effect,
@@ -173,13 +163,13 @@ from joulemap.row.explain import (
     SubgraphDifference as SubgraphDifference,
     Traffic as Traffic,
 )
-from joulemap.row.fusion import (
+from joulemap.generated.fusion import (
     FusionOperator as FusionOperator,
     FusionPattern as FusionPattern,
     FusionSubgraph as FusionSubgraph,
     FusionTotal as FusionTotal,
 )
-from joulemap.row.hardware import (
+from joulemap.generated.hardware import (
     ActionPrice as ActionPrice,
     HardwareCompiler as HardwareCompiler,
     HardwareFact as HardwareFact,
@@ -189,29 +179,32 @@ from joulemap.row.hardware import (
     Probe as Probe,
     RidgePoint as RidgePoint,
 )
-from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
-from joulemap.row.model import (
+from joulemap.generated.measurement import (
+    ListedMeasurement as ListedMeasurement,
+    ServedMeasurement as ServedMeasurement,
+)
+from joulemap.generated.model import (
     ModelCaveat as ModelCaveat,
     ModelProfile as ModelProfile,
     ModulePart as ModulePart,
     OperationShare as OperationShare,
     PatternShare as PatternShare,
 )
-from joulemap.row.pareto import ParetoPoint as ParetoPoint
-from joulemap.row.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
-from joulemap.row.report import (
+from joulemap.generated.pareto import ParetoPoint as ParetoPoint
+from joulemap.generated.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
+from joulemap.generated.report import (
     EnergyLeaf as EnergyLeaf,
     NumberSource as NumberSource,
     PredictionStanding as PredictionStanding,
 )
-from joulemap.row.run import Fallback as Fallback, Omitted as Omitted, Setting as Setting
-from joulemap.row.sweep import (
+from joulemap.generated.run import Fallback as Fallback, Omitted as Omitted, Setting as Setting
+from joulemap.generated.sweep import (
     SweepCrossing as SweepCrossing,
     SweepPoint as SweepPoint,
     SweepSeries as SweepSeries,
     SweepWinner as SweepWinner,
 )
-from joulemap.row.utilization import (
+from joulemap.generated.utilization import (
     BatchZone as BatchZone,
     Grade as Grade,
     Pairing as Pairing,
@@ -220,11 +213,21 @@ from joulemap.row.utilization import (
     Utilization as Utilization,
     UtilizationFlag as UtilizationFlag,
 )
-from joulemap.row.validate import (
+from joulemap.generated.validate import (
     EnergyEvidence as EnergyEvidence,
     OperatorScore as OperatorScore,
     PredictionScore as PredictionScore,
     ServingRefusal as ServingRefusal,
 )
+from joulemap.physics.record.workload import (
+    Access as Access,
+    Buffer as Buffer,
+    Edge as Edge,
+    Tensor as Tensor,
+    Work as Work,
+    WorkloadKey as WorkloadKey,
+)
+from joulemap.physics.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
+from joulemap.plan.run import RunTally as RunTally
 from joulemap.store.recover import Recovery as Recovery
 from joulemap.store.run import AssumedEnergy as AssumedEnergy, Outline as Outline

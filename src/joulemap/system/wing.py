@@ -81,7 +81,7 @@ class Wing(NamedTuple):
     parts: Mapping[str, str] = {}
     """Port -> object that the core requests at this extension point; see docs/extend.md."""
     queries: tuple[str, ...] = ()
-    """Subfolders of `queries` whose row types are in the wing's module `row`."""
+    """Subfolders of `queries` whose row types are in the wing's module `generated.row`."""
     queries_folder: Path | None = None
     """Folder of the query files of a wing of another distribution; its subfolder `NAME_rule` has the wing's rules."""
     public: tuple[str, ...] = ()

@@ -42,11 +42,11 @@ BESIDE: Final = {
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
     "joulemap.system.errors": ("ExitCode", *ERRORS),
-    "joulemap.row": ("Row",),
+    "joulemap.domain.table": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
     "joulemap.answer.record": ("Run",),  # rather than the run of a fact
-    "joulemap.row.audit": ("Finding",),  # rather than the finding of a graph
+    "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
     "joulemap.figure.figure": ("draw_svg",),
 }

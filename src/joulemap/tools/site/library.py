@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from joulemap.row import Row
+from joulemap.domain.table import Row
 from joulemap.store.library import find_query
 from joulemap.tools.public import place_names
 from joulemap.tools.row import spell_type

@@ -10,5 +10,5 @@ from joulemap.wing.llm.capacity.offload import OffloadRow as OffloadRow
 from joulemap.wing.llm.capacity.pool import PoolRow as PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
 from joulemap.wing.llm.capacity.users import Forms as Forms, LatencyTarget as LatencyTarget, UserRow as UserRow
+from joulemap.wing.llm.generated.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
-from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner

@@ -9,4 +9,4 @@ from joulemap.wing.place.answer.row import (
     PlacementRow as PlacementRow,
     SubgraphRow as SubgraphRow,
 )
-from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
+from joulemap.wing.place.generated.row import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
