@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.row import Row
+from joulemap.domain.table import Row
 
 project = "joulemap"
 version = release = read_version("joulemap")

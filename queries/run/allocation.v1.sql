@@ -1,5 +1,4 @@
 /*
-record = "Allocation"
 summary = "Placement, time and bottleneck of each subgraph of one run"
 grain = "one row per subgraph that runs; latencies sum to the run, exactly"
 order = ["subgraph_index"]

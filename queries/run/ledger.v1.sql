@@ -1,5 +1,4 @@
 /*
-record = "LedgerLine"
 summary = "Ledger of one run: every line with its count and energy per action"
 grain = "one row per operator and action; lines sum to operators, subgraphs and the run, exactly"
 order = ["operator_index", "energy_fj descending", "component", "action"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING
 
 from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.question import Question
@@ -40,8 +39,12 @@ def default_workspace() -> Workspace:
     return _chosen or Workspace(os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE)
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    question = vars(Workspace).get(name)
-    if not isinstance(question, Question) or not question.is_shared:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, question.share(default_workspace))
+if TYPE_CHECKING:
+    from joulemap.generated.shortcut import *
+else:
+
+    def __getattr__(name):
+        question = vars(Workspace).get(name)
+        if not isinstance(question, Question) or not question.is_shared:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault(name, question.share(default_workspace))

@@ -18,9 +18,9 @@ from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TA
 from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import RunDivision
+from joulemap.generated.analyze import RunTotal
 from joulemap.physics.record.configuration import Precision, Runtime
 from joulemap.present.format import write
-from joulemap.row.analyze import RunTotal
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy

@@ -20,8 +20,8 @@ from joulemap.ask.architecture import PARTS, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Refusal, Share
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.physics.record.configuration import PRECISION_BYTES, Precision
-from joulemap.row.architectures import ArchitectureSummary
 from joulemap.show.architecture import SPREAD, describe_answer, describe_contrast
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

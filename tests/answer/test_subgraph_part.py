@@ -11,14 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
+import attrs
 import pytest
 import torch
 
-import joulemap as library
 from blank import open_blank
 from command import list_steps
 from compare import assert_close
 from conftest import Run
+from joulemap import records
+from joulemap.answer.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.physics.record.configuration import Precision
@@ -157,7 +159,7 @@ def test_inside_a_subgraph_are_its_operators(workspace: Workspace) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", ["energy", "latency", "edp"])
-def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: library.PartMetricName) -> None:
+def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: records.PartMetricName) -> None:
     whole = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", metric=metric)
     name = "layer4.0.conv2"
     answer = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", metric=metric, subgraph=name)
@@ -183,13 +185,18 @@ def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Worksp
     for sign, hardware in ((-1, "l4"), (1, "tpu_v4")):
         parts = workspace.break_down("resnet18", hardware, precision="int8", by="action", subgraph="conv1").rows
         for row in parts:
-            assert isinstance(row, library.PartAction)
+            assert isinstance(row, records.PartAction)
             moved[f"{row.component}.{row.action}"] += sign * row.energy_fj
     (own,) = [row for row in answer.subgraphs if row.name == "conv1"]
     largest = max(moved, key=lambda name: abs(moved[name]))
     assert own.largest_action == largest
     assert own.largest_difference_j is not None
     assert_close(own.largest_difference_j, moved[largest] / 1e15, rel=1e-12)
+
+
+@pytest.mark.parametrize(("record", "query"), [(Allocation, ALLOCATIONS), (LedgerLine, LEDGER)])
+def test_records_of_a_run_have_the_columns_of_their_queries(record: type[attrs.AttrsInstance], query: str) -> None:
+    assert [field.name for field in attrs.fields(record)] == [column.name for column in find_query(query).columns]
 
 
 @pytest.mark.slow

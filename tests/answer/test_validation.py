@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from calibration_case import hardware as target, made
 
+from calibration_case import hardware as target, made
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_described as find_stored

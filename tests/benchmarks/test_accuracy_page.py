@@ -12,10 +12,10 @@ import pytest
 
 from joulemap.domain.settings import ScoreDivision
 from joulemap.domain.table import Table
+from joulemap.generated.measurement import ListedMeasurement
+from joulemap.generated.validate import OperatorScore, PredictionScore
 from joulemap.physics.record.calibration import Calibration, CalibrationError
 from joulemap.physics.record.configuration import Precision
-from joulemap.row.measurement import ListedMeasurement
-from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[2]

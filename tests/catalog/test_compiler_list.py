@@ -298,8 +298,8 @@ def test_every_accelerator_on_sale_has_a_list() -> None:
 
 def test_operators_are_shown(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "none.duckdb")
-    answer = workspace.hardware("rk3588_npu")
+    answer = workspace.describe_hardware("rk3588_npu")
     support = {row.operator: row.support for row in answer.list_operators()}
     assert support["conv.conv2d"] == RUNS and support["conv.conv3d"] == REFUSED
     assert {row.operator: row.limits for row in answer.list_operators()}["pool.max_pool"] == "kernel=1-7 stride=1-8"
-    assert not workspace.hardware("l4").list_operators()
+    assert not workspace.describe_hardware("l4").list_operators()

@@ -149,7 +149,7 @@ def test_sql_and_show_say_what_the_file_says(database: Path, joulemap: Run) -> N
         ("nvlink", "4", "device", "pair", 12, None, 300e9, 2),
         ("pcie", "5", "host", "", 1, 16, 63.02e9, None),
     )
-    nvlink, _ = workspace.hardware("h100_pcie").links
+    nvlink, _ = workspace.describe_hardware("h100_pcie").links
     assert (nvlink.link, nvlink.bandwidth_bytes_per_s, nvlink.domain_size) == ("nvlink", 300e9, 2)
     assert_close(nvlink.energy_per_byte_j, 80e-12, rel=1e-9)
     assert_close(nvlink.latency_s, link("h100_pcie", "nvlink").latency.value, rel=1e-9)

@@ -12,7 +12,7 @@ from conftest import Run
 from joulemap.answer.price import read_price_file
 from joulemap.ask.cost import judge_break_even
 from joulemap.domain.settings import Limits, Price
-from joulemap.row.cost import BreakEven
+from joulemap.generated.cost import BreakEven
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 

@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from layers import loaded_after
 
 from conftest import Run
 from joulemap.cli.overview import list_commands
 from joulemap.store.library import list_queries
 from joulemap.system.errors import ExitCode
+from layers import loaded_after
 
 
 def typed(line: str, joulemap: Run) -> list[str]:

@@ -19,7 +19,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
-from joulemap.row.export import Sample
+from joulemap.generated.export import Sample
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 from pprof import read_profile, read_stacks

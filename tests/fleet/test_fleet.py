@@ -24,8 +24,8 @@ from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SID
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.option import read_models
-from joulemap.wing.fleet.row import Station
 from joulemap.wing.fleet.show.answer import list_reasons
 from joulemap.workspace import Workspace
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 import pytest
-from packed_case import COLUMNS, ROWS, STORED
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
@@ -33,6 +32,7 @@ from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.deployment import Book
 from joulemap.wing.llm.serving.predict import weigh
 from joulemap.workspace import Workspace
+from packed_case import COLUMNS, ROWS, STORED
 
 WIDTH, INNER, LAYERS, WORDS, KEYS = 256, 512, 2, 1000, 128
 LLAMA: dict[str, Any] = {

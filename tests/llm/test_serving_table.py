@@ -22,8 +22,8 @@ from joulemap.catalog.public import find_public_table
 from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
+from joulemap.generated.validate import PredictionScore
 from joulemap.physics.record.hardware import Hardware
-from joulemap.row.validate import PredictionScore
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason
 from joulemap.wing.llm.serving.predict import Prediction

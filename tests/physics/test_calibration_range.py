@@ -12,9 +12,9 @@ from typing import Final
 import attrs
 import numpy as np
 import pytest
-from calibration_case import made
 from hypothesis import given, settings, strategies as st
 
+from calibration_case import made
 from compare import assert_close
 from conftest import Run
 from joulemap.calibrate.parameter import FARTHEST, coefficient_parameters, rounded

@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from conserved import assert_conserved
 
 from compare import assert_close
+from conserved import assert_conserved
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.physics.kernel import form_kernels

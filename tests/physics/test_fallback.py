@@ -13,6 +13,7 @@ from joulemap.ask.rule import name_excess
 from joulemap.catalog.family import list_members
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
+from joulemap.generated.run import Fallback
 from joulemap.physics.fallback import find_fallen
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
@@ -21,7 +22,6 @@ from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION, Action
 from joulemap.physics.run import RunColumns
 from joulemap.physics.variation import Varied
 from joulemap.physics.workload import WorkloadColumns
-from joulemap.row.run import Fallback
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace import Workspace

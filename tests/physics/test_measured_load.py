@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 import pytest
-from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
 
 import chip
+from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE

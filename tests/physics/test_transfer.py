@@ -6,13 +6,12 @@ from pathlib import Path
 
 import attrs
 import pytest
-from fallback_case import card, compiler, stages
-from npu_case import fabric
 
 import chip
 from chip import npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, convolution, count, run
+from fallback_case import card, compiler, stages
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.cli.option.run import RunOptions
@@ -26,6 +25,7 @@ from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S
 from joulemap.workspace import Workspace
+from npu_case import fabric
 
 CATALOGUE = load_catalogue().hardware
 

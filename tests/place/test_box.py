@@ -10,12 +10,12 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from fallback_case import stages
 from place_case import toys
 
 import chip
 from command import run_here
 from compare import assert_close
+from fallback_case import stages
 from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
+from place_case import link, member, toys
 
 import chip
 from command import run_here
@@ -55,7 +56,6 @@ from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace
 from models import columns, shipped
-from place_case import link, member, toys
 
 INF = float("inf")
 

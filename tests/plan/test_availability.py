@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
-from choice_case import BOUGHT, RENTED, ask
 
+from choice_case import BOUGHT, RENTED, ask
 from choice_database import open_made_up
 from compare import assert_close
 from conftest import Run

@@ -411,8 +411,21 @@ def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     assert workspace.compare("resnet18", hardware=[str(path)]).scope.run_ids == answer.scope.run_ids[:1]
     terms = workspace.explain("resnet18", str(path), "tpu_v4")
     assert terms.total.difference_fj == 0
-    assert workspace.hardware(str(path)).summary.hardware == "mine"
+    assert workspace.describe_hardware(str(path)).summary.hardware == "mine"
     assert "mine" not in {row["hardware"] for row in workspace.describe("hardware.list").records()}
+
+
+def test_a_question_returns_the_record_of_a_chip(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    for name in ("h100_sxm5", "tpu_v4", "kpu_t64"):
+        assert workspace.hardware(name) == CATALOGUE.find(name)
+    assert workspace.hardware("Jetson-Orin-Nano@15W") == CATALOGUE.find("jetson_orin_nano_8gb").in_mode("15W")
+    assert workspace.hardware("gpu").id == CLASS_HARDWARE["gpu"]
+    assert workspace.hardware(str(own_file(tmp_path))).id == "mine"
+    with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
+        workspace.hardware("h1000")
+    with pytest.raises(UnknownNameError, match="unknown power mode '3kW'"):
+        workspace.hardware("l4@3kW")
 
 
 @pytest.mark.slow
@@ -468,7 +481,7 @@ import sys
 from joulemap.workspace import Workspace
 workspace = Workspace(sys.argv[1])
 (row,) = workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="none").rows
-summary = workspace.hardware("h100_sxm5", calibration="none").summary
+summary = workspace.describe_hardware("h100_sxm5", calibration="none").summary
 print(summary.hardware_digest, row.energy_j, row.run_id)
 """
 

@@ -68,7 +68,7 @@ def test_every_answer_is_a_frame_and_a_page(database: Path) -> None:
         workspace.compare("resnet18"),
         workspace.analyze("resnet18", chips[0]),
         workspace.explain("resnet18", *chips),
-        workspace.hardware(chips[0]),
+        workspace.describe_hardware(chips[0]),
         workspace.info(),
         workspace.profile("resnet18"),
     )

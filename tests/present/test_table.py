@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import attrs
 import pytest
-from document_schema import check_document
 
 from conftest import Run
+from document_schema import check_document
 from joulemap.answer.check import CheckedAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay

@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 import pytest
 import typer
-from layers import BELOW
 
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.cli.app import EPILOG, build
@@ -23,6 +22,7 @@ from joulemap.system.errors import ExitCode
 from joulemap.tools.count import describe_formula, read_counts
 from joulemap.tools.page import IN_DOCS, write_parts
 from joulemap.workspace import Workspace
+from layers import BELOW
 from sample import each
 
 ROOT = Path(__file__).parents[2]

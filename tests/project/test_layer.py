@@ -33,7 +33,7 @@ EVERYWHERE: set[str] = {"system"}
 
 PUBLIC: set[str] = {
     "answer", "ask", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub",
-    "physics", "plan", "present", "row", "show", "store", "trace", "uncertainty", "webpage",
+    "physics", "plan", "present", "generated", "show", "store", "trace", "uncertainty", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from calibration_case import hardware, made
 
+from calibration_case import hardware, made
 from conftest import Run
 from joulemap.answer import database as archive
 from joulemap.domain.settings import ArchiveFormat

@@ -12,10 +12,10 @@ import duckdb
 import pytest
 
 from joulemap.domain.metric import METRIC, METRICS
+from joulemap.domain.table import Row
+from joulemap.generated.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
+from joulemap.generated.explain import Effect, EnergyTerm
 from joulemap.physics.record.configuration import MERGING, RUNTIMES, Runtime
-from joulemap.row import Row
-from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
-from joulemap.row.explain import Effect, EnergyTerm
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
 from joulemap.store.include import CALL, include

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import attrs
 
 import joulemap
+from joulemap import records
+from joulemap.catalog import Quantity
 
 
 def cheapest(path: str, model: str) -> tuple[str, float]:
     """Return the hardware with the lowest energy and that energy in joules."""
-    answer: joulemap.CompareAnswer = joulemap.Workspace(path).compare(model)
-    rows: list[joulemap.Comparison] = [row for row in answer.rows if row.status == "ok"]
+    answer: records.CompareAnswer = joulemap.Workspace(path).compare(model)
+    rows: list[records.Comparison] = [row for row in answer.rows if row.status == "ok"]
     best = rows[0]
     assert best.energy_j is not None
     return best.hardware, best.energy_j
@@ -21,8 +23,8 @@ def cheapest(path: str, model: str) -> tuple[str, float]:
 
 def why(path: str, model: str, a: str, b: str) -> int:
     """Return the sum of all terms in femtojoules."""
-    explanation: joulemap.ExplainAnswer = joulemap.Workspace(path).explain(model, a, b)
-    terms: Sequence[joulemap.EnergyTerm] = explanation.terms.rows
+    explanation: records.ExplainAnswer = joulemap.Workspace(path).explain(model, a, b)
+    terms: Sequence[records.EnergyTerm] = explanation.terms.rows
     total: int = explanation.total.difference_fj
     assert sum(term.difference_fj for term in terms) == total
     return total
@@ -30,8 +32,8 @@ def why(path: str, model: str, a: str, b: str) -> int:
 
 def what_if(path: str, model: str) -> float:
     """Return the speedup of TPU v4 with twice its memory bandwidth."""
-    known: joulemap.Hardware = joulemap.load_catalogue().find("tpu_v4")
-    bandwidth = joulemap.Quantity(
+    known: joulemap.Hardware = joulemap.hardware("tpu_v4")
+    bandwidth = Quantity(
         value=2.0 * known.memory_bandwidth.value, unit="B/s", basis="assumed", source="what if: twice the bandwidth"
     )
     faster = attrs.evolve(known, id="tpu_v4_fast", aliases=(), memory_bandwidth=bandwidth)
@@ -46,16 +48,16 @@ def what_if(path: str, model: str) -> float:
 def add_up(path: str, model: str, hardware: str) -> tuple[str, float]:
     """Return (name, share of architectural overhead) of the subgraph with the most energy."""
     workspace = joulemap.Workspace(path)
-    answer: joulemap.AnalyzeAnswer = workspace.analyze(model, hardware)
+    answer: records.AnalyzeAnswer = workspace.analyze(model, hardware)
     run: joulemap.Run = workspace.run(answer.total.run_id)
     whole = 0
     for part in run.subgraphs:
-        placed: joulemap.Allocation = part.allocation
+        placed: records.Allocation = part.allocation
         fused: joulemap.Subgraph = part.subgraph
-        energy: joulemap.EnergyBreakdown = part.energy
+        energy: records.EnergyBreakdown = part.energy
         assert placed.units_used_count <= placed.units_total_count
         assert len(part.operators) <= len(fused.operator_indices)
-        lines: list[joulemap.LedgerLine] = [line for one in part.operators for line in one.energy]
+        lines: list[records.LedgerLine] = [line for one in part.operators for line in one.energy]
         assert sum(line.energy_fj for line in lines) == energy.energy_fj
         assert sum(group.energy_fj for group in energy.by("category").values()) == energy.energy_fj
         whole += energy.energy_fj
@@ -68,7 +70,7 @@ def add_up(path: str, model: str, hardware: str) -> tuple[str, float]:
 
 def inside(path: str, model: str, hardware: str) -> dict[str, int]:
     """Return category -> energy of the first subgraph in femtojoules."""
-    parts: joulemap.PartAnswer = joulemap.Workspace(path).break_down(model, hardware, by="category")
+    parts: records.PartAnswer = joulemap.Workspace(path).break_down(model, hardware, by="category")
     assert parts.categories is not None
     return {row.category: row.energy_fj for row in parts.categories if row.part_index == 0}
 

@@ -14,11 +14,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-import joulemap
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.tools.page import DOCS, IN_DOCS, MARKED, PARTS
+from joulemap.tools.public import place_names
 from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
 from joulemap.tools.site.command import escape, write_commands
 from joulemap.tools.site.figure import FOLDER, SiteFigure, insert, list_figures
@@ -75,7 +75,8 @@ def test_long_tables_stand_on_the_site() -> None:
 @pytest.mark.wings
 def test_every_public_name_is_documented_once() -> None:
     pages = "\n".join(write_library().values())
-    assert Counter(re.findall(r"^\.\. auto\w+:: joulemap\.(\w+)$", pages, re.MULTILINE)) == Counter(joulemap.__all__)
+    public = [f"{module}.{name}" for module, names in place_names().items() for name in names]
+    assert Counter(re.findall(r"^\.\. auto\w+:: (joulemap\.[\w.]+)$", pages, re.MULTILINE)) == Counter(public)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)

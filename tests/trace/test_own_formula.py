@@ -11,9 +11,9 @@ import torch
 import joulemap
 from joulemap.ask import fact
 from joulemap.ask.rule import find_assumed
+from joulemap.generated.model import ModelCaveat
 from joulemap.hub.build import trace_request
 from joulemap.physics.record.workload import Operator
-from joulemap.row.model import ModelCaveat
 from joulemap.show import caveat
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import own

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision
+from training_case import backward_macs, is_again, step_of, train_in_torch
 
 from command import run_here
 from compare import assert_close
@@ -24,11 +25,10 @@ from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
+from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.name import read_step
-from joulemap.wing.train.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.workspace import Workspace
-from training_case import backward_macs, is_again, step_of, train_in_torch
 
 
 class Small(torch.nn.Module):

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.metric import METRIC, METRICS as ALL_METRICS, MetricName
-from joulemap.row.compare import Standing
+from joulemap.generated.compare import Standing
 from joulemap.store.computed import keep, load_facts
 from joulemap.store.connection import reading
 from joulemap.store.query import fetch

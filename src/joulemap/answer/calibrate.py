@@ -20,6 +20,7 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
+from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.physics.record.calibration import DETERMINED, is_pace
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.plan.anchor import anchor_hardware
@@ -31,7 +32,6 @@ from joulemap.plan.version import formula_version
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
-from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.show.caveat import describe_values
 from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError

@@ -17,6 +17,7 @@ from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
@@ -25,17 +26,16 @@ from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import Number, show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
-from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from joulemap.generated.cost import CostOption
+    from joulemap.generated.pareto import ParetoPoint
+    from joulemap.generated.recommend import RankedConfiguration
     from joulemap.plan.selection import Selection
-    from joulemap.row.cost import CostOption
-    from joulemap.row.pareto import ParetoPoint
-    from joulemap.row.recommend import RankedConfiguration
 
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 

@@ -22,7 +22,7 @@ from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
-    from joulemap.row.explain import RunPair
+    from joulemap.generated.explain import RunPair
 
 TITLE: Final = "Measure it"
 LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")

@@ -28,14 +28,14 @@ from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
+from joulemap.generated.recommend import Violation
 from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show, show_chance
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.template import Template, join_clauses
-from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
-from joulemap.row.recommend import Violation
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.cost import describe_answer, describe_beyond, describe_break_even, list_reasons
 from joulemap.store.connection import Connection

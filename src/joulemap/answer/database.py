@@ -13,12 +13,12 @@ import attrs
 from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.audit import Finding
+from joulemap.generated.database import StoredTable, StoredView
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
-from joulemap.row.audit import Finding
-from joulemap.row.database import StoredTable, StoredView
 from joulemap.store.connection import (
     allow_folder,
     check_place,

@@ -17,6 +17,9 @@ from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.cost import CostOption
+from joulemap.generated.diff import VersionFigure
+from joulemap.generated.explain import SubgraphDifference
 from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
@@ -25,9 +28,6 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.row.cost import CostOption
-from joulemap.row.diff import VersionFigure
-from joulemap.row.explain import SubgraphDifference
 from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons, show_change, show_ends
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection

@@ -13,11 +13,11 @@ from joulemap.answer.explain.table import lay_terms
 from joulemap.answer.run import prove
 from joulemap.ask.scope import Scope
 from joulemap.domain.table import Table
+from joulemap.generated.run import Constant, Setting
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
-from joulemap.row.run import Constant, Setting
 from joulemap.show.plain import list_facts
 from joulemap.store.query import check_runs, fetch
 from joulemap.system.record import frozen

@@ -18,13 +18,13 @@ from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
+from joulemap.generated.analyze import RunTotal
+from joulemap.generated.export import Sample, Step
 from joulemap.physics.record.configuration import MERGING
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.row.analyze import RunTotal
-from joulemap.row.export import Sample, Step
 from joulemap.show.title import bind
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream

@@ -16,6 +16,7 @@ from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
+from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.physics.record.configuration import MERGING
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
@@ -24,7 +25,6 @@ from joulemap.present.cell import show_signed
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.picture import Picture, PictureKind
 from joulemap.present.template import Template
-from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.show.fusion import describe_ranges, describe_saving, list_reasons
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen

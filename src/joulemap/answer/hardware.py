@@ -19,6 +19,15 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.hardware import (
+    ActionPrice,
+    HardwareCompiler,
+    HardwareFact,
+    HardwareLink,
+    HardwareSummary,
+    RidgePoint,
+)
 from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.physics.record.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.plan.calibration import use_calibration
@@ -28,8 +37,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import Number, number, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
-from joulemap.row.calibration import StoredCalibration
-from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.show.caveat import describe_values
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
@@ -289,11 +296,28 @@ def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
     return SURE(count=count, noun=noun, some=some or [SURE_NONE])
 
 
-def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
-    """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
+def hardware(source: Source, name: str) -> Hardware:
+    """Return the record of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
-    Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
-    an invalid file.
+    Its numbers are those of the catalogue or the file, before calibration. `attrs.evolve` makes a variant, which
+    questions take in place of a name. Raises UnknownNameError, UsageError, or CatalogueError for an invalid file.
+    """
+    ref = HardwareRef.read(resolve_name(name))
+    if not is_hardware_path(ref.label):
+        entry = find_chip(known_hardware([ref.label]), ref.label)
+        if entry.id in known_hardware():
+            with opening_catalogue(source) as connection:
+                plain = read_hardware(connection, [entry.digest])[entry.digest]
+            return plain.in_mode(entry.find_mode(ref.mode or DEFAULT_MODE))
+    plain, mode = load_named(resolve_name(name))
+    return plain.in_mode(mode)
+
+
+def describe_hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
+    """Return every number of one chip with unit, basis and source, as `joulemap hardware show` prints them.
+
+    `name` is an id or alias, with or without `@MODE`, or a hardware file. Calibrated numbers replace those of the
+    catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for an invalid file.
     """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
@@ -319,8 +343,8 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
-    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
-    hardware lacks.
+    Name, calibration and exceptions are as in `describe_hardware`; UsageError for a boundary that is unknown or that
+    the hardware lacks.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)

@@ -14,13 +14,13 @@ from joulemap.domain.catalogue import find_alike
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
+from joulemap.generated.hardware import ListedHardware
 from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
-from joulemap.row.hardware import ListedHardware
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, find_projected
 from joulemap.system.errors import UnknownNameError

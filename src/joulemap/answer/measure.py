@@ -15,6 +15,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.measure import Score
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
@@ -26,8 +28,6 @@ from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
-from joulemap.row.calibration import StoredCalibration
-from joulemap.row.measure import Score
 from joulemap.show.caveat import describe_values
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute

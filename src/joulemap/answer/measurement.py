@@ -18,6 +18,7 @@ from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.model import Model
@@ -33,7 +34,6 @@ from joulemap.plan.workload import (
     trace,
 )
 from joulemap.present.template import Template
-from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored

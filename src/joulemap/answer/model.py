@@ -18,6 +18,8 @@ from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import RunTotal
+from joulemap.generated.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.name import list_names
 from joulemap.plan.run import plan_selected
@@ -27,8 +29,6 @@ from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import Remark, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
-from joulemap.row.analyze import RunTotal
-from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.show.caveat import describe_values
 from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.store.connection import Connection

@@ -24,13 +24,13 @@ from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
+from joulemap.generated.pareto import ParetoPoint
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_ends
 from joulemap.present.document import Document, FieldCell, Grid, Section
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
-from joulemap.row.cost import AssumedNumber
-from joulemap.row.pareto import ParetoPoint
 from joulemap.show.pareto import describe_answer, describe_beyond, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError

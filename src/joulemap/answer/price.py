@@ -13,9 +13,9 @@ from joulemap.answer.candidate import WAYS, describe_pay, read_usage
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.generated.cost import CostOption
 from joulemap.physics.record.quantity import Quantity
 from joulemap.plan.selection import select_chip
-from joulemap.row.cost import CostOption
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError

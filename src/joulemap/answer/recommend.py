@@ -41,16 +41,15 @@ from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
-from joulemap.domain.table import Table
+from joulemap.domain.table import Row, Table
+from joulemap.generated.cost import AssumedNumber
+from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.present.cell import number, show_chance, show_ends, show_plain
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
-from joulemap.row import Row
-from joulemap.row.cost import AssumedNumber
-from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.show.refusal import describe_unsupported

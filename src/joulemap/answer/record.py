@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from joulemap.generated.analyze import RunTotal
 from joulemap.plan.source import Source, reading
-from joulemap.row.analyze import RunTotal
-from joulemap.row.run import Allocation, LedgerLine
-from joulemap.store.query import check_runs, fetch
+from joulemap.store.library import find_query
+from joulemap.store.query import check_runs, fetch, run_query
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -19,9 +19,90 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.physics.record.workload import Operator, Subgraph, Workload
+    from joulemap.store.connection import Connection
+
+ALLOCATIONS: Final = "run.allocation"
+"""Query whose columns are the fields of `Allocation`."""
+LEDGER: Final = "run.ledger"
+"""Query whose columns are the fields of `LedgerLine`."""
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
 """Field by which lines of the ledger can be grouped."""
+
+
+@frozen(kw_only=True)
+class LedgerLine:
+    """Line of the ledger: one action of one operator, with its count, its price and their product."""
+
+    subgraph_index: int
+    operator_index: int
+    category: str
+    """Category of the action in the terms of its architecture class."""
+    common_category: str
+    """Category of the action that all classes share."""
+    component: str
+    action: str
+    part: str
+    """Operand or kind of work; empty if the action has only one."""
+    per: str
+    """Unit of the count, such as byte or MAC."""
+    action_count: float
+    energy_per_action_j: float
+    energy_fj: int
+    """Exact energy of the line: the product, rounded to a femtojoule."""
+    energy_j: float
+    is_overhead: bool
+    """True for all except arithmetic, off-chip memory, board, host and static power."""
+    basis: str
+    """Basis of the energy per action: measured, published, derived, scaled, recalled or assumed."""
+    source: str
+    """Document, measurement or arithmetic behind the energy per action."""
+
+
+@frozen(kw_only=True)
+class Allocation:
+    """Placement of a subgraph on units of a chip, with its time and bottleneck. Latencies sum to the run exactly."""
+
+    subgraph_index: int
+    units_used_count: int
+    """Units with work in the fullest wave."""
+    units_total_count: int
+    """Units available at this precision."""
+    unit_name: str
+    """Name of the units that do the work: the hardware's main units, or others that take the remaining work."""
+    tile_count: float
+    wave_count: float
+    """Rounds of tiles over the units."""
+    wave_fill_fraction: float | None
+    """Tiles over waves x units; None without tiles."""
+    executed_mac_count: float
+    """MAC slots of the tiles, padding included."""
+    padding_fraction: float | None
+    """Share of `executed_mac_count` without a MAC; None without tiles."""
+    kernel_count: int
+    latency_fs: int
+    """Latency, exact."""
+    latency_s: float
+    compute_s: float
+    """Time of the units, padded tiles and partial waves included."""
+    memory_s: float
+    """Time of the slowest memory level."""
+    launch_s: float
+    """Fixed cost of the kernels."""
+    pass_s: float
+    """Memory time of passes that the runtime adds."""
+    bottleneck: str
+    """Largest of compute, memory (passes included) and launch time."""
+    dram_bytes: float
+    """Bytes read and written off chip."""
+    moved_bytes: float
+    """Bytes across the boundaries of the kernels."""
+    pass_bytes: float
+    """Bytes read and written again by added passes, and by kernels that move more than their operands."""
+    compute_utilization_fraction: float | None
+    """Operations computed over those that the peak allows within the latency."""
+    bandwidth_utilization_fraction: float | None
+    """Attained over published off-chip bandwidth within the latency."""
 
 
 @frozen
@@ -113,13 +194,20 @@ def run(source: Source, run_id: int) -> Run:
             raise UnsupportedError(refusal)
         totals = fetch(connection, RunTotal, run_id=run_id)
         workload = read_workload(connection, find_workload_of(connection, run_id))
-        allocations = fetch(connection, Allocation, run_id=run_id)
-        lines = fetch(connection, LedgerLine, run_id=run_id)
-    return _assemble(totals[0], workload, allocations.rows, lines.rows)
+        allocations = [Allocation(**row) for row in _read(connection, ALLOCATIONS, run_id)]
+        lines = [LedgerLine(**row) for row in _read(connection, LEDGER, run_id)]
+    return _assemble(totals[0], workload, allocations, lines)
+
+
+def _read(connection: Connection, query: str, run_id: int) -> Iterator[dict[str, Any]]:
+    """Return the rows of a query about one run, each as column -> cell."""
+    rows = run_query(connection, find_query(query), {"run_id": run_id})
+    names = [column.name for column in rows.columns]
+    return (dict(zip(names, row, strict=True)) for row in rows.rows)
 
 
 def _assemble(
-    total: RunTotal, workload: Workload, allocations: tuple[Allocation, ...], lines: tuple[LedgerLine, ...]
+    total: RunTotal, workload: Workload, allocations: Iterable[Allocation], lines: Iterable[LedgerLine]
 ) -> Run:
     operators: dict[int, list[RunOperator]] = {}
     for index, group in groupby(lines, lambda line: line.operator_index):

@@ -18,9 +18,9 @@ from joulemap.show.title import RUNS, Conditions, Title
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
-    from joulemap.row.analyze import RunTotal
-    from joulemap.row.edp import EdpTotal
-    from joulemap.row.fusion import FusionTotal
+    from joulemap.generated.analyze import RunTotal
+    from joulemap.generated.edp import EdpTotal
+    from joulemap.generated.fusion import FusionTotal
 
 TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {precision}, {runtime}")
 

@@ -13,6 +13,7 @@ from joulemap.answer.answer import Answer
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.hardware import Probe
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
@@ -20,7 +21,6 @@ from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
-from joulemap.row.hardware import Probe
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen

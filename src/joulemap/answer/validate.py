@@ -24,6 +24,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
+from joulemap.generated.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.physics.record.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision, name_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
@@ -33,8 +35,6 @@ from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import QUANTITY, show, show_count
 from joulemap.present.template import Template
-from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
-from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (

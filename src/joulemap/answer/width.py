@@ -12,9 +12,9 @@ from joulemap.physics.workload import ROLE_CODE, columns_of, sum_by
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
+    from joulemap.generated.model import ModelProfile, OperationShare, PatternShare
     from joulemap.physics.record.workload import Workload
     from joulemap.physics.workload import Floats, WorkloadColumns
-    from joulemap.row.model import ModelProfile, OperationShare, PatternShare
 
 CONSTANT: Final = "constant"
 """Fusion pattern of operators that depend on no input."""

@@ -10,8 +10,8 @@ import attrs
 from joulemap.ask.fact import Entry, Facts, Quantity, Share
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, rank, read_value
-from joulemap.row.architectures import ArchitectureSummary
-from joulemap.row.compare import Standing
+from joulemap.generated.architectures import ArchitectureSummary
+from joulemap.generated.compare import Standing
 
 PARTS: Final = (
     "compute", "register", "on_chip_memory", "interconnect", "off_chip_memory", "control", "board", "static",

@@ -11,7 +11,7 @@ from joulemap.ask.scope import Scope, vary
 from joulemap.ask.standing import find_ahead
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
-from joulemap.row.compare import Comparison, Insight, Recommendation
+from joulemap.generated.compare import Comparison, Insight, Recommendation
 
 VALUES: Final[tuple[MetricName, ...]] = (
     "energy", "energy_per_inference", "latency", "power", "throughput", "edp", "memory", "utilization",

@@ -14,7 +14,7 @@ from joulemap.ask.scope import Scope
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS
 from joulemap.domain.settings import Limits
-from joulemap.row.cost import BreakEven, CostOption
+from joulemap.generated.cost import BreakEven, CostOption
 
 CHANCE: Final = "probability_cheapest"
 """Column with the probability that a configuration is the cheapest."""

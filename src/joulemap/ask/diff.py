@@ -12,8 +12,8 @@ from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, T
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
-from joulemap.row.diff import VersionFigure
-from joulemap.row.explain import SubgraphDifference
+from joulemap.generated.diff import VersionFigure
+from joulemap.generated.explain import SubgraphDifference
 from joulemap.system.units import FJ_PER_J
 
 ASKED: Final = ("energy", "latency")

@@ -9,8 +9,8 @@ from typing import Final
 from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
 from joulemap.ask.part import choose_least, enter, gather
 from joulemap.ask.scope import Scope
+from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
 from joulemap.physics.record.configuration import MERGING
-from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
 
 HALF: Final = 0.5
 """Share of the product that the largest subgraphs of a fact make."""

@@ -13,7 +13,7 @@ from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES
-from joulemap.row.explain import (
+from joulemap.generated.explain import (
     CategoryDifference,
     MemoryTerm,
     RoleDifference,

@@ -12,7 +12,7 @@ from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
-from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
+from joulemap.generated.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""

@@ -12,7 +12,7 @@ from joulemap.ask.scope import Scope
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.row.pareto import ParetoPoint
+from joulemap.generated.pareto import ParetoPoint
 
 EVEN: Final = 0.5
 """Probability of being on the front from which a dominated configuration counts as a likely member."""

@@ -10,8 +10,8 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.row.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
-from joulemap.row.model import ModulePart
+from joulemap.generated.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
+from joulemap.generated.model import ModulePart
 
 OF_A_GAP: Final = ("uncalibrated",)
 """SQL rules on the difference of two runs."""

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.ask.fact import Choice, Facts, Share
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
-from joulemap.row.compare import Strength
+from joulemap.generated.compare import Strength
 
 MOST_LIMITED: Final = 2
 """Number of first runs whose limits are facts."""

@@ -28,8 +28,8 @@ from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits
-from joulemap.row.compare import Insight
-from joulemap.row.recommend import RankedConfiguration, Violation
+from joulemap.generated.compare import Insight
+from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 

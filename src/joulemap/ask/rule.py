@@ -26,10 +26,10 @@ from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
+from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
+from joulemap.generated.run import Fallback
 from joulemap.physics.record.configuration import ENGINE
 from joulemap.physics.record.product import FP32, HIGHEST, find_products
-from joulemap.row.model import Caveat as StoredCaveat, ModelCaveat
-from joulemap.row.run import Fallback
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import run_query
 from joulemap.store.run import Outline, count_appending

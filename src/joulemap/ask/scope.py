@@ -27,9 +27,9 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
-    from joulemap.row.calibration import StoredCalibration
-    from joulemap.row.model import Caveat
-    from joulemap.row.run import Fallback, Omitted
+    from joulemap.generated.calibration import StoredCalibration
+    from joulemap.generated.model import Caveat
+    from joulemap.generated.run import Fallback, Omitted
 
 VARYING: Final = ("precision", "batch", "runtime")
 """Settings that distinguish runs of one chip."""

@@ -12,11 +12,11 @@ from typing import Final
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding, Rule
 from joulemap.ask.scope import Scope
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.run import PluggedHardware
 from joulemap.physics.record.configuration import ENGINE, MEASURED_HOST, SYSTEM
 from joulemap.physics.record.engine import has_framework, is_deployed, name_engine
 from joulemap.physics.record.weight import find_weight_format
-from joulemap.row.calibration import StoredCalibration
-from joulemap.row.run import PluggedHardware
 from joulemap.store.query import fetch
 from joulemap.store.run import find_launches
 

@@ -9,7 +9,7 @@ from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.row.compare import Recommendation, Standing
+from joulemap.generated.compare import Recommendation, Standing
 from joulemap.store.query import fetch
 
 

@@ -15,8 +15,8 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
 from joulemap.ask.standing import find_ahead
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.row.compare import PairChance, Recommendation
-from joulemap.row.sweep import SweepPoint, SweepSeries
+from joulemap.generated.compare import PairChance, Recommendation
+from joulemap.generated.sweep import SweepPoint, SweepSeries
 from joulemap.store.query import fetch
 from joulemap.store.run import Outline
 

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Limit, Quantity, Share, Turn
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope
-from joulemap.row.utilization import Remedy, Utilization, UtilizationFlag
+from joulemap.generated.utilization import Remedy, Utilization, UtilizationFlag
 
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a kernel."""

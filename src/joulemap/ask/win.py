@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 from joulemap.ask.fact import Change, Choice, Facts, Quantity, Win
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
-from joulemap.row.compare import Contender, ModelFigure, Standing
+from joulemap.generated.compare import Contender, ModelFigure, Standing
 
 MODEL: Final = "model"
 """Level of wins by model, and cause of a difference between two runs of one chip."""

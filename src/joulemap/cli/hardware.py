@@ -129,10 +129,10 @@ def show(
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     elif operators:
-        answer = workspace.hardware(hardware, calibration=calibration)
+        answer = workspace.describe_hardware(hardware, calibration=calibration)
         output.write_table(answer.list_operators(), answer=answer.describe_operators())
     else:
-        output.write(workspace.hardware(hardware, calibration=calibration).document())
+        output.write(workspace.describe_hardware(hardware, calibration=calibration).document())
 
 
 @app.command()

@@ -1,10 +1,13 @@
-"""Tables: rows with their columns and the SQL statement behind them."""
+"""Tables: rows with their columns and the SQL statement behind them.
+
+`make rows` writes a type of rows for each query from its header, into the folder `generated`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar, cast
+from operator import attrgetter, itemgetter
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, cast, dataclass_transform
 
 import attrs
 
@@ -35,17 +38,61 @@ class Column:
     meaning: str
 
 
-Row = TypeVar("Row")
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Row(tuple[Any, ...]):
+    """A row of one query: its cells in the order of the columns, each also an attribute by the name of its column.
+
+    The meaning of a column is defined once, in the header of its query (`joulemap query show`), and is available in
+    `columns` of a table.
+    """
+
+    query: ClassVar[str]
+    """Name of the query, as `topic.name`."""
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, query: str) -> None:
+        cls.query = query
+        cls.columns = tuple(cls.__annotations__)
+        for index, name in enumerate(cls.columns):
+            setattr(cls, name, property(itemgetter(index)))
+
+    def __new__(cls, **cells: Any) -> Self:
+        """Return a row of cells given by name, every one; TypeError for one that is missing or no column."""
+        if wrong := cells.keys() ^ set(cls.columns):
+            raise TypeError(f"{cls.__name__} lacks, or does not know: {', '.join(sorted(wrong))}")
+        return tuple.__new__(cls, [cells[name] for name in cls.columns])
+
+    @classmethod
+    def of(cls, cells: Iterable[Any]) -> Self:
+        """Return a row of cells in the order of the columns; ValueError for more or fewer."""
+        return cls(**dict(zip(cls.columns, cells, strict=True)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).of, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={cell!r}' for name, cell in self.record().items())})"
+
+    def record(self) -> dict[str, Any]:
+        """Return column -> cell."""
+        return dict(zip(self.columns, self, strict=True))
+
+    def replace(self, **cells: Any) -> Self:
+        """Return the row with other cells in some columns."""
+        return type(self)(**{**self.record(), **cells})
+
+
+AnyRow = TypeVar("AnyRow")
 
 
 @frozen(kw_only=True, repr=False)
-class Table(Generic[Row]):
+class Table(Generic[AnyRow]):
     """Rows of one query: records of its row type, or tuples without one."""
 
     title: str
     """Query title: `topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[AnyRow, ...]
     sql: str = ""
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
@@ -53,7 +100,7 @@ class Table(Generic[Row]):
     notes: tuple[str, ...] = ()
     """Notes on omitted rows, with the reasons."""
 
-    def with_rows(self, rows: Iterable[Row]) -> Table[Row]:
+    def with_rows(self, rows: Iterable[AnyRow]) -> Table[AnyRow]:
         """Return the table with these rows in place of its own."""
         return attrs.evolve(self, rows=tuple(rows))
 
@@ -69,13 +116,13 @@ class Table(Generic[Row]):
             notes=self.notes,
         )
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[AnyRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> Row:
+    def __getitem__(self, index: int) -> AnyRow:
         return self.rows[index]
 
     def __repr__(self) -> str:

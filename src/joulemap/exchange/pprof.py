@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from joulemap.exchange.subject import Subject
-from joulemap.row.export import Sample
+from joulemap.generated.export import Sample
 from joulemap.system.record import define
 
 SAMPLE_TYPES: Final = (

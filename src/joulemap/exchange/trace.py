@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.exchange.subject import Subject
-from joulemap.row.export import Step
+from joulemap.generated.export import Step
 from joulemap.system.record import define
 
 GRID: Final = 1024

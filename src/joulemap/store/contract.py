@@ -87,7 +87,7 @@ class Query:
     name: str
     """Name of the form `topic.name`."""
     record: str
-    """Name of the rows' type in `joulemap.row`; empty if there is none."""
+    """Name of the rows' type in `joulemap.generated`; empty if there is none."""
     version: int
     schema: int
     """Schema version for whose views the query is written."""

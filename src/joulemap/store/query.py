@@ -37,7 +37,7 @@ from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.system.number import read_real, read_whole
 
 if TYPE_CHECKING:
-    from joulemap.row import Row as AnyRow
+    from joulemap.domain.table import Row as AnyRow
 
 Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.model import Caveat
+from joulemap.generated.run import Fallback, Omitted
 from joulemap.physics.record.configuration import NO_HOST
-from joulemap.row.calibration import StoredCalibration
-from joulemap.row.model import Caveat
-from joulemap.row.run import Fallback, Omitted
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import AssumedEnergy, Outline, find_assumed, find_outlines, find_projected_hardware

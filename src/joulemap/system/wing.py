@@ -81,9 +81,11 @@ class Wing(NamedTuple):
     parts: Mapping[str, str] = {}
     """Port -> object that the core requests at this extension point; see docs/extend.md."""
     queries: tuple[str, ...] = ()
-    """Subfolders of `queries` whose row types are in the wing's module `row`."""
+    """Subfolders of `queries` whose row types are in the wing's module `generated.row`."""
     queries_folder: Path | None = None
     """Folder of the query files of a wing of another distribution; its subfolder `NAME_rule` has the wing's rules."""
+    public: tuple[str, ...] = ()
+    """Objects that the wing's package exports, beside the types of its questions."""
     uses: tuple[str, ...] = ()
     """Names of wings that this wing requires; without them, this wing is left out."""
 

@@ -1,28 +1,33 @@
 """Write the stubs of public names: `python -m joulemap.tools.public`, or `make rows`.
 
-Public names are `Workspace`, the functions of `joulemap.shortcut`, a few others, and every type of ours that these
-return or take: types of fields, results and parameters, followed from module to module in the source.
+Public names are the questions, `Workspace`, a few others, and every type of ours that these return or take: types of
+fields, results and parameters, followed from module to module in the source. Each is in one public module.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from joulemap.system import errors
+from joulemap.system.wing import BUILT_IN, list_wings
 from joulemap.tools import GENERATED
 from joulemap.tools.stub import (
-    ASKED,
-    PACKAGE,
+    CLASS,
+    FUNCTIONS,
+    METHODS,
     find_names,
+    find_stub,
+    list_asked,
     list_definitions,
     list_imports,
     read,
-    spell_asked,
+    spell_functions,
     spell_imports,
+    spell_methods,
 )
 
 ERRORS: Final = tuple(
@@ -37,25 +42,65 @@ BESIDE: Final = {
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
     "joulemap.system.errors": ("ExitCode", *ERRORS),
-    "joulemap.row": ("Row",),
+    "joulemap.domain.table": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
     "joulemap.answer.record": ("Run",),  # rather than the run of a fact
-    "joulemap.row.audit": ("Finding",),  # rather than the finding of a graph
+    "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
+    "joulemap.figure.figure": ("draw_svg",),
 }
 """Module -> names that are always public."""
 
 HIDDEN: Final = {
-    "Batch", "Call", "Chapter", "Connection", "Report", "RunReading", "Selection", "Shape", "default_workspace",
+    "Batch", "Call", "Chapter", "Connection", "Questions", "Report", "RunReading", "Selection", "Shape",
+    "default_workspace",
 }  # fmt: skip
 """Names that public objects use, but that callers do not need, so that they are not public."""
+
+EXTEND: Final = {
+    "joulemap.answer.report.part": ("ReportPart",),
+    "joulemap.ask.rule": ("Rules",),
+    "joulemap.cli.command": ("command", "option"),
+    "joulemap.cli.option.run": ("Model",),
+    "joulemap.cli.output": ("OutputOptions",),
+    "joulemap.cli.value": ("read_quantity",),
+    "joulemap.domain.dimension": ("Dimension",),
+    "joulemap.plan.kind": ("HardwareKind",),
+    "joulemap.plan.name": ("ModelNames",),
+    "joulemap.plan.source": ("Source",),
+    "joulemap.show.word": ("Words",),
+    "joulemap.system.wing": ("Ask", "Command", "Wing"),
+    "joulemap.workspace": ("find_question",),
+}
+"""Module -> names of `joulemap.extend`. The types that they take and return are not public for that."""
+
+TOP: Final = {
+    "Workspace", "Patience",
+    "Settings", "SettingsKeywords", "RunKeywords", "ModelKeywords", "Limits", "Usage", "Price", "Bounds",
+    "Precision", "Runtime", "Boundary", "Deployment", "MetricName", "Metric", "METRICS",
+    "Hardware", "Workload", "Subgraph", "Operator", "Configuration", "Measurement", "Run",
+    "Answer", "Facts", "Table", "Column", "Row", "Rows", "Statement",
+    "OperatorCall", "OperatorCost", "formula",
+}  # fmt: skip
+"""Names of the package itself, beside the questions as functions and the errors."""
+
+CATALOGUE: Final = {
+    "joulemap.domain.catalogue", "joulemap.domain.offer", "joulemap.physics.area",
+    *(f"joulemap.physics.record.{name}" for name in (
+        "address", "calibration", "compiler", "constant", "hardware", "product", "quantity", "reference",
+    )),
+}  # fmt: skip
+"""Modules of `physics` and `domain` whose records describe chips and their numbers."""
+
+ROOMS: Final = {"catalog": "catalog", "figure": "figure", "present": "present", "show": "present"}
+"""Room -> public module of what it defines."""
 
 
 @cache
 def _read_public(module: str) -> ast.Module:
-    """Return the syntax tree of a module as callers see it; for a module of questions, that of its stub."""
-    return ast.parse(spell_asked(module)) if module in ASKED else read(module)
+    """Return the syntax tree of a module as callers see it."""
+    return ast.parse(spell_methods()) if module == METHODS else read(module)
 
 
 @cache
@@ -70,8 +115,8 @@ def _find_homes(module: str) -> dict[str, tuple[str, str]]:
     return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
 
 
-def _find_types(node: ast.stmt) -> Iterator[str]:
-    """Yield the names of types that a definition returns, and that the workspace takes."""
+def _find_types(node: ast.stmt, *, is_taken: bool = False) -> Iterator[str]:
+    """Yield the names of types that a definition returns, and with `is_taken` those of its parameters."""
     if isinstance(node, ast.Assign) or (
         isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
     ):
@@ -84,15 +129,19 @@ def _find_types(node: ast.stmt) -> Iterator[str]:
         elif isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
             yield from find_names(one.returns)
             taken = [*one.args.args, *one.args.kwonlyargs, *([one.args.kwarg] if one.args.kwarg else [])]
-            for argument in taken if isinstance(node, ast.ClassDef) and node.name == "Workspace" else ():
+            for argument in taken if is_taken else ():
                 yield from find_names(argument.annotation)
 
 
 def find_public() -> dict[str, str]:
     """Return every public name -> the module that defines it."""
-    shortcuts = [("joulemap.shortcut", name) for name in _find_definitions("joulemap.shortcut")]
-    waiting = [*shortcuts, *((module, name) for module, names in BESIDE.items() for name in names)]
-    found: dict[str, str] = {}
+    functions = {"use": "joulemap.shortcut"} | {one.name: "joulemap.shortcut" for one in list_asked() if one.is_shared}
+    homes = _find_homes(METHODS)
+    asked = _find_types(_find_definitions(METHODS)[CLASS], is_taken=True)
+    waiting = [homes[name] for name in asked if name in homes]
+    waiting += [(module, name) for module, names in BESIDE.items() for name in names]
+    waiting += [(module, name) for module, _, name in (one.partition(":") for one in _list_exports())]
+    found = dict(functions)
     while waiting:
         module, name = waiting.pop()
         node = _find_definitions(module).get(name)
@@ -104,19 +153,53 @@ def find_public() -> dict[str, str]:
     return found
 
 
-def spell_stub() -> str:
-    """Return the code of the package's stub."""
+def _list_exports() -> dict[str, str]:
+    """Return object that a built-in wing exports by name -> the wing."""
+    return {place: wing.name for wing in list_wings() if wing.name in BUILT_IN for place in wing.public}
+
+
+def place_names() -> dict[str, dict[str, str]]:
+    """Return public module -> its names, each with the module that defines it."""
+    exports = _list_exports()
+    modules: dict[str, dict[str, str]] = {}
+    for name, home in sorted(find_public().items()):
+        wing = exports.get(f"{home}:{name}", "")
+        modules.setdefault(f"joulemap.wing.{wing}" if wing else _find_module(name, home), {})[name] = home
+    modules["joulemap.extend"] = {name: home for home, names in EXTEND.items() for name in names}
+    return dict(sorted(modules.items()))
+
+
+def _find_module(name: str, home: str) -> str:
+    """Return the public module of a name by the module that defines it."""
+    _, room, *inner = home.split(".")
+    if name in TOP or home in ("joulemap.shortcut", "joulemap.system.errors"):
+        return "joulemap"
+    if room == "wing":
+        return f"joulemap.wing.{inner[0]}"
+    return f"joulemap.{'catalog' if home in CATALOGUE else ROOMS.get(room, 'records')}"
+
+
+def name_stub(module: str) -> str:
+    """Return the stub of a public module: a wing's own has its names."""
+    _, *rooms = module.split(".")
+    if rooms[:1] == ["wing"]:
+        return f"{module}.generated.public"
+    return f"joulemap.generated.{'.'.join(rooms) or 'package'}"
+
+
+def spell_stub(names: Mapping[str, str]) -> str:
+    """Return the code of the stub of a public module with these names."""
     modules: dict[str, list[str]] = {}
-    for name, module in sorted(find_public().items()):
+    for name, module in sorted(names.items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
     head = [f"# {GENERATED}", '"""Public names, each imported from the module that defines it."""', ""]
-    return "\n".join([*head, *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
+    return "\n".join([*head, *spell_imports(modules)]) + "\n"
 
 
 def spell_stubs() -> dict[Path, str]:
     """Return the path of every stub -> its code."""
-    asked = {PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".pyi"): spell_asked(module) for module in ASKED}
-    return {PACKAGE / "__init__.pyi": spell_stub(), **asked}
+    public = {find_stub(name_stub(module)): spell_stub(names) for module, names in place_names().items()}
+    return {find_stub(METHODS): spell_methods(), find_stub(FUNCTIONS): spell_functions(), **public}
 
 
 def main() -> None:

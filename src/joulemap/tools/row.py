@@ -1,7 +1,7 @@
 """Write the types of rows from the headers of the queries: `python -m joulemap.tools.row`, or `make rows`.
 
-Each folder of `queries` becomes a module of `joulemap.row`, or the module `row` of the wing that runs its queries. Each
-query whose header names a record becomes a class.
+Each folder of `queries` becomes a module of the folder `generated`, or the module `row` in that folder of the wing that
+runs its queries. Each query whose header names a record becomes a class.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from textwrap import wrap
 from typing import Final
 
 import joulemap
-from joulemap.domain.table import Column
-from joulemap.row import Row
+from joulemap.domain.table import Column, Row
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
 from joulemap.system.wing import BUILT_IN, list_wings
@@ -64,7 +63,7 @@ def spell_module(topic: str, queries: list[Query]) -> str:
         "from __future__ import annotations",
         "",
         *(["from typing import TYPE_CHECKING", ""] if imports else []),
-        "from joulemap.row import Row",
+        "from joulemap.domain.table import Row",
         *(["", "if TYPE_CHECKING:", *imports] if imports else []),
     ]
     return "\n\n\n".join(["\n".join(head), *map(spell_class, queries)]) + "\n"
@@ -73,7 +72,7 @@ def spell_module(topic: str, queries: list[Query]) -> str:
 def spell_modules() -> dict[Path, str]:
     """Return path -> code of every module of rows."""
     homes = {
-        topic: PACKAGE / "wing" / wing.name / "row.py"
+        topic: PACKAGE / "wing" / wing.name / "generated" / "row.py"
         for wing in list_wings()
         if wing.name in BUILT_IN
         for topic in wing.queries
@@ -84,14 +83,14 @@ def spell_modules() -> dict[Path, str]:
             raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)
-    places = {topic: homes.get(topic, PACKAGE / "row" / f"{topic}.py") for topic in topics}
+    places = {topic: homes.get(topic, PACKAGE / "generated" / f"{topic}.py") for topic in topics}
     return {places[topic]: spell_module(topic, mine) for topic, mine in topics.items()}
 
 
 def main() -> None:
     """Write the modules, and remove those of deleted folders."""
     modules = spell_modules()
-    for path in (PACKAGE / "row").glob("[!_]*.py"):
+    for path in (PACKAGE / "generated").glob("[!_]*.py"):
         if path not in modules:
             path.unlink()
     for path, text in modules.items():

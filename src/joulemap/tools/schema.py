@@ -23,9 +23,9 @@ from joulemap.ask.fact import Fact, Quantity, Subject
 from joulemap.cli.app import build
 from joulemap.cli.command import name_command
 from joulemap.cli.overview import list_commands
+from joulemap.domain.table import Row
 from joulemap.present.format import SCHEMA_VERSION
 from joulemap.question import Question
-from joulemap.row import Row
 from joulemap.store.library import find_query
 from joulemap.tools import GENERATED
 from joulemap.workspace import Workspace

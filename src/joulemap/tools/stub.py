@@ -1,7 +1,4 @@
-"""Stubs of the modules with questions; each question is written as its home module declares it.
-
-A class or function that a module defines itself keeps its names, parameters and docstrings.
-"""
+"""Stubs of the questions, as methods and as functions; each is written as its home module declares it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import indent
 from typing import Final
 
 import joulemap
@@ -21,10 +18,14 @@ from joulemap.workspace import Workspace
 
 PACKAGE: Final = Path(joulemap.__file__).parent
 
-ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
-"""Modules that declare questions, as methods and as functions."""
+METHODS: Final = "joulemap.generated.question"
+"""Stub of the questions as methods: the base class of the workspace, for type checkers."""
 
-HEAD: Final = f'# {GENERATED}\n"""Questions with the signatures of the functions that answer them."""'
+FUNCTIONS: Final = "joulemap.generated.shortcut"
+"""Stub of the questions as functions of the package."""
+
+CLASS: Final = "Questions"
+"""Name of the class of methods."""
 
 WIDTH: Final = 120
 
@@ -88,54 +89,48 @@ def spell_imports(modules: Mapping[str, Iterable[str]]) -> Iterator[str]:
         yield from [line] if len(line) <= WIDTH else [f"from {module} import (", *(f"    {one}," for one in names), ")"]
 
 
-def spell_asked(module: str) -> str:
-    """Return the code of the stub of a module with questions."""
-    tree = read(module)
+def find_stub(module: str) -> Path:
+    """Return the path of a stub."""
+    return PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".pyi")
+
+
+def list_asked() -> list[Question]:
+    """Return the questions of the core and of the built-in wings."""
+    others = {name for wing in list_wings() if wing.name not in BUILT_IN for name in wing.questions}
+    return [one for name, one in vars(Workspace).items() if isinstance(one, Question) and name not in others]
+
+
+def spell_methods() -> str:
+    """Return the code of the stub of a class with all questions."""
     modules: dict[str, set[str]] = {}
     pieces: list[str] = []
-    for code, home in _spell(tree.body, module):
+    for question in list_asked():
+        home = question.home
         known = {**list_imports(read(home)), **{name: (home, name) for name in list_definitions(read(home))}, **MORE}
-        for node in ast.walk(ast.parse(dedent(code))):
-            if isinstance(node, ast.Name) and node.id in known and known[node.id][0] != module:
-                modules.setdefault(known[node.id][0], set()).add(known[node.id][1])
-        is_close = code.startswith((" ", "class ")) or code.endswith("...")
-        pieces.append(code if is_close else f"{code}\n")
+        for code in _spell_question(question):
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.Name) and node.id in known:
+                    modules.setdefault(known[node.id][0], set()).add(known[node.id][1])
+            pieces.append(indent(code, "    "))
     ours = {name: sorted(names, key=_order) for name, names in modules.items() if name.startswith("joulemap.")}
     others = {name: sorted(names, key=_order) for name, names in modules.items() if name not in ours}
-    torch = ["import torch", ""] if any("torch." in code for code in pieces) else []
-    imports = [*spell_imports(others), "", *torch, *spell_imports(ours)]
-    return "\n".join([HEAD, "", *imports, "", *pieces]).rstrip() + "\n"
+    head = [f"# {GENERATED}", '"""Questions with the signatures of the functions that answer them."""', ""]
+    imports = [*spell_imports(others), "", "import torch", "", *spell_imports(ours)]
+    text = '    """Questions about a database, each a method of the workspace."""'
+    return "\n".join([*head, *imports, "", f"class {CLASS}:", text, "", *pieces]).rstrip() + "\n"
+
+
+def spell_functions() -> str:
+    """Return the code of the stub of the questions that are functions of the package."""
+    names = [one.name for one in list_asked() if one.is_shared]
+    head = [f"# {GENERATED}", '"""Questions as functions, asked of one workspace."""', ""]
+    asked = ["from joulemap.workspace import Workspace", "", "_asked: Workspace"]
+    return "\n".join([*head, *asked, *(f"{name} = _asked.{name}" for name in names)]) + "\n"
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
     """Return the sort key of a name in an import: constants, then classes, then functions."""
     return not name.isupper(), not name[0].isupper(), name
-
-
-def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
-    """Yield the code of each definition in a module or class, with the module that its names are from."""
-    for node in nodes:
-        if isinstance(node, ast.AnnAssign):
-            yield f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}", module
-        elif isinstance(node, ast.ClassDef):
-            yield f"class {node.name}:\n{_spell_text(node)}\n", module
-            yield from ((indent(code, "    "), home) for code, home in _spell(node.body, module))
-            added = _list_added() if node.name == Workspace.__name__ else []
-            yield from ((indent(code, "    "), one.home) for one in added for code in _spell_question(one))
-        elif isinstance(node, ast.Assign):
-            question = vars(Workspace)[ast.unparse(node.targets[0])]
-            yield from ((code, question.home) for code in _spell_question(question))
-        elif isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
-            shared = (name for name, one in vars(Workspace).items() if isinstance(one, Question) and one.is_shared)
-            yield "\n".join(["_asked: Workspace", *(f"{name} = _asked.{name}" for name in shared)]), module
-        elif isinstance(node, ast.FunctionDef) and node.name.strip("_") in (node.name, "init"):
-            yield _spell_function(node, _list_parameters(node.args)), module
-
-
-def _list_added() -> list[Question]:
-    """Return the questions of the built-in wings."""
-    names = (name for wing in list_wings() if wing.name in BUILT_IN for name in wing.questions)
-    return [vars(Workspace)[name] for name in names]
 
 
 def _spell_question(question: Question) -> Iterator[str]:
@@ -163,7 +158,7 @@ def _spell_function(node: ast.FunctionDef, parameters: Iterable[str], *, has_tex
     return f"{head}\n{_spell_text(node)}" if has_text else f"{head} ..."
 
 
-def _spell_text(node: ast.FunctionDef | ast.ClassDef) -> str:
+def _spell_text(node: ast.FunctionDef) -> str:
     text = ast.get_docstring(node) or ""
     return indent(f'"""{text}\n"""' if "\n" in text else f'"""{text}"""', "    ")
 

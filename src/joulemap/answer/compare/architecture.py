@@ -21,6 +21,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
 from joulemap.domain.settings import ClassDivision, Settings
 from joulemap.domain.table import Table
+from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.weight import keep_narrower, spell_precision, split_precision
 from joulemap.plan.catalogue import known_hardware
@@ -33,7 +34,6 @@ from joulemap.present.cell import Number, Remark, name_unit, show_amount, show_p
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
-from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.show.architecture import DOMINANT, describe_answer, list_reasons
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J

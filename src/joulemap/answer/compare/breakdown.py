@@ -16,12 +16,12 @@ from joulemap.ask.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.compare import EnergyBranch, RunFigure
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.part import describe_energies, describe_least
 from joulemap.system.record import frozen

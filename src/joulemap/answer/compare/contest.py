@@ -19,13 +19,13 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.compare import Contender, ModelFigure, Victory
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show_quantity
 from joulemap.present.document import Document, Grid, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.show.title import Title
 from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons
 from joulemap.store.query import fetch, start

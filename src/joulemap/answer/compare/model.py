@@ -18,12 +18,12 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.compare import ModelFigure
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
-from joulemap.row.compare import ModelFigure
 from joulemap.show.win import describe_models, list_model_reasons
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen

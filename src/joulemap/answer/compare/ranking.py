@@ -17,13 +17,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.run import plan_runs
-from joulemap.plan.source import Source
-from joulemap.present.cell import show_ends, show_units
-from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
-from joulemap.row.compare import (
+from joulemap.generated.compare import (
     Contender,
     HardwareNumber,
     ModelMix,
@@ -32,6 +26,12 @@ from joulemap.row.compare import (
     Strength,
     UtilizationSpread,
 )
+from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_ends, show_units
+from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.present.picture import Picture, make_intervals
+from joulemap.present.template import Template
 from joulemap.show.ranking import describe_answer, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen

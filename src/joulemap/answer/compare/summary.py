@@ -17,6 +17,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
+from joulemap.generated.compare import Comparison, Insight, Recommendation
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
@@ -24,7 +25,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError

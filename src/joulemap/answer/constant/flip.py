@@ -22,6 +22,7 @@ from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
+from joulemap.generated.compare import PairChance
 from joulemap.physics.record.constant import STATIC
 from joulemap.plan.name import find_batch
 from joulemap.plan.run import plan_selected
@@ -31,7 +32,6 @@ from joulemap.plan.variation import Variation
 from joulemap.present.cell import Remark, show_odds
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template, join_clauses
-from joulemap.row.compare import PairChance
 from joulemap.show.turn import BOTH, REVERSAL_NOTES, describe_batches, describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError

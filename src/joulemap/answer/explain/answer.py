@@ -19,12 +19,12 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import BATCHES, DifferenceDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.explain import Traffic
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section, Text
 from joulemap.present.template import Template, join_clauses
-from joulemap.row.explain import Traffic
 from joulemap.show.explain import CLASS_NOTE, describe_difference, describe_ranges, list_reasons, list_ways
 from joulemap.show.title import Title, bind
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError

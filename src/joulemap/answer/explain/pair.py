@@ -12,9 +12,7 @@ from joulemap.ask.fact import Facts
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
-from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied
-from joulemap.row.explain import (
+from joulemap.generated.explain import (
     CategoryDifference,
     EdpTerm,
     Effect,
@@ -27,6 +25,8 @@ from joulemap.row.explain import (
     SubgraphDifference,
     Traffic,
 )
+from joulemap.present.category import name_category
+from joulemap.present.cell import is_tied
 from joulemap.show.explain import BOUND
 from joulemap.system.record import frozen
 

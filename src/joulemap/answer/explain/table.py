@@ -12,11 +12,11 @@ from joulemap.answer.layout import lay
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
+from joulemap.generated.explain import CategoryDifference, RoleDifference
 from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.row.explain import CategoryDifference, RoleDifference
 from joulemap.show.explain import HIDDEN_ATTENTION, SI_WORDS
 from joulemap.system.units import FJ_PER_J
 

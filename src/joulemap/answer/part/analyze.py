@@ -17,6 +17,17 @@ from joulemap.ask.part import find_analysis
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import (
+    ActionShare,
+    BottleneckShare,
+    CategoryShare,
+    EventCount,
+    OperatorShare,
+    RunTotal,
+    SubgraphRoof,
+    SubgraphShare,
+)
+from joulemap.generated.report import EnergyLeaf
 from joulemap.plan.source import Source
 from joulemap.present.category import OVERHEAD, name_category
 from joulemap.present.cell import (
@@ -32,17 +43,6 @@ from joulemap.present.cell import (
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.row.analyze import (
-    ActionShare,
-    BottleneckShare,
-    CategoryShare,
-    EventCount,
-    OperatorShare,
-    RunTotal,
-    SubgraphRoof,
-    SubgraphShare,
-)
-from joulemap.row.report import EnergyLeaf
 from joulemap.show.part import (
     NO_ROOF,
     ROOF_CAPTION,

@@ -16,13 +16,13 @@ from joulemap.ask.scope import Scope, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.category import name_category
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.template import Template
-from joulemap.row.breakdown import PartAction, PartCategory
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError

@@ -16,12 +16,12 @@ from joulemap.ask.fact import Facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import ModelDivision, RunDivision, Settings
 from joulemap.domain.table import Table
+from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show_chosen_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.show.edp import describe_product, list_reasons
 from joulemap.show.part import describe_ranges
 from joulemap.system.record import frozen

@@ -17,11 +17,11 @@ from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.answer.run import find_conditions, title_runs
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
+from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.present.category import name_category
 from joulemap.present.cell import join_names, mark_projected, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.template import Template
-from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import list_reasons
 from joulemap.show.explain import list_reasons as list_causes

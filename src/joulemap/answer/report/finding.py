@@ -23,13 +23,13 @@ from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import SubgraphRoof
+from joulemap.generated.compare import Comparison
+from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import find_answer
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.row.analyze import SubgraphRoof
-from joulemap.row.compare import Comparison
-from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen

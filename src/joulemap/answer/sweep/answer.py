@@ -19,6 +19,7 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table
+from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
@@ -28,7 +29,6 @@ from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends,
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses
-from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
 from joulemap.show.title import Title
 from joulemap.store.query import start

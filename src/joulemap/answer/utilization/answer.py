@@ -15,6 +15,16 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
+from joulemap.generated.compare import ModelMix
+from joulemap.generated.utilization import (
+    BatchZone,
+    Grade,
+    Pairing,
+    PrecisionGain,
+    Remedy,
+    Utilization,
+    UtilizationFlag,
+)
 from joulemap.physics.record.product import DEFAULT
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import plan_runs
@@ -22,8 +32,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import ModelMix
-from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.show.part import BOUND as REASONS
 from joulemap.show.utilization import (
     describe_pairing,

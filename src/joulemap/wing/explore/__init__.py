@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
+
+if TYPE_CHECKING:
+    from joulemap.wing.explore.generated.public import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.explore.generated.public")
 
 
 def register() -> Wing:
@@ -22,5 +32,6 @@ def register() -> Wing:
         },
         parts={"folders": "joulemap.wing.explore.lake.folder:FOLDER", "words": "joulemap.wing.explore.show:WORDS"},
         queries=("explore",),
+        public=("joulemap.wing.explore.lake.fill:fill", "joulemap.wing.explore.lake.block:describe_block"),
         uses=("llm",),
     )

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
 
 if TYPE_CHECKING:
     from joulemap.domain.dimension import Dimension
+    from joulemap.wing.llm.generated.public import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.llm.generated.public")
 
 
 def register() -> Wing:
@@ -41,6 +47,7 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
+        public=("joulemap.domain.settings:Serving",),
         uses=("place",),
     )
 

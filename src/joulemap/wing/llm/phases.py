@@ -10,12 +10,12 @@ from joulemap.answer.compare.architecture import holding_classes
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, show_under
 from joulemap.present.template import Template
-from joulemap.row.architectures import ArchitectureSummary
 from joulemap.show.choice import MOST_WHY
 from joulemap.show.title import Title
 from joulemap.store.query import fetch

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
+
+if TYPE_CHECKING:
+    from joulemap.wing.train.generated.public import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.train.generated.public")
 
 
 def register() -> Wing:
@@ -17,5 +27,6 @@ def register() -> Wing:
         figures={"training": ("joulemap.wing.train.answer.answer", "train")},
         parts={"models": "joulemap.wing.train.name:NAMES", "words": "joulemap.wing.train.show:WORDS"},
         queries=("train",),
+        public=("joulemap.domain.settings:Training",),
         uses=("llm",),
     )

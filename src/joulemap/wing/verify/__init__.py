@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
+
+if TYPE_CHECKING:
+    from joulemap.wing.verify.generated.public import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.verify.generated.public")
 
 
 def register() -> Wing:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     import torch
 
     from joulemap.device.call import CallKind, CallRecorder, TimedCall
+    from joulemap.generated.model import ModulePart
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.row.model import ModulePart
 
 BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
 ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"

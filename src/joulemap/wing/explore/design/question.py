@@ -32,7 +32,7 @@ from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
 from joulemap.wing.explore.design.survey import Difference
 from joulemap.wing.explore.design.task import Group
-from joulemap.wing.explore.row import DesignDoubt
+from joulemap.wing.explore.generated.row import DesignDoubt
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -214,11 +214,11 @@ def _find_rivals(
 
     The runs of the best chip and its rivals are stored first, because shared errors are known only for stored runs.
     """
+    from joulemap.generated.compare import PairChance
     from joulemap.plan.hold import holding_runs
     from joulemap.plan.run import plan_selected
     from joulemap.plan.selection import select_hardware
     from joulemap.plan.source import reading
-    from joulemap.row.compare import PairChance
     from joulemap.store.query import fetch
 
     spelling = {one.id: str(path) for path, one in whole.selection.own.items()}

@@ -16,7 +16,7 @@ import numpy as np
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
 from joulemap.wing.explore.design.space import Space
-from joulemap.wing.explore.lake.block import describe, read_points, vary
+from joulemap.wing.explore.lake.block import describe_block, read_points, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
 from joulemap.wing.explore.lake.shard import rule_version
 
@@ -174,7 +174,7 @@ def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, D
 def _pack(space: Space, load: Load) -> bytes:
     """Return the pickled data that all blocks of a load have in common."""
     assert load.workload is not None
-    plain = describe(
+    plain = describe_block(
         load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()
     )
     return zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)

@@ -21,7 +21,7 @@ from joulemap.wing.explore.lake.footer import read_footers
 from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_shards
 
 
-def describe(
+def describe_block(
     workload: Workload,
     hardware: Hardware,
     configuration: Configuration,

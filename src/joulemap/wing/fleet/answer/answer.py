@@ -21,11 +21,11 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
-from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -36,7 +36,7 @@ from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.fleet.row import Station
+from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.capacity.question import SERVING

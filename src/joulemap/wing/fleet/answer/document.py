@@ -10,10 +10,10 @@ from joulemap.answer.run import find_conditions, repeat_boundary
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.doubt import TIE_RATIO
 from joulemap.domain.table import Column, Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
-from joulemap.row.cost import AssumedNumber
 from joulemap.show.refusal import ENCLOSED, describe_refusal
 from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen

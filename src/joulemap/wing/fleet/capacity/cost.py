@@ -13,7 +13,7 @@ from joulemap.wing.fleet.capacity.row import LATE, OK, FleetRow, LevelRow, Load
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.fleet.row import Station
+    from joulemap.wing.fleet.generated.row import Station
 
 HOURS: Final = 8760.0
 """Hours per year, in which a fleet is always present."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from joulemap.wing.fleet.demand import Level, Objective
-    from joulemap.wing.fleet.row import Station
+    from joulemap.wing.fleet.generated.row import Station
 
 OK: Final = "ok"
 OVER: Final = "over a limit"

@@ -17,7 +17,7 @@ from joulemap.wing.fleet.capacity.study import Studied, study_fleets
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.fleet.row import Station
+    from joulemap.wing.fleet.generated.row import Station
 
 ALONE: Final = Template("one request alone takes {slowest:s}, more than the {target:s} target")
 TRIED: Final = Template("p99 exceeds the {target:s} target with every number of devices tried")

@@ -13,17 +13,17 @@ from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
-from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
-from joulemap.wing.llm.row import ServedPhase, ServedWinner
+from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
 from joulemap.wing.llm.show import batch, load, text
 from joulemap.wing.llm.show.serving import describe_served
 

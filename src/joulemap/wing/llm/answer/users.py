@@ -20,8 +20,8 @@ from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.present.document import Document, Grid, Text, show_under
-from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.row import ServedPhase
+    from joulemap.wing.llm.generated.row import ServedPhase
     from joulemap.wing.llm.serving.batch import BatchCost
 
 COLLECTED: Final = 5

@@ -26,7 +26,7 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.row import ServedPhase, ServedWinner
+    from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
 
 GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "energy": (DECODE_ENERGY, "output_token_j", "output_token_half_width", "J"),

@@ -39,7 +39,7 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.pool import PoolRow
     from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.row import ServedPhase
+    from joulemap.wing.llm.generated.row import ServedPhase
 
 LEAST_IDLE: Final = 0.01
 """Minimum idle share of the energy that is a fact."""

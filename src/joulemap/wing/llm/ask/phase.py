@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.ask.fact import Change, Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.row.architectures import ArchitectureSummary
+from joulemap.generated.architectures import ArchitectureSummary
 
 PHASES: Final = ("prefill", "decode")
 

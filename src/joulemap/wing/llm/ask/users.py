@@ -15,7 +15,7 @@ from joulemap.wing.llm.ask.served import COST, FIRST, MEASURED, TIME, Deployed, 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.slow import SlowHost
     from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow
-    from joulemap.wing.llm.row import ServedPhase
+    from joulemap.wing.llm.generated.row import ServedPhase
 
 LIKELY: Final = 0.8
 """Probability of meeting the target from which a deployment is a safe choice."""

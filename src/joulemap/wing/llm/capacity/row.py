@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServedPhase
+from joulemap.wing.llm.generated.row import ServedPhase
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case

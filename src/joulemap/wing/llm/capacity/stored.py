@@ -15,7 +15,7 @@ from joulemap.plan.workload import find_model
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
-from joulemap.wing.llm.row import ServedPhase
+from joulemap.wing.llm.generated.row import ServedPhase
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served

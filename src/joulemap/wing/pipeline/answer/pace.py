@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.table import Table
+from joulemap.generated.recommend import RankedConfiguration
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.present.cell import show_share
 from joulemap.present.template import Template
-from joulemap.row.recommend import RankedConfiguration
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+from joulemap.wing.pipeline.generated.row import StageTime
 from joulemap.wing.pipeline.name import is_pipeline
-from joulemap.wing.pipeline.row import StageTime
 from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from joulemap.wing.place.answer.row import (
 )
 from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box.solve import has_solver
-from joulemap.wing.place.row import DoubtedDevice, PlacedLine, PlacementDifference
+from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
 from joulemap.wing.place.show import SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:

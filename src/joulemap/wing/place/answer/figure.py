@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from joulemap.answer.answer import Figures
     from joulemap.domain.table import Table
     from joulemap.wing.place.answer.row import EventRow, PlacementRow
-    from joulemap.wing.place.row import PlacementDifference
+    from joulemap.wing.place.generated.row import PlacementDifference
 
 
 TIMELINE: Final = Template("{title}: {placement}, {form}")

@@ -17,6 +17,8 @@ from joulemap.ask.scope import Scope
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
+from joulemap.generated.compare import PairChance
+from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
@@ -24,8 +26,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.present.template import Template
-from joulemap.row.compare import PairChance
-from joulemap.row.cost import AssumedNumber
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch

@@ -21,7 +21,7 @@ import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
-from joulemap.wing.train.row import TrainedStep
+from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory
 
 OK: Final = "ok"

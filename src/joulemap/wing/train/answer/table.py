@@ -28,7 +28,7 @@ from joulemap.wing.train.answer.row import (
     form_row,
     hold_in_flight,
 )
-from joulemap.wing.train.row import TrainedStep
+from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 

@@ -12,10 +12,10 @@ from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
+from joulemap.generated.compare import Comparison
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.hold import ensure_all, holding_runs
 from joulemap.plan.run import plan_runs
-from joulemap.row.compare import Comparison
 from joulemap.store.query import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
