@@ -18,7 +18,8 @@ from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TA
 from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import RunDivision
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
@@ -34,7 +35,7 @@ LISTS: dict[RunDivision, str] = {
 }
 """RunDivision -> its key in json."""
 
-CLASSES: dict[str, tuple[str, Precision, Runtime]] = {
+CLASSES: dict[str, tuple[str, Precision, RuntimeName]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "fused"),
     "gpu": ("h100_sxm5", "fp16", "graph"),
     "tpu": ("coral", "int8", "fused"),

@@ -49,7 +49,7 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     ("--help",): Budget(28, 121, 0, 30),
-    ("sql", "SELECT hardware FROM runs"): Budget(90, 286, 15, 84),
+    ("sql", "SELECT hardware FROM runs"): Budget(91, 287, 15, 84),
     ("query", "run", "run.list"): Budget(90, 288, 17, 84),
     ("hardware", "list"): Budget(128, 328, 26, 97),
     ("compare", "resnet18"): Budget(191, 479, 64, 136),

@@ -131,7 +131,6 @@ from joulemap.physics.record.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,
     Precision as Precision,
-    Runtime as Runtime,
 )
 from joulemap.physics.record.constant import Constant as Constant
 from joulemap.physics.record.hardware import (
@@ -149,6 +148,7 @@ from joulemap.physics.record.reference import (
     EnergyAction as EnergyAction,
     EnergyReference as EnergyReference,
 )
+from joulemap.physics.record.runtime import RuntimeName as RuntimeName
 from joulemap.physics.record.workload import (
     Access as Access,
     Buffer as Buffer,

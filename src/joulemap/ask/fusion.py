@@ -12,6 +12,7 @@ from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 ASKED: Final = ("energy", "latency")
@@ -144,7 +145,7 @@ def _find_cost(row: FusionSubgraph, total: FusionTotal) -> str:
 
 def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
     """Return why a subgraph changes that is one kernel either way."""
-    if total.separate_runtime == "eager":
+    if RUNTIME[total.separate_runtime].launches_each:
         return "launched"
     if row.separate_pass_bytes > row.pass_bytes:
         return "merged"

@@ -26,8 +26,8 @@ from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
-from joulemap.physics.record.configuration import ENGINE
 from joulemap.physics.record.product import FP32, HIGHEST, find_products
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.row.model import Caveat as StoredCaveat, ModelCaveat
 from joulemap.row.run import Fallback
 from joulemap.store.library import find_query, list_topic
@@ -246,7 +246,7 @@ def find_assumed(row: ModelCaveat | StoredCaveat) -> Iterator[Finding]:
 
 def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
     """Return the finding that operators append rows to keys and values, and what these runtimes do with them."""
-    engines = {one == ENGINE for one in runtimes}
+    engines = {RUNTIME[one].is_built for one in runtimes}
     if len(engines) != 1:
         return Finding(kind="traced", values={"text": text})
     return Finding(kind="in_place" if True in engines else "copied", values={"operators": count})
@@ -344,7 +344,11 @@ def narrow(scope: Scope) -> Iterator[Finding]:
         if one.precision != FP32 or one.matmul_precision == HIGHEST:
             continue
         products = find_products(
-            one.architecture, one.vendor, one.hardware_precisions, one.matmul_precision, is_engine=one.runtime == ENGINE
+            one.architecture,
+            one.vendor,
+            one.hardware_precisions,
+            one.matmul_precision,
+            is_engine=RUNTIME[one.runtime].is_built,
         )
         if products.convolution != FP32:
             bias = -UNKNOWN if products.gemm != products.convolution else -2.0 * UNKNOWN

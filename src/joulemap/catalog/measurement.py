@@ -36,11 +36,11 @@ from joulemap.physics.record.configuration import (
     CHIP,
     MEASURED_AT,
     PRECISION_BYTES,
-    RUNTIMES,
     SYSTEM,
     name_precision,
 )
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, choose_setting
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.key import keep_once
@@ -377,9 +377,9 @@ def _checked(
         if not value > 0.0:
             raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
         check_range(name, value)
-    runtime, precision = fold_into(str(row["runtime"]), RUNTIMES), name_precision(str(row["precision"]))
-    if runtime not in RUNTIMES:
-        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")
+    runtime, precision = fold_into(str(row["runtime"]), RUNTIME_NAMES), name_precision(str(row["precision"]))
+    if runtime not in RUNTIME_NAMES:
+        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIME_NAMES)}")
     if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
     setting = fold_into(str(row.get("matmul_precision") or DEFAULT), MATMUL_PRECISIONS)

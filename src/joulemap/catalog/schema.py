@@ -12,9 +12,10 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.role import ROLES
 from joulemap.physics.record.calibration import CalibrationError
 from joulemap.physics.record.compiler import CUTS
-from joulemap.physics.record.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.configuration import BOUNDARIES, CHIP, PRECISION_BYTES
 from joulemap.physics.record.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
 from joulemap.physics.record.quantity import BASES, COUNTS, Evidence, Quantity, read_evidence
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
@@ -29,7 +30,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "per": LEVEL_PLACES,
     "connects": LINK_ENDS,
     "covers": LOAD_COVERS,
-    "runtime": RUNTIMES,
+    "runtime": RUNTIME_NAMES,
     "precision": tuple(PRECISION_BYTES),
     "cut": tuple(CUTS),
 }

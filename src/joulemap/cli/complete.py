@@ -47,7 +47,7 @@ complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES
 complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
 complete_boundaries: Final = offer("physics.record.configuration.BOUNDARIES")
 complete_engines: Final = offer("answer.completion.list_engines")
-complete_runtimes: Final = offer("physics.record.configuration.RUNTIMES")
+complete_runtimes: Final = offer("physics.record.runtime.RUNTIME_NAMES")
 
 
 def complete_words(incomplete: str) -> list[str]:

@@ -14,6 +14,7 @@ import attrs
 
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
@@ -224,7 +225,8 @@ def find_new_source(architecture: str, work: str, runtime: str) -> float:
     """Return the additional half-width of a latency for software that is new to the measurements; 0 for most runs."""
     if work == TRAINING:
         return NEW_FRAMEWORK
-    return NEW_LIBRARY if (architecture, work, runtime) == ("cpu", MODEL, "engine") else 0.0
+    is_new = (architecture, work) == ("cpu", MODEL) and RUNTIME[runtime].is_built
+    return NEW_LIBRARY if is_new else 0.0
 
 
 def find_peak(architecture: str, precision: str) -> str | None:

@@ -16,6 +16,7 @@ from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.operating_point import OperatingPoint
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.target import host_word
 from joulemap.plan.anchor import find_anchors
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -109,11 +110,12 @@ def find_hosts(
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     if asked is not None and asked.entry.is_launched:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
+    is_launched_each = any(RUNTIME[one].launches_each for one in settings.runtime)
     found: dict[str, Hosting] = {}
     for entry in chosen:
         if asked is not None and is_part(entry.needs_host):
             found[entry.described] = _find(suggest_host(entry.needs_host), known, is_counted=True)
-        elif asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
+        elif asked is not None and (entry.needs_host or (entry.is_launched and is_launched_each)):
             found[entry.described] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.described] = _find(entry.fallback_host, known, is_counted=False)

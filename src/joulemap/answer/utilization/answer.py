@@ -16,6 +16,7 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.physics.record.product import DEFAULT
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
@@ -41,8 +42,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-ALL_IN_TF32: Final = ("engine",)
-"""Runtimes that run all GEMMs of an fp32 run in TF32."""
 
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""
@@ -357,7 +356,7 @@ def utilization(
         has_plain_gemms = (
             _has_plain_gemms(connection, ids)
             and settings.matmul_precision == DEFAULT
-            and settings.runtime[0] not in ALL_IN_TF32
+            and not RUNTIME[settings.runtime[0]].is_built
         )
         used = rows()
         answered = [row for row in used if row.status == "ok"]

@@ -7,6 +7,7 @@ from typing import Final, Literal, cast, get_args
 
 import attrs
 
+from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
@@ -57,19 +58,6 @@ def carried_precision(precision: str) -> str:
     """Return the precision of all tensors that are not operands of a GEMM with weights, for a run at a precision."""
     return CARRIED if precision in OPERAND_ONLY else precision
 
-
-Runtime = Literal["eager", "graph", "fused", "engine"]
-
-RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
-"""Ways in which software compiles and launches kernels. `eager`: the host launches one kernel per operator. `graph`:
-one kernel per operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs
-call a library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
-"""
-
-ENGINE: Final[Runtime] = "engine"
-
-MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
-"""Runtimes that run a subgraph as one kernel."""
 
 LAUNCH: Final = "host_launch"
 """Name of the coefficient for the host time of one call of an eager framework, in seconds. Its default was measured on
@@ -141,7 +129,7 @@ class Configuration:
     weight_precision: str = ""
     """Storage precision of GEMM weights, as `int4` or `int4:64`; empty for `precision`."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
+    runtime: str = attrs.field(default=USUAL_RUNTIME, validator=attrs.validators.in_(RUNTIME_NAMES))
     power_mode: str = "default"
 
 

@@ -21,7 +21,6 @@ from joulemap.physics.record.configuration import (
     LINK_LANES,
     LINK_SHARE,
     NO_HOST,
-    RUNTIMES,
 )
 from joulemap.physics.record.operating_point import OperatingPoint, read_point
 from joulemap.physics.record.product import (
@@ -45,6 +44,7 @@ from joulemap.physics.record.reference import (
     host_key,
     price_by,
 )
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.record.target import (
     DEVICE_WORD,
     FIXED_VOLTAGE_WORD,
@@ -225,7 +225,7 @@ class Load:
     model: str
     precision: str
     batch: int = attrs.field(validator=attrs.validators.ge(1))
-    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
     covers: str = attrs.field(default="board", validator=attrs.validators.in_(LOAD_COVERS))
     power: Quantity = attrs.field(validator=_in_unit("W"))
     """Average power with batches back to back."""
