@@ -18,7 +18,7 @@ CREATE TABLE internal.hardware_version (
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
     doubts VARCHAR[] NOT NULL,
-    priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
+    priced_at VARCHAR NOT NULL CHECK (priced_at IN ({fitted boundary})),
     boundary VARCHAR NOT NULL CHECK (boundary IN ({boundary})),
     described_digest VARCHAR NOT NULL,
     needs_host VARCHAR NOT NULL DEFAULT '',
@@ -1096,7 +1096,7 @@ CREATE TABLE internal.hardware_load (
     precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
     runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
-    covers VARCHAR NOT NULL CHECK (covers IN ('board', 'system')),
+    covers VARCHAR NOT NULL CHECK (covers IN ({load boundary})),
     tracer_version VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.hardware_load IS 'Workloads with a measured board power, which is hardware_fact load.NAME.power';

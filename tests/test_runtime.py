@@ -6,7 +6,7 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Final, get_args
@@ -15,6 +15,7 @@ import pytest
 
 import joulemap
 from joulemap.physics.record import runtime as module
+from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES, RUNTIMES, RuntimeName
 from joulemap.system.resource import folder as resource_folder
 
@@ -112,40 +113,42 @@ def test_a_new_runtime_is_one_record() -> None:
     assert persistent == fused != eager
 
 
-def read_files(pattern: str, *folders: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files that name a runtime, with their text."""
-    for folder in folders:
-        for path in folder.rglob(pattern):
-            text = path.read_text(encoding="utf-8")
-            if any(f'"{name}"' in text or f"'{name}'" in text for name in RUNTIME_NAMES):
-                yield path, text
-
-
-def list_comparisons(tree: ast.AST) -> Iterator[ast.Compare | ast.Dict]:
-    """Yield comparisons of a runtime with a name, and tables by the names of runtimes."""
+def list_comparisons(tree: ast.AST, word: str, names: Collection[str]) -> Iterator[ast.Compare | ast.Dict]:
+    """Yield comparisons of something called `word` with one of the names, and tables by several of the names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             texts = {one.value for side in sides for one in ast.walk(side) if isinstance(one, ast.Constant)}
-            if "runtime" in ast.unparse(node) and texts & {*RUNTIME_NAMES}:
+            if word in ast.unparse(node) and texts & {*names}:
                 yield node
         elif isinstance(node, ast.Dict):
             keys = {one.value for one in node.keys if isinstance(one, ast.Constant)}
-            if len(keys & {*RUNTIME_NAMES}) > 1:
+            if len(keys & {*names}) > 1:
                 yield node
 
 
-def test_no_code_compares_the_name_of_a_runtime() -> None:
+@pytest.mark.parametrize(("word", "names"), [("runtime", RUNTIME_NAMES), ("boundary", BOUNDARY_NAMES)])
+def test_no_code_compares_the_name(word: str, names: Collection[str]) -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
-        for path, text in read_files("*.py", ROOT)
-        if path != SOURCE and "runtime" in text
-        for node in list_comparisons(ast.parse(text))
+        for path, text in read_files("*.py", names, ROOT)
+        if word in text and path != SOURCE
+        for node in list_comparisons(ast.parse(text), word, names)
     ]
     assert wrong == []
 
 
-def test_no_sql_lists_the_names_of_runtimes() -> None:
-    listed = [f"'{first}', '{second}'" for first in RUNTIME_NAMES for second in RUNTIME_NAMES]
-    files = read_files("*.sql", resource_folder("schemas"), resource_folder("queries"), ROOT)
+@pytest.mark.parametrize("names", [RUNTIME_NAMES, BOUNDARY_NAMES])
+def test_no_check_lists_the_names(names: Collection[str]) -> None:
+    listed = [f"'{first}', '{second}'" for first in names for second in names]
+    files = read_files("*.sql", names, resource_folder("schemas"))
     assert [path for path, text in files if any(one in text for one in listed)] == []
+
+
+def read_files(pattern: str, names: Collection[str], *folders: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files that contain one of the names as a string, with their text."""
+    for folder in folders:
+        for path in folder.rglob(pattern):
+            text = path.read_text(encoding="utf-8")
+            if any(f'"{name}"' in text or f"'{name}'" in text for name in names):
+                yield path, text

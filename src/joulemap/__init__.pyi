@@ -128,7 +128,7 @@ from joulemap.physics.record.calibration import (
 )
 from joulemap.physics.record.compiler import Compiler as Compiler, Limit as Limit
 from joulemap.physics.record.configuration import (
-    Boundary as Boundary,
+    BoundaryName as BoundaryName,
     Configuration as Configuration,
     Precision as Precision,
 )

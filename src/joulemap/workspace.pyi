@@ -69,7 +69,7 @@ from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import FigureName
 from joulemap.physics.record.calibration import Calibration
-from joulemap.physics.record.configuration import Boundary, Precision
+from joulemap.physics.record.configuration import BoundaryName, Precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.run import RunTally
@@ -989,7 +989,7 @@ class Workspace:
         name: str,
         *,
         calibration: str | Calibration = "auto",
-        boundary: Boundary = "board",
+        boundary: BoundaryName = "board",
     ) -> Table[ActionPrice]:
         """Return the energy per action of every action of one chip, as runs at this boundary use it.
 

@@ -26,6 +26,7 @@ from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.product import FP32, HIGHEST, find_products
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.row.model import Caveat as StoredCaveat, ModelCaveat
@@ -58,7 +59,9 @@ WEIGHED: Final = ("run_id", "bias", "doubt")
 
 NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
     "fallback": lambda one: one.has_helper,
-    "host": lambda one: not one.host and one.boundary != "system" and (one.needs_host or one.is_node_board),
+    "host": lambda one: (
+        not one.host and not BOUNDARY[one.boundary].is_at_wall and (one.needs_host or one.is_node_board)
+    ),
     "borrowed": lambda one: one.is_new,
 }
 """SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""

@@ -12,7 +12,7 @@ from typing import Final
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding, Rule
 from joulemap.ask.scope import Scope
-from joulemap.physics.record.configuration import MEASURED_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY, MEASURED_HOST
 from joulemap.physics.record.engine import has_framework, is_deployed, name_engine
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import find_weight_format
@@ -48,7 +48,7 @@ def budgeted(scope: Scope) -> Iterator[Finding]:
 
 def walled(scope: Scope) -> Iterator[Finding]:
     """Find what the boundary `system` adds to each board, and runs that are at another boundary instead."""
-    at_wall = {run_id: one for run_id, one in scope.outlines.items() if one.boundary == SYSTEM}
+    at_wall = {run_id: one for run_id, one in scope.outlines.items() if BOUNDARY[one.boundary].is_at_wall}
     found = fetch(scope.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
     rows = {row.hardware: row for row in found}
     for run_id, one in at_wall.items():

@@ -12,6 +12,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from joulemap.domain.architecture import CLASSES
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
 from joulemap.physics.record.runtime import RUNTIME
@@ -50,10 +51,10 @@ mean square 0.80; over all errors, weighted equally by compiler, it is 0.81. It 
 that data sheets omit. Decompositions get it on every class: none was measured, and times of different algorithms on
 one chip differ by as much."""
 
-MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
+MEASURED_CLASSES: Final = (*(one.name for one in CLASSES if one.is_measured), "box")
 """Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class."""
 
-WITHOUT_PEAK: Final = ("cgra", "dpu")
+WITHOUT_PEAK: Final = tuple(one.name for one in CLASSES if not one.has_peak)
 """Classes whose compute time depends only on units and clock."""
 
 OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.configuration import BOUNDARIES
+from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.record import frozen
@@ -33,7 +33,7 @@ class Measurement:
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
     scope: str
     """Description of the measurement, e.g. `MLPerf Inference, offline`."""
-    boundary: str = attrs.field(default="", validator=attrs.validators.in_(("", *BOUNDARIES)))
+    boundary: str = attrs.field(default="", validator=attrs.validators.in_(("", *BOUNDARY_NAMES)))
     """Boundary of `energy_j` and `power_w`: `chip` or `board`; empty without them."""
     idle_power_w: float | None = None
     """Idle power that was subtracted from `energy_j` (`power_w` contains it); None for an energy that contains it."""

@@ -17,7 +17,7 @@ from joulemap.domain.architecture import find_class
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.offer import WAY_OF, Seller
-from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, name_precision
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, BoundaryName, Precision, name_precision
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME, RuntimeName
 from joulemap.physics.record.weight import name_weight_precision, pair_precisions
@@ -123,9 +123,9 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
 
-def name_boundary(name: str) -> Boundary:
+def name_boundary(name: str) -> BoundaryName:
     """Return the canonical name of a boundary; an unknown name is unchanged."""
-    return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
+    return BOUNDARY_ALIASES.get(name, cast("BoundaryName", name))
 
 
 def _matmul_precision(name: MatmulPrecision) -> MatmulPrecision:
@@ -372,13 +372,15 @@ class Settings:
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
-    boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
+    boundary: BoundaryName = attrs.field(
+        default=BOARD, converter=name_boundary, validator=_each_of("boundary", BoundaryName)
+    )
     """Energy boundary: `board`; `chip`, which excludes voltage regulators and, except on GPUs, unattributed energy; or
     `system` (`wall`), which adds host, chassis and power supply.
     """
     states_boundary: bool = attrs.field(default=False, repr=False)
     """True if the boundary was stated; it then applies even where the question has another default."""
-    fallback_boundary: Boundary | Literal[""] = ""
+    fallback_boundary: BoundaryName | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     matmul_precision: MatmulPrecision = attrs.field(
         default=DEFAULT, converter=_matmul_precision, validator=_each_of("matmul precision", MatmulPrecision)
@@ -479,8 +481,8 @@ class RunKeywords(ModelKeywords, total=False):
     runtime: RuntimeName | Iterable[RuntimeName]
     calibration: str | Calibration
     host: str
-    boundary: Boundary
-    fallback_boundary: Boundary | Literal[""]
+    boundary: BoundaryName
+    fallback_boundary: BoundaryName | Literal[""]
     matmul_precision: MatmulPrecision
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 

@@ -18,7 +18,7 @@ import duckdb
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.physics.record.configuration import BOUNDARIES
+from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
@@ -94,7 +94,9 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "runtime": RUNTIME_NAMES,
     "merging runtime": [one.name for one in RUNTIMES if one.merges],
-    "boundary": BOUNDARIES,
+    "boundary": BOUNDARY_NAMES,
+    "fitted boundary": [one.name for one in BOUNDARIES if not one.is_at_wall],
+    "load boundary": [one.name for one in BOUNDARIES if one.includes_board],
     "class": tuple(CLASS_HARDWARE),
 }
 """Name of a closed set in SQL and in the meaning of a column -> its members."""

@@ -22,7 +22,7 @@ from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
-from joulemap.physics.record.configuration import BOARD, NO_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOARD, BOUNDARIES, NO_HOST, SYSTEM
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIMES, USUAL_RUNTIME
 from joulemap.system.errors import UsageError
@@ -55,9 +55,7 @@ CALIBRATION_HELP: Final = (
     "Calibration: auto (this chip, else its generation), own (this chip), none (class defaults), or a name or file."
 )
 
-BOUNDARY_HELP: Final = (
-    "Boundary of energies: chip (with memory), board (adds regulators) or system (wall: adds host, fans and supply)."
-)
+BOUNDARY_HELP: Final = f"Boundary of energies: {join_choices(one.label for one in BOUNDARIES)}."
 
 MATMUL_HELP: Final = (
     "Arithmetic at fp32: default (each library's own), high (TF32 or three bf16 passes) or highest (true fp32)."

@@ -94,24 +94,54 @@ TF32: Final = "tf32"
 CALL_CLOCKS: Final = "call_clocks"
 """Name of a coefficient of CPUs: clock cycles that a thread needs for one call of an eager framework."""
 
-Boundary = Literal["chip", "board", "system"]
+BoundaryName = Literal["chip", "board", "system"]
 
-BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
-"""Energy boundaries: the chip with its memory, everything under the board's power limit, or all that the wall plug
-feeds.
-"""
+CHIP: Final[BoundaryName] = "chip"
+BOARD: Final[BoundaryName] = "board"
+SYSTEM: Final[BoundaryName] = "system"
 
-CHIP: Final[Boundary] = "chip"
-BOARD: Final[Boundary] = "board"
-SYSTEM: Final[Boundary] = "system"
 
-BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+@frozen(kw_only=True)
+class Boundary:
+    """Boundary of the energy of a run."""
+
+    name: BoundaryName
+    label: str
+    """Name in lists of choices, with what it contains."""
+    includes_board: bool
+    """True if it contains everything under the power limit of the board, such as voltage regulators."""
+    is_at_wall: bool
+    """True if it contains everything that the wall plug feeds: host, fans and power supply."""
+    aliases: tuple[str, ...]
+    """Other names in questions."""
+    scopes: tuple[str, ...]
+    """Words of sources of measurements that mean this boundary, besides its names."""
+
+
+BOUNDARY: Final[Mapping[str, Boundary]] = {
+    one.name: one
+    for one in (
+        Boundary(name="chip", label="chip (with memory)",
+                 includes_board=False, is_at_wall=False, aliases=(), scopes=()),
+        Boundary(name="board", label="board (adds regulators)", includes_board=True, is_at_wall=False,
+                 aliases=(), scopes=("device", "package", "socket", "module", "card")),
+        Boundary(name="system", label="system (wall: adds host, fans and supply)", includes_board=True,
+                 is_at_wall=True, aliases=("wall",), scopes=("node",)),
+    )
+}  # fmt: skip
+"""Name -> energy boundary."""
+
+BOUNDARY_NAMES: Final[tuple[BoundaryName, ...]] = get_args(BoundaryName)
+
+BOUNDARIES: Final = tuple(BOUNDARY[name] for name in BOUNDARY_NAMES)
+"""Energy boundaries in the order of their names; KeyError at import for a name without a record."""
+
+BOUNDARY_ALIASES: Final[Mapping[str, BoundaryName]] = {alias: one.name for one in BOUNDARIES for alias in one.aliases}
 """Alias of an energy boundary -> boundary."""
 
-MEASURED_AT: Final[Mapping[str, Boundary]] = {
-    "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
-    **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
-}  # fmt: skip
+MEASURED_AT: Final[Mapping[str, BoundaryName]] = {
+    word: one.name for one in BOUNDARIES for word in (*one.scopes, *one.aliases, one.name)
+}
 """Word for an energy boundary in a source of measurements -> boundary of joulemap.
 
 For a processor or SoC without a separate board, `board` is the package with its regulators.
