@@ -16,8 +16,9 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.store.connection import transaction
 from joulemap.store.workload import read_columns
 from joulemap.store.writer import RunIdentity, RunWriter
@@ -33,7 +34,7 @@ def list_configurations(evaluator: Evaluator) -> list[tuple[Hardware, Configurat
         (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
         for hardware in load_catalogue().hardware.values()
         for precision in hardware.peaks
-        for runtime in RUNTIMES
+        for runtime in RUNTIME_NAMES
     ]
     runs = evaluator.evaluate_all(asked)
     supported = [pair for pair, run in zip(asked, runs, strict=True) if not isinstance(run, Exception)]

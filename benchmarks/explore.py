@@ -27,8 +27,9 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.physics.change import point_hardware
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.address import MEMORY_BANDWIDTH, UNIT_COUNT, Address
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.total import evaluate_points
 from joulemap.physics.workload import Floats
 from joulemap.store.workload import read_columns
@@ -90,7 +91,7 @@ def list_cases(chips: list[str]) -> Iterator[tuple[Hardware, Configuration]]:
     for name in chips:
         chip = attrs.evolve(catalogue.find(name), compiler=None)
         precision = next((one for one in ("bf16", "fp16", "int8") if one in chip.peaks), next(iter(chip.peaks)))
-        for runtime in RUNTIMES[1:]:
+        for runtime in RUNTIME_NAMES[1:]:
             yield chip, Configuration(hardware=chip.id, precision=precision, runtime=runtime)
 
 

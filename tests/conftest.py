@@ -19,7 +19,8 @@ import pytest
 from hypothesis import settings
 
 from command import Done, run_alone, run_here
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.store import template
 from joulemap.store.check import check_database
 from joulemap.workspace import Workspace
@@ -28,7 +29,7 @@ from sample import place_in_slice, read_slice, sample
 Run = Callable[..., Done]
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
-RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
+RUNTIMES: tuple[RuntimeName, ...] = ("fused", "graph", "eager")
 
 # a test is no failure if it takes long, because the machine may be shared
 settings.register_profile("quick", deadline=None, max_examples=15)

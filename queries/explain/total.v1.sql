@@ -42,7 +42,7 @@ architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
 precision = { type = "VARCHAR", meaning = "precision of A; bf16/int4 if weights of GEMMs are stored at another precision" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine, of A" }
+runtime = { type = "VARCHAR", meaning = "runtime of A" }
 run_a = { type = "INTEGER", meaning = "number of run A" }
 run_b = { type = "INTEGER", meaning = "number of run B" }
 */

@@ -13,7 +13,7 @@ model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 batch = { type = "DOUBLE", meaning = "samples in one input; for served models, sequences of a call or mean requests in flight" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; for served models, the engine" }
+runtime = { type = "VARCHAR", meaning = "runtime; for served models, the engine" }
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
 split = { type = "VARCHAR", meaning = "relation to the rows that coefficients were fitted to: fitted, same family, unseen family or unseen hardware" }
 */

@@ -30,8 +30,8 @@ CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole
 CREATE MACRO change_fraction(part, whole, gross) AS
     CASE WHEN whole < 0 THEN -1e0 ELSE 1e0 END * CAST(part AS DOUBLE) / nullif(CAST(gross AS DOUBLE), 0e0);
 
--- True if a runtime merges several operators into one kernel; equals MERGING of physics/record/configuration.py.
-CREATE MACRO is_merging(runtime) AS runtime IN ('fused', 'engine');
+-- True if a runtime merges several operators into one kernel.
+CREATE MACRO is_merging(runtime) AS runtime IN ({merging runtime});
 
 -- A share whose true value is at most 1; times rounded to femtoseconds may put it slightly above.
 CREATE MACRO at_most_whole(share) AS CASE WHEN share > 1e0 AND share < 1e0 + 1e-9 THEN 1e0 ELSE share END;

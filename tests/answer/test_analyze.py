@@ -19,7 +19,8 @@ from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import RunDivision
 from joulemap.generated.analyze import RunTotal
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
@@ -34,7 +35,7 @@ LISTS: dict[RunDivision, str] = {
 }
 """RunDivision -> its key in json."""
 
-CLASSES: dict[str, tuple[str, Precision, Runtime]] = {
+CLASSES: dict[str, tuple[str, Precision, RuntimeName]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "fused"),
     "gpu": ("h100_sxm5", "fp16", "graph"),
     "tpu": ("coral", "int8", "fused"),

@@ -15,7 +15,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.part.edp import BESIDE_TABLE, BOUND_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, SHARES_TABLE, EdpAnswer
 from joulemap.domain.settings import ModelDivision
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -26,7 +27,7 @@ from ledger import Book, Part
 
 LEVELS: tuple[ModelDivision, ...] = ("subgraph", "operator")
 
-CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
+CASES: dict[str, tuple[str, str, Precision, RuntimeName]] = {
     "cpu": ("resnet18", "xeon_8490h", "fp32", "fused"),
     "gpu": ("resnet18", "h100_sxm5", "bf16", "graph"),
     "tpu": ("mobilenet_v2", "coral", "int8", "fused"),

@@ -23,9 +23,10 @@ from joulemap.ask.fact import Change
 from joulemap.ask.fusion import UNFUSED
 from joulemap.domain.settings import FusionDivision
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import Configuration, Precision, Runtime
+from joulemap.physics.record.configuration import Configuration, Precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.library import find_query
@@ -38,7 +39,7 @@ from models import BiasedConv, ConvBlock, Mlp, columns, image
 
 PARTS: tuple[FusionDivision, ...] = ("pattern", "subgraph", "operator")
 
-CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
+CASES: dict[str, tuple[str, str, Precision, RuntimeName]] = {
     "cpu": ("mobilenet_v3_small", "jetson_agx_orin_cpu", "fp32", "fused"),
     "gpu": ("swin_t", "h200_sxm", "fp32", "fused"),
     "tpu": ("mobilenet_v2", "coral", "int8", "eager"),
@@ -145,7 +146,7 @@ def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionA
     assert (total.run_id, total.kernel_count, total.edp_js) == (fused.run_id, fused.kernel_count, fused.edp_js)
     assert total.dram_bytes == fused.dram_bytes
     # a fused run knows the run in graph to the last femtojoule, but for what a compiler folds away
-    beside: Runtime = "eager" if runtime == "eager" else "graph"
+    beside: RuntimeName = "eager" if runtime == "eager" else "graph"
     separate = workspace.analyze(model, hardware, precision=precision, runtime=beside).total
     whole = workspace.fusion(model, hardware, precision=precision, runtime=beside)
     folded = [row for row in whole.operators if row.is_folded] if runtime == "fused" else []
@@ -203,8 +204,8 @@ def test_passes_are_those_of_a_gpu(name: str, answers: Mapping[str, FusionAnswer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runtime", "told"), [("graph", text.GRAPH), ("eager", text.SEPARATE["eager"])])
-def test_what_is_not_fused_stands_beside_what_is(runtime: Runtime, told: str, workspace: Workspace) -> None:
+@pytest.mark.parametrize(("runtime", "told"), [("graph", text.GRAPH), ("eager", text.LAUNCHED(runtime="eager"))])
+def test_what_is_not_fused_stands_beside_what_is(runtime: RuntimeName, told: str, workspace: Workspace) -> None:
     fused = workspace.fusion("resnet18", "tpu_v4")
     answer = workspace.fusion("resnet18", "tpu_v4", runtime=runtime)
     assert answer.total.run_id == fused.total.run_id

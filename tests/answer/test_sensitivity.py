@@ -25,11 +25,12 @@ from joulemap.physics.change import change_hardware
 from joulemap.physics.outcome import Timed
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.address import Address
-from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change, Constant, check_value, list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import BASES
 from joulemap.physics.record.reference import EnergyReference
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.physics.record.spread import BASIS_SPREAD, find_spread
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.variation import FAILURES, Varied
@@ -266,7 +267,7 @@ PARTS: Final = ("coral_edge_tpu", "engine", 128)
 @pytest.mark.parametrize(
     ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
 )
-def test_totals_are_those_of_the_run(name: str, runtime: Runtime, batch: int) -> None:
+def test_totals_are_those_of_the_run(name: str, runtime: RuntimeName, batch: int) -> None:
     hardware = anchor_hardware(CATALOGUE[name])
     precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
     work = shipped("resnet18", batch)
@@ -306,7 +307,7 @@ ALL_REDUCE: Final = "all_reduce(elements=1048576,devices=8)"
     ],
 )
 def test_variations_together_take_what_each_takes_alone(
-    target: str, precision: str, runtime: Runtime, model: str, batch: int, monkeypatch: pytest.MonkeyPatch
+    target: str, precision: str, runtime: RuntimeName, model: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # every digit: all constants at a third and at three times as one; every seventeenth of them by itself
     name, _, host = target.partition(" in ")

@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.plan.run import RunTally
 from joulemap.store import writer
 from joulemap.system.errors import DatabaseError, UnknownNameError, UsageError
@@ -21,7 +22,7 @@ HARDWARE = tuple({one.architecture: one.id for one in load_catalogue().hardware.
 """One of each class."""
 BATCHES = (1, 8)
 PRECISIONS: tuple[Precision, ...] = ("fp16", "int8")
-RUNTIMES: tuple[Runtime, ...] = ("fused", "eager")
+RUNTIMES: tuple[RuntimeName, ...] = ("fused", "eager")
 RUN_COUNT = len(MODELS) * len(HARDWARE) * len(BATCHES) * len(PRECISIONS) * len(RUNTIMES)
 
 

@@ -30,9 +30,10 @@ from joulemap.physics.architecture import find_architecture
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.calibration import scale_reference
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import least_sure
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.timing import place
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
@@ -138,7 +139,7 @@ def examples() -> list[str]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", examples())
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 def test_a_stack_gives_what_each_evaluation_gives(
     name: str, runtime: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
 ) -> None:

@@ -15,7 +15,8 @@ from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.event import load_events, resolve_events
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import EventEntry
-from joulemap.physics.record.configuration import Precision, Runtime
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
 from lazy import Lazy
@@ -26,7 +27,7 @@ FILLED: Final = ("tensor_core_instructions", "idle_cycles", "padding")
 ROUNDING: Final = 1e-6
 """Largest count that is none, but for rounding."""
 
-CHIPS: dict[str, tuple[str, Precision, Runtime]] = {
+CHIPS: dict[str, tuple[str, Precision, RuntimeName]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
     "gpu": ("jetson_orin_nano_8gb", "fp16", "fused"),
     "amd": ("mi300x", "fp16", "fused"),

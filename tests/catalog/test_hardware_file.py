@@ -21,8 +21,8 @@ from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.physics.record.configuration import RUNTIMES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from sample import thin
 
@@ -79,7 +79,7 @@ def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path
     assert check.architecture == architecture
     assert check.defaults
     answered = [trial for trial in check.trials if not trial.reason]
-    assert {trial.runtime for trial in answered} == set(RUNTIMES)
+    assert {trial.runtime for trial in answered} == set(RUNTIME_NAMES)
     assert {trial.precision for trial in answered} == set(load_hardware(path).peaks)
     assert all(trial.latency_s and trial.energy_j for trial in answered)
 

@@ -14,7 +14,8 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import PREFIX, PublicTable, find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import ExitCode, UnknownNameError
 from joulemap.workspace import Workspace
@@ -41,7 +42,7 @@ def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
     assert one.address == f"public:{name}"
     assert one.title and one.conditions and one.licence
     assert re.search(r"commits? [0-9a-f]{7}| [0-9.]+ on PyPI|https://docs\.", one.source)
-    assert one.runtime in RUNTIMES
+    assert one.runtime in RUNTIME_NAMES
     rows, models = one.read(), load_models()
     assert len(set(rows)) == len(rows) > 0
     assert set(one.seen) <= {row.hardware.partition("@")[0] for row in rows}

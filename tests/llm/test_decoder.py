@@ -15,6 +15,7 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.bulk import Together, form_joined, join
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.merge import build
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.physics.timing import list_parts
 from joulemap.physics.workload import WorkloadColumns, columns_of
@@ -190,7 +191,7 @@ def test_what_ships_says_the_counts_that_follow_from_its_sizes() -> None:
 
 
 def test_an_engine_has_eight_kernels_a_layer_and_holds_the_cache_once() -> None:
-    columns = build(columns_of(told("llama-3.1-8b(cached=2048)", 4)), "engine")
+    columns = build(columns_of(told("llama-3.1-8b(cached=2048)", 4)), RUNTIME["engine"])
     assert columns.kernel_group is not None
     assert len(np.unique(columns.kernel_group)) == 8 * LAYERS + 2
     cache = 4 * 2049 * 131_072
@@ -414,7 +415,7 @@ def test_a_narrow_cache_is_of_its_own_width_at_any_precision() -> None:
     narrow, wide = (columns_of(told(f"llama-3.1-8b(cached=999,cache={cache})")) for cache in ("fp8", "bf16"))
     for columns, item in ((narrow, 1), (wide, 2)):
         held = {
-            precision: build(columns, "engine").peak_activation_bytes(precision, is_fused=True)
+            precision: build(columns, RUNTIME["engine"]).peak_activation_bytes(precision, is_fused=True)
             for precision in ("bf16", "fp8")
         }
         assert all(1000 * 65536 * item < one < 1.02 * 1000 * 65536 * item for one in held.values())

@@ -13,8 +13,8 @@ from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.serving import ServingRow
-from joulemap.physics.record.configuration import Runtime
 from joulemap.physics.record.quantity import Evidence, Quantity
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
@@ -589,7 +589,7 @@ def test_products_of_few_rows_stream_past_the_matrix() -> None:
 
 
 @pytest.mark.parametrize(("engine", "runtime"), [("transformers", "graph"), ("vllm", "engine")])
-def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory(engine: str, runtime: Runtime) -> None:
+def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory(engine: str, runtime: RuntimeName) -> None:
     hardware = load_catalogue().hardware["rtx_5090"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None

@@ -15,8 +15,9 @@ from convolution import MACS, convolution, count, run
 from joulemap.catalog.load import load_hardware
 from joulemap.catalog.starter import minimal_text
 from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, RUNTIMES
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
@@ -106,7 +107,7 @@ def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its
 
 
 @pytest.mark.sample(8)
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in fitting(hardware).items():
@@ -130,7 +131,7 @@ def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) 
 
 
 @pytest.mark.sample(8)
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in fitting(hardware).items():

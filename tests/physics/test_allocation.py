@@ -13,7 +13,8 @@ from compare import assert_close
 from convolution import convolution
 from joulemap.physics.architecture import find_architecture
 from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.configuration import RUNTIMES, Precision
+from joulemap.physics.record.configuration import Precision
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.workload import WorkloadColumns
 from joulemap.workspace import Workspace
 from models import Depthwise, Gemm, Mlp, Residual, columns, image
@@ -145,7 +146,7 @@ def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
     architecture = find_architecture(hardware.architecture)
     for work in works():
         for precision in hardware.peaks:
-            for runtime in RUNTIMES:
+            for runtime in RUNTIME_NAMES:
                 kernels = form_kernels(work, precision, runtime)
                 executed = architecture.place(kernels, hardware).executed_macs
                 macs = kernels.work.mac_count

@@ -16,7 +16,8 @@ from joulemap.domain.remark import write_appending
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.merge import build
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.runtime import RUNTIME, RuntimeName
 from joulemap.physics.record.workload import APPEND, Workload
 from joulemap.physics.workload import ROLE_CODE, columns_of
 from joulemap.show.caveat import CAVEAT
@@ -73,7 +74,7 @@ def test_an_engine_moves_the_new_rows_of_a_cache_and_holds_it_once(attend: Atten
     joins = [index for index, one in enumerate(workload.operators) if one.variant == APPEND]
     assert len(joins) == (4 if attend is grown else 2)
     assert sum("given keys and values" in note for note in workload.notes) == 1
-    copied, work = columns_of(workload), build(columns_of(workload), "engine")
+    copied, work = columns_of(workload), build(columns_of(workload), RUNTIME["engine"])
     is_output = work.access_role == ROLE_CODE["output"]
     mine = np.isin(work.access_operator, joins)
     whole = (len(joins) * PAST + 2 * NEW) * ROW
@@ -81,7 +82,7 @@ def test_an_engine_moves_the_new_rows_of_a_cache_and_holds_it_once(attend: Atten
     assert work.access_bytes[mine & is_output].sum() == 2 * NEW * ROW == work.access_bytes[mine & ~is_output].sum()
     assert work.output_element_count[joins].sum() == 2 * NEW * ROW / 4
     assert work.buffer_bytes[work.buffer_bytes >= PAST * ROW].tolist() == [(PAST + NEW) * ROW] * 2
-    assert build(work, "engine") is work
+    assert build(work, RUNTIME["engine"]) is work
 
 
 @pytest.mark.parametrize("attend", [legacy, unreturned])
@@ -104,7 +105,7 @@ def test_a_past_that_is_stacked_is_appended_to_part_by_part() -> None:
 
     workload = trace(Function(attend), meta(1, HEADS, NEW, WIDTH), meta(2, 1, HEADS, PAST, WIDTH))
     assert sum(one.variant == APPEND for one in workload.operators) == 2
-    work = build(columns_of(workload), "engine")
+    work = build(columns_of(workload), RUNTIME["engine"])
     assert work.buffer_bytes[work.buffer_bytes >= PAST * ROW].tolist() == [(PAST + NEW) * ROW] * 2
 
 
@@ -163,7 +164,7 @@ def test_densenet_joins_nothing_in_place() -> None:
 
 
 @pytest.mark.parametrize("runtime", ["eager", "graph", "fused", "engine"])
-def test_a_run_of_a_step_conserves_energy_time_and_bytes(runtime: Runtime) -> None:
+def test_a_run_of_a_step_conserves_energy_time_and_bytes(runtime: RuntimeName) -> None:
     hardware = find("h100_sxm5")
     run = evaluate(
         columns_of(traced(legacy)), hardware, Configuration(hardware=hardware.id, precision="fp16", runtime=runtime)

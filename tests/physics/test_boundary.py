@@ -24,7 +24,7 @@ from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.bulk import evaluate_all
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.calibration import scale_reference
-from joulemap.physics.record.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
+from joulemap.physics.record.configuration import BOUNDARY_NAMES, LIMIT_SHARE, BoundaryName, Configuration
 from joulemap.physics.record.hardware import Hardware, Link
 from joulemap.physics.record.reference import (
     BOARD,
@@ -53,7 +53,7 @@ SOLD = [
 """Hardware whose power limit says what its prices miss, with room for a large product."""
 
 
-def anchored(hardware: Hardware, boundary: Boundary = "board") -> Hardware:
+def anchored(hardware: Hardware, boundary: BoundaryName = "board") -> Hardware:
     return anchored_record(hardware).at_boundary(boundary, "1")
 
 
@@ -177,7 +177,8 @@ def anchored_record(hardware: Hardware) -> Hardware:
 def test_each_boundary_has_a_digest_of_its_own() -> None:
     for one in CATALOGUE.values():
         found = {
-            boundary: extend_digest(one.digest, boundary_word(boundary, one.priced_at, "1")) for boundary in BOUNDARIES
+            boundary: extend_digest(one.digest, boundary_word(boundary, one.priced_at, "1"))
+            for boundary in BOUNDARY_NAMES
         }
         assert found["chip"] not in (one.digest, found["board"])
         assert (found["board"] == one.digest) == (one.priced_at == "board")
@@ -201,7 +202,7 @@ def test_more_of_a_model_never_takes_less_and_the_chip_less_than_the_board(name:
     hardware = CATALOGUE[name]
     workload = shipped("resnet18")
     configuration = Configuration(hardware=name, precision="int8" if "int8" in hardware.peaks else "bf16")
-    boundaries: tuple[Boundary, ...] = ("chip", "board")
+    boundaries: tuple[BoundaryName, ...] = ("chip", "board")
     found = {
         boundary: evaluate(workload, chip.bound(anchor_hardware(hardware), "default", boundary), configuration)
         for boundary in boundaries
@@ -253,7 +254,7 @@ def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> No
 def test_bulk_totals_are_those_of_the_ledger() -> None:
     found = find_operator(PRODUCT)
     assert found is not None
-    for boundary in BOUNDARIES:
+    for boundary in BOUNDARY_NAMES:
         bounded = chip.bound(anchor_hardware(CATALOGUE["gaudi3"]), "default", boundary)
         (total,) = evaluate_all([describe(found, 1, KEY)], bounded, "fp8", "graph")
         assert total.energy_fj == int(run_of(bounded, PRODUCT, "fp8").ledger.energy_fj.sum())
@@ -276,7 +277,7 @@ def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    for boundary in BOUNDARIES:
+    for boundary in BOUNDARY_NAMES:
         workspace.evaluate("resnet18", hardware=["gaudi3", "xeon_8490h"], boundary=boundary, calibration="none")
     rows = workspace.sql("SELECT hardware, boundary, energy_j, latency_s FROM runs WHERE is_newest ORDER BY ALL").rows
     names = ("gaudi3", "xeon_8490h")

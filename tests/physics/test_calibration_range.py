@@ -27,9 +27,10 @@ from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, FittedValue
 from joulemap.physics.record.coefficient import MOST_RATIO, RANGES, check_coefficient, check_fitted, fitted_range
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnsupportedError
@@ -137,7 +138,7 @@ def calibrations(draw: st.DrawFn, architecture: str) -> tuple[Hardware, Calibrat
 def test_every_calibration_can_be_evaluated(architecture: str, data: st.DataObject) -> None:
     hardware, calibration = data.draw(calibrations(architecture))
     model, batch = data.draw(st.sampled_from(FEW)), data.draw(st.sampled_from(BATCHES))
-    check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIMES)))
+    check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIME_NAMES)))
 
 
 @pytest.mark.slow
@@ -147,7 +148,7 @@ def test_every_calibration_can_be_evaluated(architecture: str, data: st.DataObje
 def test_every_calibration_can_be_evaluated_at_length(architecture: str, data: st.DataObject) -> None:
     hardware, calibration = data.draw(calibrations(architecture))
     model, batch = data.draw(st.sampled_from(MODELS)), data.draw(st.sampled_from(BATCHES))
-    check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIMES)))
+    check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIME_NAMES)))
 
 
 @pytest.mark.sample(2)
@@ -158,7 +159,7 @@ def test_the_ends_of_every_range_can_be_evaluated(architecture: str, place: floa
     names = [one.name for one in load_spreads(architecture).coefficients]
     calibration = fitted(hardware, dict.fromkeys(names, place), MOST_FACTOR if place else 1.0 / MOST_FACTOR, place)
     for model in FEW:
-        for runtime in RUNTIMES:
+        for runtime in RUNTIME_NAMES:
             check(hardware, calibration, model, 1, runtime)
 
 

@@ -20,9 +20,10 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.ledger import ActionCounts, Counts, order_counts
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import Connection
@@ -78,7 +79,7 @@ def runs(model: str, hardware: tuple[Hardware, ...]) -> Iterator[tuple[WorkloadC
     """Yield the model on the hardware at every precision and runtime; only too little memory refuses one."""
     found = evaluator(model)
     for one in hardware:
-        for precision, runtime in itertools.product(one.peaks, RUNTIMES):
+        for precision, runtime in itertools.product(one.peaks, RUNTIME_NAMES):
             run = run_fitting(found, one, precision, runtime)
             if run is not None:
                 yield found.work, run
@@ -91,7 +92,7 @@ def rotated_runs(model: str) -> Iterator[tuple[WorkloadColumns, RunColumns]]:
     """
     found = evaluator(model)
     for number, one in enumerate(CATALOGUE, MODELS.index(model)):
-        settings = list(itertools.product(one.peaks, RUNTIMES))
+        settings = list(itertools.product(one.peaks, RUNTIME_NAMES))
         precision, runtime = settings[number % len(settings)]
         run = run_fitting(found, one, precision, runtime)
         if run is not None:
@@ -123,7 +124,7 @@ def test_every_part_adds_up_on_one_hardware_of_each_class(model: str) -> None:
     for work, run in runs(model, ONE_OF_EACH_CLASS):
         assert_conserved(work, run)
         count += 1
-    assert count == len(RUNTIMES) * sum(len(hardware.peaks) for hardware in ONE_OF_EACH_CLASS)
+    assert count == len(RUNTIME_NAMES) * sum(len(hardware.peaks) for hardware in ONE_OF_EACH_CLASS)
 
 
 @pytest.mark.slow

@@ -13,8 +13,9 @@ import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import STREAMED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
@@ -61,7 +62,7 @@ def counted(found: RunColumns) -> set[str]:
 
 
 @pytest.mark.sample(16)
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_precision_of_every_cpu_is_priced_and_keeps_to_its_power(
     hardware: Hardware, precision: str, runtime: str

@@ -23,7 +23,8 @@ from torch.nn import functional
 from chips import find
 from joulemap.physics.fuse import fuse
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.units import FS_PER_S
@@ -107,7 +108,7 @@ def step(model: str, batch: int, cached: int) -> WorkloadColumns:
     return columns_of(fuse(trace_module(module, inputs, key=KEY, model=model, batch=batch)))
 
 
-def run(name: str, model: str, weights: str, batch: int, cached: int, runtime: Runtime = "engine") -> RunColumns:
+def run(name: str, model: str, weights: str, batch: int, cached: int, runtime: RuntimeName = "engine") -> RunColumns:
     stored = "" if weights == "bf16" else weights
     configuration = Configuration(
         hardware=name,

@@ -15,8 +15,9 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator, evaluate
-from joulemap.physics.record.configuration import OPERAND_ONLY, RUNTIMES, Configuration
+from joulemap.physics.record.configuration import OPERAND_ONLY, Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
@@ -35,7 +36,7 @@ SETTINGS = [
     pytest.param(hardware, precision, runtime, id=f"{hardware.id}-{precision}-{runtime}")
     for hardware in FOUR
     for precision in hardware.peaks
-    for runtime in RUNTIMES
+    for runtime in RUNTIME_NAMES
 ]
 
 CATEGORIES = {
@@ -134,7 +135,7 @@ def test_winograd_multiplies_less_than_once_for_each_slot() -> None:
     assert counted < float(found.subgraphs.executed_mac_count.sum())
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
 def test_dram_lines_are_the_bytes_of_the_subgraphs(hardware: Hardware, runtime: str) -> None:
     found = run(works()["resnet18"], hardware, runtime=runtime)
@@ -229,7 +230,7 @@ def test_a_run_is_the_same_beside_others_as_alone() -> None:
         (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
         for hardware in tuple(load_catalogue().hardware.values())[::6]
         for precision in ("fp16", "int8")
-        for runtime in RUNTIMES
+        for runtime in RUNTIME_NAMES
     ]
     for one, together in zip(asked, evaluator.evaluate_all(asked), strict=True):
         (alone,) = evaluator.evaluate_all([one])

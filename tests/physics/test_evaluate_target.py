@@ -14,8 +14,9 @@ from gpu_case import PRODUCT_BYTES_PER_S, clocks, norm, single
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
@@ -67,7 +68,7 @@ def compute_s(found: RunColumns) -> float:
 def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
     for mode in ("default", *(one.name for one in hardware.power_modes)):
         target = hardware.in_mode(mode)
-        for runtime in RUNTIMES:
+        for runtime in RUNTIME_NAMES:
             found = run(target, precision, network("mobilenet_v2"), runtime)
             # from a tenth of a millisecond on a large part to seconds on the smallest; never less than the bytes take
             assert 2e-5 < found.latency_fs / 1e15 < 5.0

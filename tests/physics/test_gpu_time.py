@@ -34,8 +34,9 @@ from gpu_case import (
 )
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.architecture.gpu.device import find_clock_hz
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, RUNTIMES
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.workload import WorkloadColumns
 from models import ConvBlock, Function, Residual, SelfAttention, columns, image, meta, shipped
 from sample import thin
@@ -483,7 +484,7 @@ def test_copies_move_at_the_rate_of_their_memory() -> None:
 # together
 
 
-SETTINGS = [(precision, runtime) for precision in ("fp32", "fp16") for runtime in RUNTIMES]
+SETTINGS = [(precision, runtime) for precision in ("fp32", "fp16") for runtime in RUNTIME_NAMES]
 SHIPPED = [load_catalogue().find(name) for name in ("h100_sxm5", "l40s")]
 CHIPS = [pytest.param(one, id=one.id) for one in (TOY, *SHIPPED)]
 """What must never get worse is tested on what ships as well: of stacked memory, and of planar."""

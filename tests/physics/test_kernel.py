@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, strategies as st
 
 from joulemap.physics.kernel import form_kernels, share_exactly
-from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image, meta
 
 
@@ -27,11 +27,11 @@ def test_otherwise_a_kernel_per_operator(runtime: str) -> None:
 
 def test_views_belong_to_no_kernel() -> None:
     work = columns(SelfAttention(), meta(2, 5, 16))
-    for runtime in RUNTIMES:
+    for runtime in RUNTIME_NAMES:
         kernels = form_kernels(work, "fp32", runtime)
         assert kernels.operator_index.tolist() == np.flatnonzero(~work.is_view).tolist()
     # projection, attention, projection, whatever the runtime: attention is one call
-    for runtime in RUNTIMES:
+    for runtime in RUNTIME_NAMES:
         assert form_kernels(work, "fp32", runtime).kernel_count == 3
 
 

@@ -20,8 +20,9 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.bulk import Together
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.record.weight import (
     find_weight_format,
     keep_narrower,
@@ -236,7 +237,7 @@ def test_a_table_that_a_product_reads_too_is_stored_once() -> None:
     assert work.weight_bytes_at("bf16", "int4") == REST * 2 + (MATRICES + HEAD) // 2 + scales
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 def test_they_move_as_they_are_stored(runtime: str) -> None:
     kernels = form_kernels(decoder(), "bf16", runtime, "int4")
     plain = form_kernels(decoder(), "bf16", runtime)
@@ -297,7 +298,7 @@ def test_making_weights_wide_is_energy_to_the_last_operation() -> None:
 def test_a_token_is_never_slower_and_parts_add_up(hardware: Hardware) -> None:
     work = decoder()
     precision = next(name for name in ("bf16", "fp16", "int8", "fp32") if name in hardware.peaks)
-    for runtime in RUNTIMES:
+    for runtime in RUNTIME_NAMES:
         try:
             last = run(work, hardware, precision, runtime=runtime)
         except UnsupportedError:

@@ -9,8 +9,9 @@ import pytest
 import joulemap.physics.sum
 from chips import FORMS
 from joulemap.physics.pipeline import Evaluator, evaluate_together
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns, RunFacts, RunTotals
 from joulemap.system.units import FS_PER_S
 from models import shipped
@@ -50,7 +51,7 @@ def _list_asked(chips: tuple[Hardware, ...]) -> list[tuple[Hardware, Configurati
         (one, Configuration(hardware=one.id, power_mode=one.power_mode, precision=precision, runtime=runtime, batch=1))
         for one in chips
         for precision in (*one.peaks, "fp64")
-        for runtime in RUNTIMES
+        for runtime in RUNTIME_NAMES
     ]
 
 

@@ -23,8 +23,9 @@ from joulemap.physics.bulk import Together
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Placement
-from joulemap.physics.record.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns, SubgraphColumns
 from joulemap.physics.stream import DIVIDED, count_copies
 from joulemap.physics.workload import Floats, WorkloadColumns
@@ -94,7 +95,7 @@ def together() -> Together:
 
 
 def runs(
-    hardware: Hardware, batch: int = 1, runtimes: Sequence[str] = RUNTIMES
+    hardware: Hardware, batch: int = 1, runtimes: Sequence[str] = RUNTIME_NAMES
 ) -> Iterator[tuple[tuple[str, str, str], RunColumns]]:
     """Yield every run of the works on a chip that it can hold, with model, precision and runtime; at least one."""
     is_empty = True

@@ -21,8 +21,9 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.address import STATIC_POWER, UNIT_COUNT, Address, read_number
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.physics.total import PointColumns, evaluate_points, evaluate_totals
 from joulemap.physics.workload import Floats
@@ -133,7 +134,7 @@ def check(evaluator: Evaluator, hardware: Hardware, precision: str, runtime: str
 def test_totals_are_sums_of_ledgers(model: str) -> None:
     place = MODELS.index(model)
     compared = sum(
-        check(EVALUATORS[model], hardware, next(iter(hardware.peaks)), RUNTIMES[(seed + place) % 4], seed)
+        check(EVALUATORS[model], hardware, next(iter(hardware.peaks)), RUNTIME_NAMES[(seed + place) % 4], seed)
         for seed, hardware in enumerate(ONE_OF_EACH_CLASS)
     )
     assert compared > len(ONE_OF_EACH_CLASS)
@@ -144,7 +145,7 @@ def test_totals_are_sums_of_ledgers(model: str) -> None:
 def test_totals_are_sums_of_ledgers_everywhere(model: str) -> None:
     for seed, hardware in enumerate(FORMS):
         for precision in hardware.peaks:
-            for runtime in RUNTIMES:
+            for runtime in RUNTIME_NAMES:
                 check(EVALUATORS[model], hardware, precision, runtime, 100 + seed)
 
 
@@ -249,7 +250,7 @@ def test_a_record_of_a_point_has_its_numbers() -> None:
 
 def test_kinds_stand_for_all_kernels() -> None:
     evaluator = EVALUATORS["convolutions"]
-    for runtime in RUNTIMES:
+    for runtime in RUNTIME_NAMES:
         kernels = evaluator.form(Configuration(hardware="tpu_v4", precision="bf16", runtime=runtime), runtime)
         kinds = Kinds.of(kernels)
         assert kinds.kernels.kernel_count < kernels.kernel_count

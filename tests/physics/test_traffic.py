@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compare import assert_close
 from joulemap.physics.kernel import KernelColumns, form_kernels
-from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
 from joulemap.physics.workload import columns_of
 from models import Gemm, Mlp, Residual, columns, image, trace_zoo
@@ -119,7 +119,7 @@ def test_blocks_are_as_square_as_the_product_allows(
     assert tuple(edge.item() for edge in found) == edges
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), units=st.integers(1, 256))
 def test_a_larger_level_reads_no_more_from_beyond(runtime: str, capacity: float, growth: float, units: int) -> None:
     kernels = resnet18(runtime)
@@ -167,7 +167,7 @@ def test_a_compiler_pins_the_part_of_the_weights_that_fits() -> None:
     assert scratch.tolist() == evicted.tolist()
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), keeps=st.booleans(), pins=st.booleans())
 def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: float, keeps: bool, pins: bool) -> None:
     kernels = resnet18(runtime)
@@ -177,7 +177,7 @@ def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: 
     assert (large[1] <= small[1]).all()
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
 @given(capacity=st.floats(1e3, 1e12))
 def test_what_enters_and_leaves_the_model_always_moves(runtime: str, capacity: float) -> None:
     kernels = resnet18(runtime)

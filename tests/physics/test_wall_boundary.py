@@ -21,7 +21,7 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Settings, Usage
 from joulemap.physics.pipeline import Evaluator, evaluate
-from joulemap.physics.record.configuration import BOUNDARIES, Configuration
+from joulemap.physics.record.configuration import BOUNDARY_NAMES, Configuration
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
@@ -131,7 +131,7 @@ def test_ledgers_close_at_every_boundary_and_each_contains_the_smaller(hardware:
     precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
     anchored = anchor_hardware(hardware)
     found = {}
-    for boundary in BOUNDARIES:
+    for boundary in BOUNDARY_NAMES:
         bound = attrs.evolve(chip.bound(anchored, "default", boundary), compiler=None)
         configuration = Configuration(hardware=hardware.id, precision=precision, runtime="engine")
         run = evaluate(shipped("mobilenet_v2"), bound, configuration)
@@ -323,7 +323,7 @@ def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    for boundary in BOUNDARIES:
+    for boundary in BOUNDARY_NAMES:
         workspace.analyze("resnet18", "l4", precision="int8", boundary=boundary)
     workspace.evaluate("resnet18", hardware=["hailo_8", "xeon_8490h"], precision="int8", boundary="system")
     assert workspace.query("audit.conservation").rows == ()

@@ -13,7 +13,8 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Limits, Settings
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import Configuration, Runtime
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
@@ -103,7 +104,7 @@ def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["eager", "fused", "engine"])
-def test_counted_runs_take_what_separate_stages_take(runtime: Runtime, workspace: Workspace) -> None:
+def test_counted_runs_take_what_separate_stages_take(runtime: RuntimeName, workspace: Workspace) -> None:
     asked = Settings(hardware=("l4",), precision="fp16", runtime=runtime)
     (once,), (counted,), (apart,) = (
         workspace.compare(name, asked).rows

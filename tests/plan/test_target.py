@@ -10,7 +10,7 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.address import Address
-from joulemap.physics.record.configuration import Boundary
+from joulemap.physics.record.configuration import BoundaryName
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.target import boundary_word, extend_digest, host_word
@@ -108,7 +108,7 @@ CASES = [pytest.param(one, marks=[pytest.mark.wings] if "box" in one else []) fo
         if not ("box" in one and boundary == "system")
     ],
 )
-def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, boundary: Boundary) -> None:
+def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, boundary: BoundaryName) -> None:
     settings = attrs.evolve(QUESTIONS[question], boundary=boundary, matmul_precision="highest")
     targets = list_targets(plan_runs(("resnet18",), settings))
     assert targets

@@ -15,13 +15,14 @@ from joulemap.domain.metric import METRIC, METRICS
 from joulemap.domain.table import Row
 from joulemap.generated.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.generated.explain import Effect, EnergyTerm
-from joulemap.physics.record.configuration import MERGING, RUNTIMES, Runtime
+from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES, RuntimeName
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
 from joulemap.store.include import CALL, include
 from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
+from joulemap.store.surface import fill_choices
 from joulemap.system.errors import SqlError, UsageError
 from joulemap.system.resource import folder
 
@@ -152,9 +153,9 @@ def test_few_numbers_of_a_list_stand_alone() -> None:
         assert list_numbers(text) == text
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_sql_and_python_call_the_same_runtimes_merging(runtime: Runtime, opened: Connection) -> None:
-    assert opened.execute("SELECT is_merging(?)", [runtime]).fetchall() == [(runtime in MERGING,)]
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+def test_sql_and_python_call_the_same_runtimes_merging(runtime: RuntimeName, opened: Connection) -> None:
+    assert opened.execute("SELECT is_merging(?)", [runtime]).fetchall() == [(RUNTIME[runtime].merges,)]
 
 
 def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
@@ -219,7 +220,7 @@ def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -
 
 
 def test_a_word_is_what_several_queries_do_not_declare() -> None:
-    words = tomllib.loads((folder("queries") / "words.toml").read_text())
+    words = tomllib.loads(fill_choices((folder("queries") / "words.toml").read_text()))
     files = [(query, parse_query(query.path)) for query in list_queries()]
     for kind, told in words.items():
         taken = Counter(

@@ -13,7 +13,7 @@ import attrs
 
 import gpu_coefficient
 from joulemap.catalog.load import load_catalogue
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, Boundary
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, BoundaryName
 from joulemap.physics.record.hardware import Hardware, MemoryLevel, Peak
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
@@ -43,7 +43,7 @@ def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, Energ
     return units, {action.key: action for one in found for action in one.reference}
 
 
-def bound(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
+def bound(hardware: Hardware, power_mode: str, boundary: BoundaryName) -> Hardware:
     """Return a chip, given at its anchor, bound to a power mode and a boundary."""
     return Target(hardware, (AtMode(power_mode), AtBoundary.of(hardware, boundary))).bind(hardware)
 

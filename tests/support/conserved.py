@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 
 from compare import assert_close
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, MERGING
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.reference import STATIC_ACTION
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import Integers, WorkloadColumns
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -82,7 +83,7 @@ def assert_nothing_exceeds_the_hardware(run: RunColumns) -> None:
 
 def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
     runs_here = ~work.is_view
-    if run.configuration.runtime in MERGING:
+    if RUNTIME[run.configuration.runtime].merges:
         runs_here &= ~work.is_foldable
     assert (run.operators.operator_index == np.flatnonzero(runs_here)).all()
     assert run.mac_count == int(work.mac_count[runs_here].sum())

@@ -18,6 +18,7 @@ from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
+from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.name import choose_batches, list_names
@@ -259,7 +260,7 @@ class CandidateAnswer(RunAnswer):
 
     def name(self, row: Candidate) -> str:
         """Return the name of a configuration."""
-        runtime = "" if row.runtime == "fused" else row.runtime
+        runtime = "" if row.runtime == USUAL_RUNTIME else row.runtime
         return self._fill(NAME, row, runtime=runtime)
 
     def _title(self, about: str, precision: str | None = None, common: Sequence[str] = ()) -> Title:
@@ -349,7 +350,7 @@ class CandidateAnswer(RunAnswer):
                 model=self.scope.model,
                 hardware=self.scope.spell(row.hardware),
                 precision=spell_precision(row.precision),
-                runtime="" if row.runtime == "fused" else row.runtime,
+                runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
                 repeated=repeat_boundary(self.scope, [row.hardware], repeated),
             )
             for row in {row.run_id: row for row in rows}.values()
@@ -364,7 +365,7 @@ class CandidateAnswer(RunAnswer):
             "precision": [precision for precision, _ in pairs],
             "weights": [weights for _, weights in pairs if weights],
             "batch": [str(batch) for batch in sorted({row.batch for row in runs})],
-            "runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
+            "runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {USUAL_RUNTIME}],
         }
         joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
         given = repeat_boundary(self.scope, (row.hardware for row in runs), repeated)

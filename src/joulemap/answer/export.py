@@ -20,7 +20,7 @@ from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.export import Sample, Step
-from joulemap.physics.record.configuration import MERGING
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
@@ -140,8 +140,8 @@ def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> di
     from joulemap.physics.merge import build
     from joulemap.store.workload import read_columns
 
-    work = build(read_columns(connection, find_workload_of(connection, run_id)), total.runtime)
-    is_fused = total.runtime in MERGING
+    work = build(read_columns(connection, find_workload_of(connection, run_id)), RUNTIME[total.runtime])
+    is_fused = RUNTIME[total.runtime].merges
     live: list[float] = work.live_bytes(total.precision, is_fused=is_fused).tolist()
     operators: list[int] = work.active(is_fused=is_fused)[0].tolist()
     scale = total.activation_bytes / (max(live, default=0.0) or 1.0)

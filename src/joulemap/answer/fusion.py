@@ -17,7 +17,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
-from joulemap.physics.record.configuration import MERGING
+from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
@@ -78,12 +78,11 @@ ORDER: Final = (
     "most energy x delay saved first; shares of energy and time refer to the separate operators of the row, shares "
     "of EDP to those of the run"
 )
-SEPARATE: Final = {
-    "graph": "separate: every operator is a separate kernel, without host cost (runtime graph)",
-    "eager": "eager fuses nothing: every operator is a separate kernel, launched by the host; that run is compared "
-    "with the same one in fused",
-}
-"""Runtime of separate operators -> note on what it means."""
+SEPARATE: Final = Template("separate: every operator is a separate kernel, without host cost (runtime {runtime})")
+LAUNCHED: Final = Template(
+    "{runtime} fuses nothing: every operator is a separate kernel, launched by the host; that run is compared with the "
+    "same one in fused"
+)
 GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template(
     "extra passes ({passed_count} of {subgraph_count} fused kernels): operators after a library's GEMM run in a "
@@ -141,7 +140,7 @@ class FusionAnswer(RunAnswer):
         one.
         """
         rows, total = self.rows(by), self.total
-        merged = total.runtime if total.runtime in MERGING else "fused"
+        merged = total.runtime if RUNTIME[total.runtime].merges else USUAL_RUNTIME
         shown = Section("", self._lay_facts())
         details: tuple[Section, ...] = ()
         if by != "run":
@@ -206,10 +205,11 @@ class FusionAnswer(RunAnswer):
     def notes(self) -> list[str]:
         """Return notes on the separate runtime, on bytes, and on folded operators."""
         total = self.total
-        is_graph = total.separate_run_id != total.run_id and total.separate_runtime == "graph"
+        separate = RUNTIME[total.separate_runtime]
+        is_graph = total.separate_run_id != total.run_id and not separate.launches_each
         return [
             *((GRAPH,) if is_graph else ()),
-            SEPARATE[total.separate_runtime],
+            (LAUNCHED if separate.launches_each else SEPARATE)(runtime=separate.name),
             *((PASSES(total),) if total.pass_bytes else ()),
             *((UNCHANGED,) if total.fused_subgraph_count and not total.saved_dram_bytes else ()),
             *((FOLDED(total),) if total.folded_count else ()),
@@ -223,7 +223,7 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
     `graph` or `eager`, the run in that runtime is compared with the run in `fused`. Raises like `analyze`.
     """
     settings.check_single("fusion")
-    merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)
+    merged = settings.runtime if RUNTIME[settings.runtime[0]].merges else (USUAL_RUNTIME,)
     runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))
     asked = attrs.evolve(settings, runtime=runtimes)
     with holding_scope(source, plan_selected((model,), asked, select_one(hardware, settings))) as scope:

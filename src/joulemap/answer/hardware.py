@@ -29,7 +29,7 @@ from joulemap.generated.hardware import (
     RidgePoint,
 )
 from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
-from joulemap.physics.record.configuration import BOARD, BOUNDARIES, Boundary
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_chip, find_default_chip, resolve_name
@@ -339,7 +339,7 @@ def _find_calibrations(
 
 
 def energy_reference(
-    source: Source, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
+    source: Source, name: str, *, calibration: str | Calibration = "auto", boundary: BoundaryName = "board"
 ) -> Table[ActionPrice]:
     """Return the energy per action of every action of one chip, as runs at this boundary use it.
 
@@ -352,7 +352,7 @@ def energy_reference(
 
 @contextlib.contextmanager
 def opening_hardware(
-    source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
+    source: Source, name: str, calibration: str | Calibration, boundary: BoundaryName | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
     """Yield a connection to a catalogue with the chip, the chip's id, and its calibration (None for class defaults).
 
@@ -361,7 +361,7 @@ def opening_hardware(
     """
     if boundary is not None:
         boundary = name_boundary(boundary)
-        check_name("boundary", boundary, BOUNDARIES)
+        check_name("boundary", boundary, BOUNDARY_NAMES)
     use = use_calibration(calibration)
     name = resolve_name(name)
     ref = HardwareRef.read(name)

@@ -12,7 +12,8 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.physics.record.configuration import RUNTIMES, Configuration
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.physics.record.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
@@ -112,7 +113,7 @@ def _list_sections(check: FileCheck) -> Iterator[Section]:
         yield Section("", Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies)))
     defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
     yield Section("", lay_lines(DEFAULT_COLUMNS, defaults))
-    trials = make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused"))
+    trials = make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == USUAL_RUNTIME))
     yield Section("", lay(trials, TRIAL_COLUMNS))
 
 
@@ -174,7 +175,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
             for model, columns in workloads.items():
-                for runtime in RUNTIMES:
+                for runtime in RUNTIME_NAMES:
                     where = (hardware.id, mode, precision, model, runtime)
                     configuration = Configuration(
                         hardware=hardware.id, precision=precision, runtime=runtime, power_mode=mode

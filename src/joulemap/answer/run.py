@@ -10,6 +10,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.engine import has_framework, name_engine
 from joulemap.physics.record.product import FP32
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.present.cell import mark_projected
 from joulemap.present.document import Text
 from joulemap.present.template import Template
@@ -164,8 +165,11 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
         for entry, _ in scope.selection.pairs
         for one in (map(HardwareEntry.of, boxes[entry.id]) if entry.id in boxes else (entry,))
     ]
-    is_mixed = "fused" in scope.runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
-    return _group_engines(entries) if "engine" in scope.runtimes or is_mixed else {}
+    runtimes = [RUNTIME[one] for one in scope.runtimes]
+    is_mixed = (
+        any(one.is_compiled for one in runtimes) and len({has_framework(entry.architecture) for entry in entries}) > 1
+    )
+    return _group_engines(entries) if is_mixed or any(one.is_built for one in runtimes) else {}
 
 
 def _group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:

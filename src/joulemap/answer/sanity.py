@@ -15,6 +15,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.hardware import Probe
 from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.runtime import SEPARATE_RUNTIME
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"
 
-RUNTIME: Final = "graph"
-"""Runtime of the probes: a single kernel without host overhead, as in the measurements."""
 
 STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
@@ -93,7 +92,7 @@ def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAns
         run_ids: list[int] = []
         for (model, precision), pairs in by_precision.items():
             settings = attrs.evolve(
-                Settings(runtime=RUNTIME, calibration=UNCALIBRATED),
+                Settings(runtime=SEPARATE_RUNTIME, calibration=UNCALIBRATED),
                 precision=precision,  # type: ignore[arg-type]
             )
             chosen = Selection(pairs=tuple(pairs), own=selection.own)

@@ -26,7 +26,7 @@ from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.generated.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
-from joulemap.physics.record.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision, name_precision
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, SYSTEM, BoundaryName, Precision, name_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
@@ -238,7 +238,7 @@ def _ensure_runs(
         has_table = any(wanted and wanted in table.source.lower() for table in tables)
         other = " and `joulemap measurements tables`" if has_table else ""
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
-    groups: dict[tuple[str, Any, Any, Any, int, Boundary], list[str]] = {}
+    groups: dict[tuple[str, Any, Any, Any, int, BoundaryName], list[str]] = {}
     operators: dict[tuple[str, Any, Any, Any], list[Place]] = {}
     for row in rows:
         configuration = row["hardware"], row["precision"], row["matmul_precision"], row["runtime"]
@@ -253,7 +253,7 @@ def _ensure_runs(
     used: set[str] = set()
 
     def find_settings(
-        name: str, precision: Any, setting: Any, runtime: Any, batch: int = 1, boundary: Boundary = BOARD
+        name: str, precision: Any, setting: Any, runtime: Any, batch: int = 1, boundary: BoundaryName = BOARD
     ) -> Settings | None:
         target = _find_target(source, name)
         if target is None:
@@ -291,7 +291,7 @@ def _ensure_runs(
         else:
             lost.setdefault(UNKNOWN_HARDWARE(hardware=name), []).extend(models)
     failed: dict[str, ModelError] = {}
-    for boundary in BOUNDARIES:
+    for boundary in BOUNDARY_NAMES:
         some = [plan for plan in plans if plan.settings.boundary == boundary]
         failed |= ensure_all(attrs.evolve(source, progress=None), some)
     names = [row["model"] for row in rows]

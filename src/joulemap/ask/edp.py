@@ -10,7 +10,7 @@ from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
 from joulemap.ask.part import choose_least, enter, gather
 from joulemap.ask.scope import Scope
 from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
-from joulemap.physics.record.configuration import MERGING
+from joulemap.physics.record.runtime import RUNTIME
 
 HALF: Final = 0.5
 """Share of the product that the largest subgraphs of a fact make."""
@@ -90,9 +90,9 @@ def _list_changes(total: EdpTotal, subgraphs: Sequence[EdpShare], bounds: Sequen
         if bound.saving_fraction >= WORTH:
             yield _change(total, total.edp_js, bound.edp_js, bound.remedy)
     ratio = total.separate_edp_js / total.edp_js
-    if total.runtime in MERGING and abs(ratio - 1.0) >= WORTH:
+    if RUNTIME[total.runtime].merges and abs(ratio - 1.0) >= WORTH:
         yield _change(total, total.separate_edp_js, total.edp_js, FUSION)
-    elif total.runtime == "eager" and ratio <= 1.0 - WORTH:
+    elif RUNTIME[total.runtime].launches_each and ratio <= 1.0 - WORTH:
         yield _change(total, total.edp_js, total.separate_edp_js, LAUNCH)
     if len(subgraphs) > 1:
         first = subgraphs[0]

@@ -13,6 +13,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
 from joulemap.generated.fusion import FusionPattern, FusionSubgraph, FusionTotal
+from joulemap.physics.record.runtime import RUNTIME
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""
@@ -144,7 +145,7 @@ def _find_cost(row: FusionSubgraph, total: FusionTotal) -> str:
 
 def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
     """Return why a subgraph changes that is one kernel either way."""
-    if total.separate_runtime == "eager":
+    if RUNTIME[total.separate_runtime].launches_each:
         return "launched"
     if row.separate_pass_bytes > row.pass_bytes:
         return "merged"

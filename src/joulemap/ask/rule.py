@@ -28,8 +28,9 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
 from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
 from joulemap.generated.run import Fallback
-from joulemap.physics.record.configuration import ENGINE
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.product import FP32, HIGHEST, find_products
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import run_query
 from joulemap.store.run import Outline, count_appending
@@ -58,7 +59,9 @@ WEIGHED: Final = ("run_id", "bias", "doubt")
 
 NEEDS: Final[dict[str, Callable[[Outline], object]]] = {
     "fallback": lambda one: one.has_helper,
-    "host": lambda one: not one.host and one.boundary != "system" and (one.needs_host or one.is_node_board),
+    "host": lambda one: (
+        not one.host and not BOUNDARY[one.boundary].is_at_wall and (one.needs_host or one.is_node_board)
+    ),
     "borrowed": lambda one: one.is_new,
 }
 """SQL rule -> condition on a run; the rule is not run if no run fulfils it, because planning a query takes longer."""
@@ -246,7 +249,7 @@ def find_assumed(row: ModelCaveat | StoredCaveat) -> Iterator[Finding]:
 
 def find_appending(count: int, text: str, runtimes: Collection[str]) -> Finding:
     """Return the finding that operators append rows to keys and values, and what these runtimes do with them."""
-    engines = {one == ENGINE for one in runtimes}
+    engines = {RUNTIME[one].is_built for one in runtimes}
     if len(engines) != 1:
         return Finding(kind="traced", values={"text": text})
     return Finding(kind="in_place" if True in engines else "copied", values={"operators": count})
@@ -344,7 +347,11 @@ def narrow(scope: Scope) -> Iterator[Finding]:
         if one.precision != FP32 or one.matmul_precision == HIGHEST:
             continue
         products = find_products(
-            one.architecture, one.vendor, one.hardware_precisions, one.matmul_precision, is_engine=one.runtime == ENGINE
+            one.architecture,
+            one.vendor,
+            one.hardware_precisions,
+            one.matmul_precision,
+            is_engine=RUNTIME[one.runtime].is_built,
         )
         if products.convolution != FP32:
             bias = -UNKNOWN if products.gemm != products.convolution else -2.0 * UNKNOWN

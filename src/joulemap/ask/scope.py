@@ -13,7 +13,7 @@ from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import NO_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
@@ -172,7 +172,7 @@ class Scope:
     @cached_property
     def at_wall(self) -> frozenset[str]:
         """Hardware with energies at the wall plug. These energies include a host."""
-        return frozenset(one.hardware for one in self.outlines.values() if one.boundary == SYSTEM)
+        return frozenset(one.hardware for one in self.outlines.values() if BOUNDARY[one.boundary].is_at_wall)
 
     @cached_property
     def hardware(self) -> tuple[str, ...]:

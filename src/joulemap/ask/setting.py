@@ -14,14 +14,12 @@ from joulemap.ask.finding import Finding, Rule
 from joulemap.ask.scope import Scope
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.run import PluggedHardware
-from joulemap.physics.record.configuration import ENGINE, MEASURED_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY, MEASURED_HOST
 from joulemap.physics.record.engine import has_framework, is_deployed, name_engine
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.store.query import fetch
 from joulemap.store.run import find_launches
-
-FUSED: Final = "fused"
-EAGER: Final = "eager"
 
 FEW: Final = 0.8
 """Credibility of a calibration below which it has few measurements."""
@@ -50,7 +48,7 @@ def budgeted(scope: Scope) -> Iterator[Finding]:
 
 def walled(scope: Scope) -> Iterator[Finding]:
     """Find what the boundary `system` adds to each board, and runs that are at another boundary instead."""
-    at_wall = {run_id: one for run_id, one in scope.outlines.items() if one.boundary == SYSTEM}
+    at_wall = {run_id: one for run_id, one in scope.outlines.items() if BOUNDARY[one.boundary].is_at_wall}
     found = fetch(scope.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
     rows = {row.hardware: row for row in found}
     for run_id, one in at_wall.items():
@@ -76,7 +74,7 @@ def walled(scope: Scope) -> Iterator[Finding]:
 
 def launched(scope: Scope) -> Iterator[Finding]:
     """Find the host whose thread launches the kernels of eager runs, and its time for each."""
-    eager = {run_id: one for run_id, one in scope.outlines.items() if one.runtime == EAGER}
+    eager = {run_id: one for run_id, one in scope.outlines.items() if RUNTIME[one.runtime].launches_each}
     times = find_launches(scope.connection, eager) if eager else ()
     found = {(hardware, host): (has_link, seconds) for hardware, host, has_link, seconds in times}
     for run_id, one in eager.items():
@@ -110,12 +108,12 @@ def compiled(scope: Scope) -> Iterator[Finding]:
     }
     is_mixed = len({has_framework(architecture) for pairs in devices.values() for architecture, _ in pairs}) > 1
     for run_id, pairs in devices.items():
-        runtime = scope.outlines[run_id].runtime
+        runtime = RUNTIME[scope.outlines[run_id].runtime]
         for name in dict.fromkeys(name_engine(*pair) for pair in pairs):
             values: dict[str, Value] = {"engine": name}
-            if runtime == ENGINE and is_deployed(name):
+            if runtime.is_built and is_deployed(name):
                 yield Finding(kind="engine", run_id=run_id, values=values)
-            elif runtime == FUSED and is_mixed:
+            elif runtime.is_compiled and is_mixed:
                 yield Finding(kind="deployed" if is_deployed(name) else "compiler", run_id=run_id, values=values)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.product import DEFAULT, MatmulPrecision
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.workload import Booleans, Floats, WorkloadColumns
 from joulemap.system.record import frozen
 
@@ -133,4 +134,4 @@ def _groups(observations: Sequence[Observation]) -> list[tuple[str, int, str, bo
 
 
 def _own_weight(one: Observation) -> float:
-    return one.weight * (EAGER_WEIGHT if one.configuration.runtime == "eager" else 1.0)
+    return one.weight * (EAGER_WEIGHT if RUNTIME[one.configuration.runtime].launches_each else 1.0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.catalog.digest import DATA
 from joulemap.physics.record.product import DEFAULT
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME, Runtime
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -38,13 +39,6 @@ TURNS: Final = 10
 """Minimum requests per concurrent request of a load test, so that its start and end have little weight."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-
-COMPILED: Final[Mapping[str, str]] = {
-    "eager": "",
-    "graph": "m = torch.compile(m, mode='reduce-overhead'); ",
-    "fused": "m = torch.compile(m); ",
-}
-"""Runtime -> statement that prepares a torch module."""
 
 TFLITE: Final = ".tflite"
 
@@ -73,7 +67,7 @@ class CheckedRun:
     matmul_precision: str = DEFAULT
     """Setting of the tool's library for products at fp32."""
     batch: int = 1
-    runtime: str = "engine"
+    runtime: str = DEPLOYED_RUNTIME
     engine: str = ""
     """Serving engine of a language model; empty for other models."""
     phase: str = ""
@@ -266,6 +260,13 @@ def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str
     return option + shlex.quote(shapes) if shapes else ""
 
 
+def _prepare_module(runtime: Runtime) -> str:
+    """Return the statement that prepares a torch module for a runtime; empty if it needs none."""
+    if runtime.is_captured:
+        return "m = torch.compile(m, mode='reduce-overhead'); "
+    return "m = torch.compile(m); " if runtime.is_compiled else ""
+
+
 def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
     """Return placeholder -> value for the template of a benchmark command."""
     is_gpu = entry.architecture == "gpu"
@@ -299,7 +300,7 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "device": DEVICES.get(entry.architecture, "NPU"),
         "core_ml": CORE_ML.get(entry.architecture, ""),
         "torch_device": ("mps" if entry.vendor == APPLE else "cuda") if is_gpu else "cpu",
-        "compile": COMPILED.get(run.runtime, ""),
+        "compile": _prepare_module(RUNTIME[run.runtime]),
         "shape": ", ".join(map(str, run.shape)),
         "shapes": _join_sizes(run, "--shapes=", ":", "x"),
         "layout": _join_sizes(run, "-shape ", "[", ",", "]"),

@@ -32,7 +32,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.physics.record.coefficient import check_coefficient
 from joulemap.physics.record.compiler import CUTS, UNLISTED, Compiler
-from joulemap.physics.record.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES
 from joulemap.physics.record.constant import is_count
 from joulemap.physics.record.hardware import (
     LEVEL_KINDS,
@@ -52,6 +52,7 @@ from joulemap.physics.record.hardware import (
 from joulemap.physics.record.operating_point import read_point
 from joulemap.physics.record.product import FP32, PASS, PASSES
 from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.units import SI_SCALE
 
 LEAST_SHARE: Final = Quantity(
@@ -418,7 +419,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
     """Return a measured load in SI units; ValueError for an unknown model or a precision that the chip lacks."""
     key = f"loads.{entry.name}"
-    _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
+    _check_choice(f"{key}.runtime", entry.runtime, RUNTIME_NAMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)
     _check_choice(f"{key}.precision", entry.precision, tuple(peaks))
     _check_choice(f"{key}.model", entry.model, tuple(load_shipped()))

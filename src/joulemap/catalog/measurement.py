@@ -31,16 +31,14 @@ from joulemap.domain.operator.name import is_operator
 from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.physics.record.configuration import (
-    BOARD,
-    BOUNDARIES,
-    CHIP,
+    BOUNDARY,
+    BOUNDARY_NAMES,
     MEASURED_AT,
     PRECISION_BYTES,
-    RUNTIMES,
-    SYSTEM,
     name_precision,
 )
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, choose_setting
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.key import keep_once
@@ -314,7 +312,7 @@ def _check_drawn(row: ServingRow) -> None:
         fault = (
             f"power_boundary is {row.power_boundary!r}" if row.power_boundary else f"{drawn[0]} has no power_boundary"
         )
-        raise ValueError(f"{fault}, expected {', '.join(BOUNDARIES)}")
+        raise ValueError(f"{fault}, expected {', '.join(BOUNDARY_NAMES)}")
     if row.idle_power_w is not None and not any(name.endswith("_j") for name in drawn):
         raise ValueError(f"{IDLE} is given without an energy from which it was subtracted")
 
@@ -377,9 +375,9 @@ def _checked(
         if not value > 0.0:
             raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
         check_range(name, value)
-    runtime, precision = fold_into(str(row["runtime"]), RUNTIMES), name_precision(str(row["precision"]))
-    if runtime not in RUNTIMES:
-        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")
+    runtime, precision = fold_into(str(row["runtime"]), RUNTIME_NAMES), name_precision(str(row["precision"]))
+    if runtime not in RUNTIME_NAMES:
+        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIME_NAMES)}")
     if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
     setting = fold_into(str(row.get("matmul_precision") or DEFAULT), MATMUL_PRECISIONS)
@@ -397,9 +395,9 @@ def _checked(
         "matmul_precision": setting,
         "runtime": runtime,
     }
-    if boundary in (CHIP, BOARD):
+    if boundary and not BOUNDARY[boundary].is_at_wall:
         _check_power(figures, find_entry(entries, HardwareRef.read(names["hardware"]).label))
-    if boundary == SYSTEM:
+    if boundary and BOUNDARY[boundary].is_at_wall:
         figures = _move_to_wall(figures, counts)
         boundary = ""
     return make_measurement(
@@ -425,7 +423,7 @@ def _read_boundary(row: Mapping[str, Any], figures: Collection[str]) -> str:
     known = find_boundary(stated or str(row.get("scope") or ""))
     if (stated and not known) or (drawn and not known):
         fault = f"boundary is {stated!r}" if stated else f"{drawn} is given without a boundary"
-        raise ValueError(f"{fault}, expected {', '.join(BOUNDARIES)}")
+        raise ValueError(f"{fault}, expected {', '.join(BOUNDARY_NAMES)}")
     return known if drawn else ""
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import DATA
+from joulemap.domain.architecture import CLASSES
 from joulemap.domain.host import is_part
 from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import CatalogueError
@@ -33,10 +34,10 @@ OWN_MEMORY: Final = ("GDDR", "HBM")
 NO_SYSTEM: Final = ("SRAM", "flash", "FPGA board", "in the package", "on the module", "of the card", "of the host")
 """Phrases in memory types of devices in whose memory no operating system runs, or whose host is not known."""
 
-DESIGNS: Final = ("kpu", "cgra")
+DESIGNS: Final = tuple(one.name for one in CLASSES if one.is_design)
 """Classes whose chips are designs, described without a host and its system."""
 
-BOARD_CLASSES: Final = ("dpu", "dsp")
+BOARD_CLASSES: Final = tuple(one.name for one in CLASSES if one.is_embedded)
 """Classes whose chips are on development boards, never in PCs."""
 
 APPLE: Final = "Apple"

@@ -12,9 +12,10 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.role import ROLES
 from joulemap.physics.record.calibration import CalibrationError
 from joulemap.physics.record.compiler import CUTS
-from joulemap.physics.record.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
+from joulemap.physics.record.configuration import BOUNDARY_NAMES, CHIP, PRECISION_BYTES
 from joulemap.physics.record.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
 from joulemap.physics.record.quantity import BASES, COUNTS, Evidence, Quantity, read_evidence
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
@@ -29,7 +30,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "per": LEVEL_PLACES,
     "connects": LINK_ENDS,
     "covers": LOAD_COVERS,
-    "runtime": RUNTIMES,
+    "runtime": RUNTIME_NAMES,
     "precision": tuple(PRECISION_BYTES),
     "cut": tuple(CUTS),
 }
@@ -530,7 +531,7 @@ class ArchitectureFile:
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.
     `listed`: they run the operators that a chip's file lists.
     """
-    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
+    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARY_NAMES))
     """Boundary of the energies; `board` if they were fitted to board power, which includes regulator loss."""
     geometry: list[str] = attrs.field(factory=list)
     """Valid names in a `[geometry]` table of this class."""

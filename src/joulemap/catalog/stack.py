@@ -23,8 +23,8 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.physics.record.configuration import RUNTIMES
 from joulemap.physics.record.quantity import COUNTS, Quantity, read_evidence
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.name import find_nearest, fold_name
 from joulemap.system.record import frozen
@@ -50,7 +50,7 @@ class Stack:
     """Name of the engine as answers show it."""
     date: str
     """First date of the release: `2025-01`."""
-    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
     """Runtime that describes how the engine launches a pass."""
     mixes: bool
     """True if prefill chunks and decode tokens share a pass; False if prefill has its own passes, first."""
@@ -351,7 +351,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
+    plain: dict[str, Any] = {"runtime": DEPLOYED_RUNTIME, "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}

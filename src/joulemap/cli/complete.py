@@ -45,9 +45,9 @@ complete_deployments: Final = offer("domain.settings.Deployment")
 complete_kinds: Final = offer("domain.settings.Form")
 complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES")
 complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
-complete_boundaries: Final = offer("physics.record.configuration.BOUNDARIES")
+complete_boundaries: Final = offer("physics.record.configuration.BOUNDARY_NAMES")
 complete_engines: Final = offer("answer.completion.list_engines")
-complete_runtimes: Final = offer("physics.record.configuration.RUNTIMES")
+complete_runtimes: Final = offer("physics.record.runtime.RUNTIME_NAMES")
 
 
 def complete_words(incomplete: str) -> list[str]:

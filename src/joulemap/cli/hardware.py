@@ -22,7 +22,7 @@ from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Deployment
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
 
 app = group(__doc__)
 
@@ -118,7 +118,7 @@ def show(
     joulemap hardware show rk3588_npu --operators
     joulemap hardware show ./mine.toml
     """
-    workspace, chosen = output.workspace(), cast("Boundary", boundary)
+    workspace, chosen = output.workspace(), cast("BoundaryName", boundary)
     from joulemap.answer.listing import is_box
 
     if not energy and is_box(hardware):

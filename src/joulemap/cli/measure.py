@@ -8,11 +8,17 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.run import Model, RunOptions, name_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
+from joulemap.physics.record.runtime import RUNTIMES
 from joulemap.system.errors import UsageError
+from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 
 HOST: Final = "host"
 """Word that is given as the model to measure kernel launches of this machine."""
+
+
+MEASURED: Final = join_choices(one.label for one in RUNTIMES if not one.is_built)
+"""Runtimes that PyTorch can run, as a list of choices."""
 
 
 @frozen(kw_only=True)
@@ -22,7 +28,7 @@ class MeasuredRunOptions(RunOptions):
     precision: str = option("fp32", "Numeric precision: fp32, bf16 or fp16.", metavar="NAME")
     runtime: str = option(
         "eager",
-        "Execution mode: eager, graph (replay of a CUDA graph) or fused (torch.compile).",
+        f"Execution mode: {MEASURED}; graph replays a CUDA graph.",
         metavar="MODE",
     )
 

@@ -21,6 +21,8 @@ from joulemap.cli.panel import LIMITS
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.settings import SweepDivision
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME
+from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 
 
@@ -39,10 +41,10 @@ class SweepRunOptions(ManyRunOptions):
     precision: str = precisions("", PRECISIONS_HELP, shown="fp32, or that of a quantized file", is_list=True)
     runtime: str = option(
         "",
-        "Execution modes to try: eager, graph, fused or engine.",
+        f"Execution modes to try: {join_choices(RUNTIME_NAMES)}.",
         metavar="MODE,...",
         complete=complete_runtimes,
-        shown="fused; engine with --deployment or --scenario",
+        shown=f"{USUAL_RUNTIME}; {DEPLOYED_RUNTIME} with --deployment or --scenario",
     )
 
 

@@ -18,7 +18,9 @@ from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
 from joulemap.hub.build import BuiltModel, build_request
 from joulemap.physics.record.product import DEFAULT, HIGHEST
+from joulemap.physics.record.runtime import RUNTIME, RUNTIMES
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.trace.argument import replace_tensors
@@ -129,8 +131,11 @@ CAPTURE_WARM_UP: Final = 3
 """Calls before a CUDA graph is captured, so that libraries have chosen their kernels. Source: PyTorch, CUDA
 semantics."""
 
-STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
-"""Runtime -> number of CUDA streams that a measurement uses. A graph warms up on one and is captured on another."""
+CAPTURE_STREAMS: Final = 2
+"""CUDA streams of a captured graph, which warms up on one and is captured on another; other runtimes use one."""
+
+MEASURED: Final = tuple(one for one in RUNTIMES if not one.is_built)
+"""Runtimes that PyTorch can run."""
 
 
 def check_device(device: str, runtime: str) -> None:
@@ -139,10 +144,12 @@ def check_device(device: str, runtime: str) -> None:
         raise UsageError(f"unknown device {device!r}; known: {', '.join(DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here: measure with --device cpu")
-    if runtime == "engine":
-        raise UsageError("joulemap cannot run inference engines: use eager, graph or fused, or import a measurement")
-    if device == "cpu" and runtime == "graph":
-        raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU lacks: use eager or fused")
+    if RUNTIME[runtime].is_built:
+        known = join_choices(one.name for one in MEASURED)
+        raise UsageError(f"joulemap cannot run inference engines: use {known}, or import a measurement")
+    if device == "cpu" and RUNTIME[runtime].is_captured:
+        known = join_choices(one.name for one in MEASURED if not one.is_captured)
+        raise UsageError(f"the runtime {runtime} replays a captured CUDA graph, which a CPU lacks: use {known}")
 
 
 def run_trial(
@@ -218,7 +225,7 @@ def _run_trial(
         batch=subject.batch,
         scope=scope,
         peak_memory_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
-        stream_count=STREAMS[runtime] if device == "cuda" else None,
+        stream_count=(CAPTURE_STREAMS if RUNTIME[runtime].is_captured else 1) if device == "cuda" else None,
         device_name=name_device(device),
         conditions="; ".join(part for part in parts if part),
     )
@@ -230,9 +237,9 @@ def _nothing() -> None:
 
 def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
     """Return a function that runs the model once with a runtime."""
-    if runtime == "graph":
+    if RUNTIME[runtime].is_captured:
         return _capture(subject)
-    if runtime == "fused":
+    if RUNTIME[runtime].is_compiled:
         return _compile(subject)
     return subject.call
 

@@ -6,25 +6,55 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from joulemap.system.name import fold_name, unmark
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.physics.record.configuration import Precision
 
-CLASS_HARDWARE: Final[Mapping[str, str]] = {
-    "cpu": "xeon_8490h",
-    "gpu": "h100_sxm5",
-    "tpu": "tpu_v4",
-    "kpu": "kpu_t256",
-    "dsp": "tda4vm_c7x_mma",
-    "npu": "cloud_ai_100_pro",
-    "dpu": "dpu_b4096_kv260",
-    "cgra": "plasticine",
-}
-"""Architecture class -> its default chip, a common one that represents the class.
 
-Each chip runs int8; it also runs fp32 if any chip of its class does. Its key numbers are published, unless no chip of
-its class has published ones.
-"""
+@frozen(kw_only=True)
+class HardwareClass:
+    """Architecture class of hardware."""
+
+    name: str
+    chip: str
+    """Default chip, a common one that represents the class.
+
+    It runs int8; it also runs fp32 if any chip of its class does. Its key numbers are published, unless no chip of its
+    class has published ones.
+    """
+    is_measured: bool
+    """True if predictions for measured boards were scored; unmeasured boards use the uncertainty of their class."""
+    has_peak: bool
+    """True if compute times follow a peak; otherwise they depend on units and clock alone."""
+    is_design: bool
+    """True if its chips are designs, described without a host and its system."""
+    is_embedded: bool
+    """True if its chips are on development boards, never in PCs."""
+
+
+CLASSES: Final = (
+    HardwareClass(name="cpu", chip="xeon_8490h",
+                  is_measured=True, has_peak=True, is_design=False, is_embedded=False),
+    HardwareClass(name="gpu", chip="h100_sxm5",
+                  is_measured=True, has_peak=True, is_design=False, is_embedded=False),
+    HardwareClass(name="tpu", chip="tpu_v4",
+                  is_measured=False, has_peak=True, is_design=False, is_embedded=False),
+    HardwareClass(name="kpu", chip="kpu_t256",
+                  is_measured=False, has_peak=True, is_design=True, is_embedded=False),
+    HardwareClass(name="dsp", chip="tda4vm_c7x_mma",
+                  is_measured=False, has_peak=True, is_design=False, is_embedded=True),
+    HardwareClass(name="npu", chip="cloud_ai_100_pro",
+                  is_measured=False, has_peak=True, is_design=False, is_embedded=False),
+    HardwareClass(name="dpu", chip="dpu_b4096_kv260",
+                  is_measured=False, has_peak=False, is_design=False, is_embedded=True),
+    HardwareClass(name="cgra", chip="plasticine",
+                  is_measured=False, has_peak=False, is_design=True, is_embedded=False),
+)  # fmt: skip
+"""Architecture classes."""
+
+CLASS_HARDWARE: Final[Mapping[str, str]] = {one.name: one.chip for one in CLASSES}
+"""Architecture class -> its default chip."""
 
 COMMON_PRECISION: Final[Precision] = "int8"
 """Precision that all hardware in `CLASS_HARDWARE` supports."""

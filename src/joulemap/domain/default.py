@@ -10,11 +10,14 @@ import attrs
 from joulemap.domain.metric import MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.physics.record.configuration import BOARD, SYSTEM
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 
 SETTINGS: Final = Settings()
 """Defaults of a single run: fp32 with torch.compile's kernels, on the hardware that the question chooses."""
 
-CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, runtime=("engine",))
+CANDIDATES: Final = Settings(
+    precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, runtime=(DEPLOYED_RUNTIME,)
+)
 """Defaults of a choice among hardware: every chip, every power mode, the batch sizes of `find_batches`, and an
 inference engine, because the chosen chip will serve the model, not develop it.
 """
@@ -33,7 +36,7 @@ ALONE: Final = (1,)
 PAID_AT_WALL: Final[frozenset[MetricName]] = frozenset({"cost", "carbon"})
 """Metrics that contain electricity, which is paid and generated for the wall plug."""
 
-SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",))
+SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=(DEPLOYED_RUNTIME,))
 """Default settings of served language models; the default precision is the checkpoint's."""
 
 LEARNED: Final = Settings(precision=("bf16",))

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
+from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.system.wing import find_parts
 
 
@@ -78,7 +79,7 @@ DIMENSIONS: Final = (
         name="weight_precision", table="run", label="/{}", beside="precision", usual="r.precision", is_asked=True
     ),
     Dimension(name="batch", table="run", label="batch {}", case=1, is_swept=True),
-    Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
+    Dimension(name="runtime", table="run", label="{}", usual=f"'{USUAL_RUNTIME}'", case=3, is_asked=True),
     Dimension(name="boundary", table="hardware_version"),
     Dimension(name="host", table="hardware_version"),
     Dimension(name="matmul_precision", table="hardware_version", label="matmul {}", usual="'default'"),

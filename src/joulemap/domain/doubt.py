@@ -12,8 +12,10 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from joulemap.domain.architecture import CLASSES
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
@@ -49,10 +51,10 @@ mean square 0.80; over all errors, weighted equally by compiler, it is 0.81. It 
 that data sheets omit. Decompositions get it on every class: none was measured, and times of different algorithms on
 one chip differ by as much."""
 
-MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
+MEASURED_CLASSES: Final = (*(one.name for one in CLASSES if one.is_measured), "box")
 """Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class."""
 
-WITHOUT_PEAK: Final = ("cgra", "dpu")
+WITHOUT_PEAK: Final = tuple(one.name for one in CLASSES if not one.has_peak)
 """Classes whose compute time depends only on units and clock."""
 
 OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
@@ -224,7 +226,8 @@ def find_new_source(architecture: str, work: str, runtime: str) -> float:
     """Return the additional half-width of a latency for software that is new to the measurements; 0 for most runs."""
     if work == TRAINING:
         return NEW_FRAMEWORK
-    return NEW_LIBRARY if (architecture, work, runtime) == ("cpu", MODEL, "engine") else 0.0
+    is_new = (architecture, work) == ("cpu", MODEL) and RUNTIME[runtime].is_built
+    return NEW_LIBRARY if is_new else 0.0
 
 
 def find_peak(architecture: str, precision: str) -> str | None:

@@ -6,8 +6,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.configuration import BOUNDARIES, RUNTIMES
+from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.record import frozen
 
 Shape = tuple[int, ...]
@@ -29,10 +30,10 @@ class Measurement:
     matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS))
     """Setting of the library for products at fp32, such as `highest` where TF32 was disabled."""
     batch: int = attrs.field(validator=attrs.validators.ge(1))
-    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
     scope: str
     """Description of the measurement, e.g. `MLPerf Inference, offline`."""
-    boundary: str = attrs.field(default="", validator=attrs.validators.in_(("", *BOUNDARIES)))
+    boundary: str = attrs.field(default="", validator=attrs.validators.in_(("", *BOUNDARY_NAMES)))
     """Boundary of `energy_j` and `power_w`: `chip` or `board`; empty without them."""
     idle_power_w: float | None = None
     """Idle power that was subtracted from `energy_j` (`power_w` contains it); None for an energy that contains it."""

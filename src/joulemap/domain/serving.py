@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.physics.record.configuration import BOARD, MEASURED_AT, Boundary
+from joulemap.physics.record.configuration import BOARD, MEASURED_AT, BoundaryName
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -141,7 +141,7 @@ class ServingRow:
     """Coefficients fitted with this row; empty if there are none."""
 
     @property
-    def boundary(self) -> Boundary:
+    def boundary(self) -> BoundaryName:
         """Energy boundary of joules and watts; `board` if the row states none or an unknown one."""
         return MEASURED_AT.get(self.power_boundary, BOARD)
 

@@ -17,8 +17,9 @@ from joulemap.domain.architecture import find_class
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.offer import WAY_OF, Seller
-from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime, name_precision
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, BoundaryName, Precision, name_precision
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME, RuntimeName
 from joulemap.physics.record.weight import name_weight_precision, pair_precisions
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import fold_into
@@ -122,9 +123,9 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
 
-def name_boundary(name: str) -> Boundary:
+def name_boundary(name: str) -> BoundaryName:
     """Return the canonical name of a boundary; an unknown name is unchanged."""
-    return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
+    return BOUNDARY_ALIASES.get(name, cast("BoundaryName", name))
 
 
 def _matmul_precision(name: MatmulPrecision) -> MatmulPrecision:
@@ -231,12 +232,12 @@ def _weight_precisions(value: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(name_weight_precision, texts)))
 
 
-def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
-    return _fold_each(value, get_args(Runtime))
+def _runtimes(value: RuntimeName | Iterable[RuntimeName]) -> tuple[RuntimeName, ...]:
+    return _fold_each(value, RUNTIME_NAMES)
 
 
-def _usual_runtime(settings: Settings) -> tuple[Runtime, ...]:
-    return ("engine",) if settings.deployment or settings.scenario else ("fused",)
+def _usual_runtime(settings: Settings) -> tuple[RuntimeName, ...]:
+    return (DEPLOYED_RUNTIME,) if settings.deployment or settings.scenario else (USUAL_RUNTIME,)
 
 
 def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
@@ -343,7 +344,9 @@ class Settings:
     """Storage precision of GEMM weights, no wider than the activations: `int4`, or `int4:64` with a group size.
     Empty for the activations' precision.
     """
-    runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
+    runtime: tuple[RuntimeName, ...] = attrs.field(
+        default=(), converter=_runtimes, validator=_each_of("runtime", RuntimeName)
+    )
     """Runtime. Empty means an inference engine in a deployment or scenario, and a framework's compiler otherwise."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """Input shapes as on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
@@ -369,13 +372,15 @@ class Settings:
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
-    boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
+    boundary: BoundaryName = attrs.field(
+        default=BOARD, converter=name_boundary, validator=_each_of("boundary", BoundaryName)
+    )
     """Energy boundary: `board`; `chip`, which excludes voltage regulators and, except on GPUs, unattributed energy; or
     `system` (`wall`), which adds host, chassis and power supply.
     """
     states_boundary: bool = attrs.field(default=False, repr=False)
     """True if the boundary was stated; it then applies even where the question has another default."""
-    fallback_boundary: Boundary | Literal[""] = ""
+    fallback_boundary: BoundaryName | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     matmul_precision: MatmulPrecision = attrs.field(
         default=DEFAULT, converter=_matmul_precision, validator=_each_of("matmul precision", MatmulPrecision)
@@ -473,11 +478,11 @@ class RunKeywords(ModelKeywords, total=False):
     power_mode: str
     precision: Precision | Iterable[Precision]
     weight_precision: str | Iterable[str]
-    runtime: Runtime | Iterable[Runtime]
+    runtime: RuntimeName | Iterable[RuntimeName]
     calibration: str | Calibration
     host: str
-    boundary: Boundary
-    fallback_boundary: Boundary | Literal[""]
+    boundary: BoundaryName
+    fallback_boundary: BoundaryName | Literal[""]
     matmul_precision: MatmulPrecision
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 

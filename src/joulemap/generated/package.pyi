@@ -19,12 +19,12 @@ from joulemap.domain.settings import (
 )
 from joulemap.domain.table import Column as Column, Row as Row, Table as Table
 from joulemap.physics.record.configuration import (
-    Boundary as Boundary,
+    BoundaryName as BoundaryName,
     Configuration as Configuration,
     Precision as Precision,
-    Runtime as Runtime,
 )
 from joulemap.physics.record.hardware import Hardware as Hardware
+from joulemap.physics.record.runtime import RuntimeName as RuntimeName
 from joulemap.physics.record.workload import Operator as Operator, Subgraph as Subgraph, Workload as Workload
 from joulemap.shortcut import (
     analyze as analyze,

@@ -72,7 +72,7 @@ from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.generated.model import ListedOperator
 from joulemap.generated.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.physics.record.calibration import Calibration
-from joulemap.physics.record.configuration import Boundary, Precision
+from joulemap.physics.record.configuration import BoundaryName, Precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.run import RunTally
@@ -973,7 +973,7 @@ class Questions:
         name: str,
         *,
         calibration: str | Calibration = "auto",
-        boundary: Boundary = "board",
+        boundary: BoundaryName = "board",
     ) -> Table[ActionPrice]:
         """Return the energy per action of every action of one chip, as runs at this boundary use it.
 

@@ -70,6 +70,7 @@ from joulemap.physics.record.reference import (
     EnergyAction,
     cycle_action,
 )
+from joulemap.physics.record.runtime import SEPARATE_RUNTIME
 from joulemap.physics.stream import stay_on_device
 from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.errors import UnsupportedError
@@ -94,8 +95,6 @@ MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 STEPS: Final = 1000
 """Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
 
-RUNTIME: Final = "graph"
-"""Runtime of the probes. Benchmarks time them as one kernel, without the launch by the host."""
 
 PRODUCT: Final = "gemm(m=4096,n=4096,k=4096)"
 """Operator of the probe `matrix_product`."""
@@ -192,7 +191,7 @@ class Bench:
         """Run probes together, each given as (operator, hardware, precision)."""
         for name, evaluator in self.evaluators.items():
             mine = [(hardware, precision) for operator, hardware, precision in wanted if operator == name]
-            found = evaluator.measure([(one, _configure(one, precision, RUNTIME)) for one, precision in mine])
+            found = evaluator.measure([(one, _configure(one, precision, SEPARATE_RUNTIME)) for one, precision in mine])
             self._found |= {
                 (name, id(hardware), precision): (hardware, busy)
                 for (hardware, precision), busy in zip(mine, found, strict=True)

@@ -18,8 +18,8 @@ from joulemap.physics.fallback import find_fallen, name_fallen
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.outcome import Timed
 from joulemap.physics.reason import find_shortage, refuse_precision
-from joulemap.physics.record.configuration import MERGING
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.sum import Sums
 from joulemap.physics.timing import count_parts
 from joulemap.physics.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
@@ -130,7 +130,7 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_prec
     kernels = form_kernels(joined, precision, runtime, weight_precision)
     owner = joined.workload_index[kernels.operator_index]
     launches = kernels.host_launch_count
-    if runtime != "eager":
+    if not RUNTIME[runtime].launches_each:
         _, first = np.unique(owner[kernels.leader], return_index=True)
         launches = np.zeros_like(launches)
         launches[kernels.leader[first]] = 1.0
@@ -139,7 +139,7 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_prec
         host_launch_count=launches,
         batch=joined.batches[owner],
         total_weight_bytes=joined.each_weight_bytes(precision, weight_precision)[owner],
-        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=runtime in MERGING)[owner],
+        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges)[owner],
         workload_index=owner,
         workload_count=joined.workload_count,
     )
@@ -182,7 +182,7 @@ class Together:
         if how not in self._sizes:
             joined = self._join(tuple(range(len(self.works))))
             weights = joined.each_weight_bytes(precision, weight_precision)
-            peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
+            peaks = joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges)
             self._sizes[how] = tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
         return self._sizes[how]
 
@@ -210,7 +210,9 @@ class Together:
         precision, runtime, weight_precision = how
         joined = self._join(some)
         weights = joined.each_weight_bytes(precision, weight_precision)
-        peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING) / count_parts(joined.batches, hardware)
+        peaks = joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges) / count_parts(
+            joined.batches, hardware
+        )
         shortages = [
             find_shortage(hardware.id, required, hardware.memory_capacity.value)
             for required in (weights + peaks).tolist()

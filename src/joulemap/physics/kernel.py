@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.physics.merge import build
-from joulemap.physics.record.configuration import MERGING, PRECISION_BYTES, carried_precision
+from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
+from joulemap.physics.record.runtime import RUNTIME, Runtime
 from joulemap.physics.workload import (
     ROLE_CODE,
     Booleans,
@@ -58,7 +59,7 @@ class KernelColumns:
     """Precision of GEMMs."""
     weight_precision: str
     """Precision at which GEMM weights are stored; empty if it equals `precision`."""
-    runtime: str
+    runtime: Runtime
     operator_index: Integers
     """Index of each row's operator in the workload."""
     operator_count: int
@@ -117,7 +118,7 @@ class KernelColumns:
     @cached_property
     def step_count(self) -> Floats:
         """Number of sequentially dependent steps, per kernel."""
-        counts = self.work.kernel_step_count if self.runtime in MERGING else self.work.step_count
+        counts = self.work.kernel_step_count if self.runtime.merges else self.work.step_count
         return counts[self.leader]
 
     @cached_property
@@ -184,7 +185,7 @@ class KernelColumns:
         """
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
-        mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
+        mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime.is_built)
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:
@@ -382,7 +383,7 @@ class KernelColumns:
             self.part(runs),
             batch=self.batch,
             peak_activation_bytes=self.peak_activation_bytes,
-            host_launch_count=self.host_launch_count / (1.0 if self.runtime == "eager" else runs),
+            host_launch_count=self.host_launch_count / (1.0 if self.runtime.launches_each else runs),
         )
 
     @cached_property
@@ -400,7 +401,7 @@ class KernelColumns:
         `stretch` is the stretch number of each operator of the workload. In `eager` the host launches every kernel
         anyway.
         """
-        if self.runtime == "eager":
+        if self.runtime.launches_each:
             return self
         first = np.unique(stretch[self.operator_index[self.leader]], return_index=True)[1]
         launches = np.zeros(self.work.operator_count)
@@ -463,15 +464,16 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them dequantizes
     them on chip. Raises UsageError if `weight_precision` is not narrower.
     """
-    is_fused = runtime in MERGING
-    workload = build(workload, runtime)
+    way = RUNTIME[runtime]
+    is_fused = way.merges
+    workload = build(workload, way)
     rows, work = workload.active(is_fused=is_fused)
     group = workload.kernel_group if workload.kernel_group is not None else workload.subgraph_index
     group = (group if is_fused else workload.call_index)[rows]
     distinct, kernel_index = np.unique(group, return_inverse=True)
     leader = _leaders(work, kernel_index, len(distinct))
     launches = np.zeros(len(rows))
-    launches[leader[: None if runtime == "eager" else 1]] = 1.0
+    launches[leader[: None if way.launches_each else 1]] = 1.0
 
     scale = workload.access_scale(precision)
     own = workload.access_bytes * scale
@@ -490,7 +492,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         work=work,
         precision=precision,
         weight_precision="" if weight_precision == precision else weight_precision,
-        runtime=runtime,
+        runtime=way,
         operator_index=rows,
         operator_count=workload.operator_count,
         kernel_index=kernel_index,

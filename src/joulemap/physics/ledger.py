@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from joulemap.physics.column import is_one
-from joulemap.physics.record.configuration import CHIP
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import (
     AWAKE_ACTION,
@@ -105,7 +105,7 @@ def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_
     """
     whole = with_static(counts, hardware, latency_s)
     reference = hardware.reference
-    if hardware.boundary == CHIP:
+    if not BOUNDARY[hardware.boundary].includes_board:
         whole = {place: count for place, count in whole.items() if not reference.on_board[place]}
     elif np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = _delivered_j(counts, reference)

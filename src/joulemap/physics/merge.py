@@ -19,6 +19,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.record.workload import APPEND
 from joulemap.physics.workload import IN_PLACE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
@@ -26,9 +27,9 @@ LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction",
 """Operator kinds whose kernels can be merged as light work, because they contain no GEMMs."""
 
 
-def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
+def build(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
     """Return the workload as the runtime executes it; only an inference engine changes it."""
-    return join_siblings(append_in_place(work)) if runtime == "engine" and work.kernel_group is None else work
+    return join_siblings(append_in_place(work)) if runtime.is_built and work.kernel_group is None else work
 
 
 def append_in_place(work: WorkloadColumns) -> WorkloadColumns:

@@ -23,8 +23,9 @@ from joulemap.physics.column import gather, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
 from joulemap.physics.outcome import Asked, Timed, cut_runs, find_activations
-from joulemap.physics.record.configuration import MERGING, NO_HOST, Configuration
+from joulemap.physics.record.configuration import NO_HOST, Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME, SEPARATE_RUNTIME
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import Patterns, add_up_runs
@@ -36,9 +37,6 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.physics.record.compiler import Compiler
-
-SEPARATE: Final = "graph"
-"""Runtime used for the cost of each ATen call as a separate kernel."""
 
 Place = tuple[Timed, int, int]
 """(timed kernels of several chips, index of one chip, number of chips)."""
@@ -241,13 +239,15 @@ class Evaluator:
     def cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
-        merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
-        if apart := [name for name in merged if (SEPARATE, name) not in timed]:
-            timed |= {(SEPARATE, name): place for name, place in self._time(asked, apart, SEPARATE).items()}
+        merged = dict.fromkeys(id(chip) for chip, one in asked if RUNTIME[one.runtime].merges)
+        if apart := [name for name in merged if (SEPARATE_RUNTIME, name) not in timed]:
+            timed |= {
+                (SEPARATE_RUNTIME, name): place for name, place in self._time(asked, apart, SEPARATE_RUNTIME).items()
+            }
         cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
             own, place, _ = timed[one.runtime, id(chip)]
-            alone, other, _ = timed[SEPARATE if one.runtime in MERGING else one.runtime, id(chip)]
+            alone, other, _ = timed[SEPARATE_RUNTIME if RUNTIME[one.runtime].merges else one.runtime, id(chip)]
             cuts.setdefault((id(own), id(alone)), []).append((number, place, other))
         by_id = {id(one): (one, count) for one, _, count in timed.values()}
         found: dict[int, RunColumns] = {}
@@ -437,7 +437,7 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
     return (
         *find_architecture(hardware.architecture).decides(hardware, work, precision),
         np.greater(hardware.reference.loss_j, 0.0),
-        np.greater(count_streams(hardware, "engine"), 1.0),
+        np.greater(count_streams(hardware, RUNTIME[DEPLOYED_RUNTIME]), 1.0),
         count_parts(batch, hardware)[()],
     )
 

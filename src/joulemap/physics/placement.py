@@ -273,7 +273,7 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
     if HOST_RESULT in hardware.coefficients:
         result_s = kernels.per_kernel(kernels.leaving_bytes) * hardware.coefficient(HOST_RESULT)
         placement = attrs.evolve(placement, launch_s=placement.launch_s + result_s)
-    if kernels.runtime != "eager":
+    if not kernels.runtime.launches_each:
         return placement
     placement = attrs.evolve(placement, overlap=None)
     host_s = placement.host_call_count * hardware.coefficient("host_launch")

@@ -33,6 +33,7 @@ from joulemap.physics.placement import Overlap, Placement, balance, unbalance
 from joulemap.physics.record.configuration import HOST_TRANSFER, LINK_LANES, NO_HOST
 from joulemap.physics.record.hardware import ALL_UNITS, VECTOR_UNITS, Hardware
 from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.run import CORES
 from joulemap.physics.workload import Floats
 from joulemap.system.record import vary
@@ -102,14 +103,14 @@ SHARED: Final = "shared_weights"
 """Name of a geometry constant: all streams read one copy of the weights from a memory that they share."""
 
 
-def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
+def count_streams(hardware: Hardware, runtime: Runtime) -> Floats | float:
     """Return the number of batches that the hardware processes at once.
 
     An engine may process several. Other runtimes process one, unless the units of a chip take their own requests
     (`DIVIDED`) and the host does not launch every kernel.
     """
     units = hardware.geometry.get(STREAM_UNITS)
-    if units is None or (runtime != "engine" and (DIVIDED not in hardware.geometry or runtime == "eager")):
+    if units is None or (not runtime.is_built and (DIVIDED not in hardware.geometry or runtime.launches_each)):
         return 1.0
     streams: Floats | float = np.maximum(1.0, np.floor(np.rint(hardware.unit_count.value) / units.value))
     return streams

@@ -166,7 +166,7 @@ def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats]:
     """Return the numbers of parts that an engine tries besides 1, per workload; 1 where a batch stays whole."""
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[Floats] = []
-    if kernels.runtime == "engine" and least is not None:
+    if kernels.runtime.is_built and least is not None:
         batch, smallest = _find_batch(kernels), float(np.ravel(least.value)[0])
         for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / smallest))))):
             for factor in (1.0, 3.0):
@@ -334,7 +334,7 @@ def _overlap_streams(
         return found if is_whole else found.scaled(parts, kernels.of_leader(parts))
 
     best = stream(np.inf)
-    largest = float(np.max(kernels.batch)) if DIVIDED in hardware.geometry and kernels.runtime == "engine" else 1.0
+    largest = float(np.max(kernels.batch)) if DIVIDED in hardware.geometry and kernels.runtime.is_built else 1.0
     for power in range(int(np.ceil(np.log2(max(1.0, largest))))):
         best = choose_shorter(best, stream(2.0**power), kernels)
     return best

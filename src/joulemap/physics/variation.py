@@ -228,7 +228,7 @@ class Varied:
         own = self.kernels.precision, self.weight_precision
         theirs = own if helper is None else choose_host_precision(helper, *own, self.work.operation[fallen])
         chip, host = (
-            Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
+            Varied(form_kernels(work, precision, self.kernels.runtime.name, weights).called_at(stretch), work, weights)
             for (work, stretch), (precision, weights) in zip(split_work(self.work, fallen), (own, theirs), strict=True)
         )
         return chip, None if helper is None else host.evaluate(helper)

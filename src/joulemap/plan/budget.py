@@ -15,8 +15,9 @@ from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import BOARD, SYSTEM
+from joulemap.physics.record.configuration import BOARD, BOUNDARY
 from joulemap.physics.record.operating_point import OperatingPoint
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.target import host_word
 from joulemap.plan.anchor import find_anchors
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -26,7 +27,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.surrounding import Surrounding
     from joulemap.plan.calibration import CalibrationUse
@@ -90,13 +91,13 @@ class Hosting:
     is_counted: bool
     """True if the host's static power is part of every run's energy; its computation always counts."""
 
-    def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
+    def modifier(self, calibration: CalibrationUse, boundary: BoundaryName) -> InHost:
         """Return the modifier that adds this host to a chip, with the host's own calibration at the same boundary.
 
         At `system`, the static power of a counted host includes its surroundings, such as the power supply. The actions
         that the host computes have their energies at its board. UsageError if its surroundings are unknown.
         """
-        is_at_wall = boundary == SYSTEM
+        is_at_wall = BOUNDARY[boundary].is_at_wall
         host = calibration.target(self.entry, self.power_mode, BOARD if is_at_wall else boundary)
         if not (is_at_wall and self.is_counted):
             return InHost(host=host, is_counted=self.is_counted)
@@ -120,11 +121,12 @@ def find_hosts(
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     if asked is not None and asked.entry.is_launched:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
+    is_launched_each = any(RUNTIME[one].launches_each for one in settings.runtime)
     found: dict[str, Hosting] = {}
     for entry in chosen:
         if asked is not None and is_part(entry.needs_host):
             found[entry.described] = _find(suggest_host(entry.needs_host), known, is_counted=True)
-        elif asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
+        elif asked is not None and (entry.needs_host or (entry.is_launched and is_launched_each)):
             found[entry.described] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.described] = _find(entry.fallback_host, known, is_counted=False)

@@ -21,7 +21,7 @@ from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
 
 AUTO: Final = "auto"
@@ -132,7 +132,7 @@ class CalibrationUse:
         self._loaded[entry.digest] = calibration
         return calibration
 
-    def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: Boundary) -> Target:
+    def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: BoundaryName) -> Target:
         """Return the target of a chip with its calibration, at a power mode and a boundary."""
         entry = self.find(hardware)
         fitted = Calibrated(digest=entry.digest if entry else "", fit=partial(self.apply, entry=entry))

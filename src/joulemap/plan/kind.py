@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.physics.record.configuration import Boundary, Configuration
+    from joulemap.physics.record.configuration import BoundaryName, Configuration
     from joulemap.physics.record.constant import Change, Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.run import RunColumns
@@ -79,7 +79,7 @@ class HardwareKind(Protocol):
         """Return the chips that hardware consists of."""
         ...
 
-    def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Modifier:
+    def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: BoundaryName) -> Modifier:
         """Return the modifier that calibrates the chips of hardware and sets its mode and boundary."""
         ...
 

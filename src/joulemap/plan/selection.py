@@ -28,7 +28,7 @@ from joulemap.domain.catalogue import (
 )
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.settings import Deployment
-from joulemap.physics.record.configuration import NO_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.budget import (
     Budget,
@@ -50,7 +50,7 @@ from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
 
@@ -79,7 +79,7 @@ class Selection:
     """Hardware without a mode within the budget -> its excess."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
-    fallback_boundary: Boundary | Literal[""] = ""
+    fallback_boundary: BoundaryName | Literal[""] = ""
     """Boundary of the hardware in `unplugged`; empty if such hardware is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in place of a chip -> the hardware that it selects."""
@@ -97,7 +97,7 @@ class Selection:
         """Ids of all selected hardware, without variants."""
         return frozenset(entry.described for entry, _ in self.pairs)
 
-    def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
+    def find_boundary(self, entry: HardwareEntry, asked: BoundaryName) -> BoundaryName:
         """Return the energy boundary of a chip: the requested one, or the fallback if the chip lacks it."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
@@ -106,7 +106,7 @@ class Selection:
         """Hardware of several chips, by id."""
         return {one.id: one for one in self.own.values() if find_kind(one.architecture) is not None}
 
-    def target(self, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary) -> Target:
+    def target(self, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: BoundaryName) -> Target:
         """Return the target of selected hardware before constants are set, with its host."""
         boundary = self.find_boundary(entry, boundary)
         box, kind = self.boxes.get(entry.described), find_kind(entry.architecture)
@@ -265,12 +265,12 @@ def keep_with_boundary(
     return kept, missing
 
 
-def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
+def find_unplugged(entries: Iterable[HardwareEntry], boundary: BoundaryName) -> dict[str, str]:
     """Return name -> reason for hardware that lacks a boundary.
 
     Only `system` can be missing: it needs the power at the wall.
     """
-    if boundary != SYSTEM:
+    if not BOUNDARY[boundary].is_at_wall:
         return {}
     from joulemap.catalog.surrounding import explain_missing
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from joulemap.physics.record.configuration import SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.target import (
     DEVICE_WORD,
     boundary_word,
@@ -29,7 +29,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.product import MatmulPrecision
     from joulemap.physics.record.surrounding import Surrounding
@@ -94,7 +94,7 @@ class AtMode:
 class AtBoundary:
     """Modifier that sets the boundary of a run's energy."""
 
-    boundary: Boundary
+    boundary: BoundaryName
     priced_at: str
     """Boundary at which the energies of the hardware were fitted."""
     version: str
@@ -103,13 +103,13 @@ class AtBoundary:
     """Surroundings of the board; None unless the boundary is `system`."""
 
     @classmethod
-    def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
+    def of(cls, described: Described, boundary: BoundaryName) -> AtBoundary:
         """Return the modifier that sets the boundary of a chip; UsageError if `system` needs an unknown power at the
         wall.
         """
         version = formula_version(described.architecture)
         around = None
-        if boundary == SYSTEM:
+        if BOUNDARY[boundary].is_at_wall:
             from joulemap.catalog.surrounding import find_surrounding
 
             around = find_surrounding(described)

@@ -18,7 +18,7 @@ from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC
 from joulemap.domain.use import add_up
 from joulemap.physics.record.address import USE, Address
-from joulemap.physics.record.configuration import CHIP, NO_HOST, SYSTEM, Configuration
+from joulemap.physics.record.configuration import BOUNDARY, NO_HOST, Configuration
 from joulemap.physics.record.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
 from joulemap.physics.record.product import choose_setting
 from joulemap.physics.record.reference import BOARD
@@ -251,11 +251,12 @@ class Variation:
 
         host, idle = own("host_share"), own("idle_power")
         idle_w = (own(STATIC) or 0.0) if idle is None else idle
-        if self.hardware.boundary == SYSTEM:
+        boundary = BOUNDARY[self.hardware.boundary]
+        if boundary.is_at_wall:
             idle_w = idle_w * self.hardware.around_factor + self.hardware.host_w
-        is_alone = self.hardware.boundary == CHIP or self.hardware.host == NO_HOST
+        is_alone = not boundary.includes_board or self.hardware.host == NO_HOST
         assumed = 0.0 if is_alone or is_host(self.hardware) else of_use("host")
-        has_host = self.hardware.boundary == SYSTEM or bool(self.hardware.host and self.hardware.needs_host)
+        has_host = boundary.is_at_wall or bool(self.hardware.host and self.hardware.needs_host)
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
@@ -275,9 +276,12 @@ class Variation:
 def _find_module_w(hardware: Hardware) -> float:
     """Return the static power in watts of the rest of the module or SoC.
 
-    0 if the hardware is not a part of a module or SoC, or if its energy already includes the rest.
+    0 if the hardware is not a part of a module or SoC, if its energy already includes the rest, or if it excludes the
+    board.
     """
-    if not is_part(hardware.needs_host) or hardware.host or hardware.boundary != BOARD:
+    boundary = BOUNDARY[hardware.boundary]
+    is_whole = boundary.is_at_wall or not boundary.includes_board
+    if not is_part(hardware.needs_host) or hardware.host or is_whole:
         return 0.0
     host = suggest_host(hardware.needs_host)
     rest = known_hardware((host,)).get(host)

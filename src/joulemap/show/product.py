@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from joulemap.physics.record.configuration import ENGINE
 from joulemap.physics.record.engine import TENSORRT
 from joulemap.physics.record.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, find_products
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.present.template import Template
 
 CONVOLUTIONS: Final = Template("{precision} convolutions")
@@ -36,7 +36,7 @@ class Fp32Run(NamedTuple):
     @classmethod
     def of(cls, architecture: str, vendor: str, precisions: Collection[str], setting: str, runtime: str) -> Fp32Run:
         """Return a run of a chip that supports these precisions."""
-        products = find_products(architecture, vendor, precisions, setting, is_engine=runtime == ENGINE)
+        products = find_products(architecture, vendor, precisions, setting, is_engine=RUNTIME[runtime].is_built)
         return cls(architecture, vendor, setting, runtime, products)
 
     @property
@@ -57,7 +57,7 @@ class Fp32Run(NamedTuple):
     @property
     def library(self) -> str:
         """Library whose setting decides."""
-        is_tensorrt = self.runtime == ENGINE and self.maker == NVIDIA
+        is_tensorrt = RUNTIME[self.runtime].is_built and self.maker == NVIDIA
         return TENSORRT if is_tensorrt else LIBRARIES.get(self.maker, self.maker)
 
 

@@ -17,7 +17,10 @@ from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.system.file import read_text
 from joulemap.system.resource import digest_code, folder, remember_all
 
-READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
+READERS: Final = (
+    "store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py",
+    "physics/record/runtime.py", "store/surface.py",
+)  # fmt: skip
 """Code files whose change invalidates cached parses of query files."""
 
 Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
@@ -147,7 +150,9 @@ def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
 @cache
 def _words() -> Words:
     """Return the parameters and columns of `words.toml`, which mean the same in every shipped query."""
-    tables = read_toml(read_text(folder("queries") / "words.toml"))
+    from joulemap.store.surface import fill_choices
+
+    tables = read_toml(fill_choices(read_text(folder("queries") / "words.toml")))
     parameters, columns = read_entries(Parameter, tables["parameters"]), read_entries(Column, tables["columns"])
     return {one.name: one for one in parameters}, {one.name: one for one in columns}
 

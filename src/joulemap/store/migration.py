@@ -12,7 +12,7 @@ from typing import Final
 import duckdb
 
 from joulemap.store.literal import execute
-from joulemap.store.surface import COMMENT, holds_surface, write_surface
+from joulemap.store.surface import COMMENT, fill_choices, holds_surface, write_surface
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -54,13 +54,16 @@ class Migration:
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
-    """Return the migrations in order. Raise DatabaseError if a number is missing or occurs twice."""
+    """Return the migrations in order, with closed sets filled in.
+
+    Raise DatabaseError if a number is missing or occurs twice.
+    """
     migrations = []
     for path in sorted(folder("schemas").glob("*.sql")):
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
         if found is None:
             raise DatabaseError(f"{path.name}: a migration is called NNNN_name")
-        migrations.append(Migration(int(found[1]), found[2], path.read_text(encoding="utf-8")))
+        migrations.append(Migration(int(found[1]), found[2], fill_choices(path.read_text(encoding="utf-8"))))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)

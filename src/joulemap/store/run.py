@@ -7,6 +7,7 @@ from typing import Final
 
 from joulemap.domain.dimension import spell_labels
 from joulemap.physics.record.configuration import LAUNCH
+from joulemap.physics.record.runtime import RUNTIMES
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.errors import OTHER, Reason
@@ -163,17 +164,18 @@ def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, As
 def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, str, bool, float], ...]:
     """Return (hardware, named host or empty, whether it has a host link, seconds per kernel launch) of runs.
 
-    Only runs on GPUs in the `eager` runtime count, whose kernels a host thread launches.
+    Only runs on GPUs whose kernels a host thread launches one by one count.
     """
     statement = (
         "SELECT v.hardware, v.host, bool_or(l.connects IS NOT NULL), any_value(f.value) "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = $launch "
         "LEFT JOIN internal.hardware_link AS l ON l.hardware_digest = v.hardware_digest AND l.connects = 'host' "
-        "WHERE r.runtime = 'eager' AND v.architecture = 'gpu' AND list_contains($ids, r.run_id) "
+        "WHERE list_contains($runtimes, r.runtime) AND v.architecture = 'gpu' AND list_contains($ids, r.run_id) "
         "GROUP BY ALL ORDER BY ALL"
     )
-    values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
+    runtimes = [one.name for one in RUNTIMES if one.launches_each]
+    values = {"ids": list(run_ids), "runtimes": runtimes, "launch": f"coefficient.{LAUNCH}"}
     return tuple(execute(connection, statement, values).fetchall())
 
 

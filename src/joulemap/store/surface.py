@@ -15,10 +15,14 @@ from typing import Final
 
 import duckdb
 
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
+from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
+from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
+from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
@@ -87,6 +91,25 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     )
 
 
+CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "runtime": RUNTIME_NAMES,
+    "merging runtime": [one.name for one in RUNTIMES if one.merges],
+    "boundary": BOUNDARY_NAMES,
+    "fitted boundary": [one.name for one in BOUNDARIES if not one.is_at_wall],
+    "load boundary": [one.name for one in BOUNDARIES if one.includes_board],
+    "class": tuple(CLASS_HARDWARE),
+}
+"""Name of a closed set in SQL and in the meaning of a column -> its members."""
+
+
+def fill_choices(text: str) -> str:
+    """Return text with closed sets filled in: `{NAME}` lists the members as SQL, `{any NAME}` in words."""
+    for name, choices in CHOICES.items():
+        text = text.replace(f"{{{name}}}", ", ".join(map(quote_text, choices)))
+        text = text.replace(f"{{any {name}}}", join_choices(choices))
+    return text
+
+
 def define_prices(factors: Mapping[str, float]) -> str:
     """Return SQL for the macro that returns the half-width of a price's natural logarithm by its basis."""
     rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in factors.items())
@@ -97,7 +120,7 @@ def define_prices(factors: Mapping[str, float]) -> str:
 def load_surface() -> Surface:
     """Return the macros and views of this version."""
     place = folder("schemas") / "surface"
-    texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
+    texts = [fill_choices((place / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
     sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
     meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
     return Surface(sql, "".join((texts[-1], *meanings)))

@@ -73,6 +73,12 @@ def split_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def join_choices(names: Iterable[str]) -> str:
+    """Return names as a list of choices: `a, b or c`."""
+    *first, last = names
+    return " or ".join((", ".join(first), last)) if first else last
+
+
 def unmark(name: str) -> str:
     """Return the name of a chip without the mark that tables add."""
     return name.strip().removeprefix(PROJECTED).strip()

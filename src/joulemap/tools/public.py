@@ -78,7 +78,7 @@ EXTEND: Final = {
 TOP: Final = {
     "Workspace", "Patience",
     "Settings", "SettingsKeywords", "RunKeywords", "ModelKeywords", "Limits", "Usage", "Price", "Bounds",
-    "Precision", "Runtime", "Boundary", "Deployment", "MetricName", "Metric", "METRICS",
+    "Precision", "RuntimeName", "BoundaryName", "Deployment", "MetricName", "Metric", "METRICS",
     "Hardware", "Workload", "Subgraph", "Operator", "Configuration", "Measurement", "Run",
     "Answer", "Facts", "Table", "Column", "Row", "Rows", "Statement",
     "OperatorCall", "OperatorCost", "formula",

@@ -18,6 +18,7 @@ from joulemap.domain.doubt import (
     PowerFloor,
     find_new_source,
 )
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME
 from joulemap.physics.record.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
@@ -56,7 +57,8 @@ class Subject:
         """Runtime whose measured errors apply. It is `engine` for fused runs of classes other than CPU and GPU, because
         their only compiler is the vendor's.
         """
-        return "engine" if self.runtime == "fused" and self.architecture not in ("cpu", "gpu") else self.runtime
+        is_vendors = RUNTIME[self.runtime].is_compiled and self.architecture not in ("cpu", "gpu")
+        return DEPLOYED_RUNTIME if is_vendors else self.runtime
 
 
 def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:

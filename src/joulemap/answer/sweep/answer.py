@@ -20,6 +20,7 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Column, Table
 from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.name import choose_batches
@@ -407,7 +408,7 @@ class SweepAnswer(RunAnswer):
             "hardware": self.scope.spell(best.hardware),
             "batch": best.throughput_batch,
             "precision": spell_precision(best.precision) if best.precision != "fp32" else [],
-            "runtime": best.runtime if best.runtime != "fused" else "",
+            "runtime": best.runtime if best.runtime != USUAL_RUNTIME else "",
             "repeated": repeated,
         }
         return [*steps, *(one.words(**values) for one in STEPS)]

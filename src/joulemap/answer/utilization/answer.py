@@ -26,6 +26,7 @@ from joulemap.generated.utilization import (
     UtilizationFlag,
 )
 from joulemap.physics.record.product import DEFAULT
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
@@ -49,8 +50,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-ALL_IN_TF32: Final = ("engine",)
-"""Runtimes that run all GEMMs of an fp32 run in TF32."""
 
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""
@@ -365,7 +364,7 @@ def utilization(
         has_plain_gemms = (
             _has_plain_gemms(connection, ids)
             and settings.matmul_precision == DEFAULT
-            and settings.runtime[0] not in ALL_IN_TF32
+            and not RUNTIME[settings.runtime[0]].is_built
         )
         used = rows()
         answered = [row for row in used if row.status == "ok"]

@@ -11,7 +11,7 @@ import attrs
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
 from joulemap.domain.settings import BATCHES, Settings
-from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
@@ -56,7 +56,11 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
     the hardware are included. Other hardware is the whole catalogue at default power mode. Raises like `holding_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
-    runtimes = _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
+    runtimes = (
+        _evolve(plan, runtime=RUNTIME_NAMES)
+        if not all(RUNTIME[one].is_built for one in plan.settings.runtime)
+        else plan
+    )
     return Variants(
         batch=batch,
         precision=_evaluate(source, _vary_precision(plan)),

@@ -22,10 +22,11 @@ from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
-from joulemap.physics.record.configuration import BOARD, NO_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOARD, BOUNDARIES, NO_HOST, SYSTEM
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIMES, USUAL_RUNTIME
 from joulemap.system.errors import UsageError
-from joulemap.system.name import split_names
+from joulemap.system.name import join_choices, split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ CALIBRATION_HELP: Final = (
     "Calibration: auto (this chip, else its generation), own (this chip), none (class defaults), or a name or file."
 )
 
-BOUNDARY_HELP: Final = (
-    "Boundary of energies: chip (with memory), board (adds regulators) or system (wall: adds host, fans and supply)."
-)
+BOUNDARY_HELP: Final = f"Boundary of energies: {join_choices(one.label for one in BOUNDARIES)}."
 
 MATMUL_HELP: Final = (
     "Arithmetic at fp32: default (each library's own), high (TF32 or three bf16 passes) or highest (true fp32)."
@@ -77,7 +76,7 @@ SET_HELP: Final = (
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
 PRECISIONS_HELP: Final = "Precisions to try: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
-RUNTIME_HELP: Final = "Execution mode: eager, graph, fused (torch.compile) or engine (TensorRT)."
+RUNTIME_HELP: Final = f"Execution mode: {join_choices(one.label for one in RUNTIMES)}."
 
 TrustRows = Annotated[
     bool,
@@ -284,7 +283,7 @@ class CandidateRunOptions(ManyRunOptions):
     repeated: ClassVar[tuple[str, ...]] = GIVEN
     batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
-    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
+    runtime: str = option(DEPLOYED_RUNTIME, RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
     boundary: str = option(
         "",
         BOUNDARY_HELP,
@@ -350,7 +349,7 @@ def name_options(record: Any) -> tuple[str, ...]:
 class WholeRunOptions(RunOptions):
     """Options for running a whole model, not one pass of it, on named hardware."""
 
-    runtime: str = option("", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes, shown="fused")
+    runtime: str = option("", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes, shown=USUAL_RUNTIME)
 
     def name(self, model: str) -> str:
         """Return the name of the workload: the model, or one pass of it."""

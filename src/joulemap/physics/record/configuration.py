@@ -7,6 +7,7 @@ from typing import Final, Literal, cast, get_args
 
 import attrs
 
+from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
@@ -58,19 +59,6 @@ def carried_precision(precision: str) -> str:
     return CARRIED if precision in OPERAND_ONLY else precision
 
 
-Runtime = Literal["eager", "graph", "fused", "engine"]
-
-RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
-"""Ways in which software compiles and launches kernels. `eager`: the host launches one kernel per operator. `graph`:
-one kernel per operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs
-call a library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
-"""
-
-ENGINE: Final[Runtime] = "engine"
-
-MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
-"""Runtimes that run a subgraph as one kernel."""
-
 LAUNCH: Final = "host_launch"
 """Name of the coefficient for the host time of one call of an eager framework, in seconds. Its default was measured on
 `MEASURED_HOST`.
@@ -106,24 +94,54 @@ TF32: Final = "tf32"
 CALL_CLOCKS: Final = "call_clocks"
 """Name of a coefficient of CPUs: clock cycles that a thread needs for one call of an eager framework."""
 
-Boundary = Literal["chip", "board", "system"]
+BoundaryName = Literal["chip", "board", "system"]
 
-BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
-"""Energy boundaries: the chip with its memory, everything under the board's power limit, or all that the wall plug
-feeds.
-"""
+CHIP: Final[BoundaryName] = "chip"
+BOARD: Final[BoundaryName] = "board"
+SYSTEM: Final[BoundaryName] = "system"
 
-CHIP: Final[Boundary] = "chip"
-BOARD: Final[Boundary] = "board"
-SYSTEM: Final[Boundary] = "system"
 
-BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+@frozen(kw_only=True)
+class Boundary:
+    """Boundary of the energy of a run."""
+
+    name: BoundaryName
+    label: str
+    """Name in lists of choices, with what it contains."""
+    includes_board: bool
+    """True if it contains everything under the power limit of the board, such as voltage regulators."""
+    is_at_wall: bool
+    """True if it contains everything that the wall plug feeds: host, fans and power supply."""
+    aliases: tuple[str, ...]
+    """Other names in questions."""
+    scopes: tuple[str, ...]
+    """Words of sources of measurements that mean this boundary, besides its names."""
+
+
+BOUNDARY: Final[Mapping[str, Boundary]] = {
+    one.name: one
+    for one in (
+        Boundary(name="chip", label="chip (with memory)",
+                 includes_board=False, is_at_wall=False, aliases=(), scopes=()),
+        Boundary(name="board", label="board (adds regulators)", includes_board=True, is_at_wall=False,
+                 aliases=(), scopes=("device", "package", "socket", "module", "card")),
+        Boundary(name="system", label="system (wall: adds host, fans and supply)", includes_board=True,
+                 is_at_wall=True, aliases=("wall",), scopes=("node",)),
+    )
+}  # fmt: skip
+"""Name -> energy boundary."""
+
+BOUNDARY_NAMES: Final[tuple[BoundaryName, ...]] = get_args(BoundaryName)
+
+BOUNDARIES: Final = tuple(BOUNDARY[name] for name in BOUNDARY_NAMES)
+"""Energy boundaries in the order of their names; KeyError at import for a name without a record."""
+
+BOUNDARY_ALIASES: Final[Mapping[str, BoundaryName]] = {alias: one.name for one in BOUNDARIES for alias in one.aliases}
 """Alias of an energy boundary -> boundary."""
 
-MEASURED_AT: Final[Mapping[str, Boundary]] = {
-    "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
-    **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
-}  # fmt: skip
+MEASURED_AT: Final[Mapping[str, BoundaryName]] = {
+    word: one.name for one in BOUNDARIES for word in (*one.scopes, *one.aliases, one.name)
+}
 """Word for an energy boundary in a source of measurements -> boundary of joulemap.
 
 For a processor or SoC without a separate board, `board` is the package with its regulators.
@@ -141,7 +159,7 @@ class Configuration:
     weight_precision: str = ""
     """Storage precision of GEMM weights, as `int4` or `int4:64`; empty for `precision`."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
+    runtime: str = attrs.field(default=USUAL_RUNTIME, validator=attrs.validators.in_(RUNTIME_NAMES))
     power_mode: str = "default"
 
 

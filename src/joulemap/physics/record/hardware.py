@@ -14,6 +14,8 @@ from joulemap.physics.record.calibration import scale_reference
 from joulemap.physics.record.configuration import (
     BOARD,
     BOUNDARIES,
+    BOUNDARY,
+    BOUNDARY_NAMES,
     CALL_CLOCKS,
     CHIP,
     HOST_TRANSFER,
@@ -21,7 +23,6 @@ from joulemap.physics.record.configuration import (
     LINK_LANES,
     LINK_SHARE,
     NO_HOST,
-    RUNTIMES,
 )
 from joulemap.physics.record.operating_point import OperatingPoint, read_point
 from joulemap.physics.record.product import (
@@ -45,6 +46,7 @@ from joulemap.physics.record.reference import (
     host_key,
     price_by,
 )
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.record.target import (
     DEVICE_WORD,
     FIXED_VOLTAGE_WORD,
@@ -60,7 +62,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.physics.record.calibration import Calibration, FittedValue
     from joulemap.physics.record.compiler import Compiler
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.surrounding import Surrounding
 
 UNITS: Final[Mapping[str, str]] = {
@@ -134,7 +136,7 @@ neighbours in one, two or three dimensions. `switch`: every two devices at full 
 """
 
 
-LOAD_COVERS: Final = ("board", "system")
+LOAD_COVERS: Final = tuple(one.name for one in BOUNDARIES if one.includes_board)
 """Possible scopes of a power measured under load. A system contains its board, so the board draws at most the power of
 the system."""
 
@@ -225,8 +227,8 @@ class Load:
     model: str
     precision: str
     batch: int = attrs.field(validator=attrs.validators.ge(1))
-    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
-    covers: str = attrs.field(default="board", validator=attrs.validators.in_(LOAD_COVERS))
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
+    covers: str = attrs.field(default=BOARD, validator=attrs.validators.in_(LOAD_COVERS))
     power: Quantity = attrs.field(validator=_in_unit("W"))
     """Average power with batches back to back."""
     tracer_version: str
@@ -406,9 +408,9 @@ class Hardware:
     reference: EnergyReference
     digest: str
     """Digest of the record's content. A modifier of a run, such as a power mode, extends it."""
-    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
+    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARY_NAMES))
     """Boundary of the measurements behind the energies per action: `board`, or `chip` for circuit-level energies."""
-    boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))
+    boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARY_NAMES))
     """Boundary of a run's energy."""
     matmul_precision: str = attrs.field(default=DEFAULT, validator=attrs.validators.in_(MATMUL_PRECISIONS), repr=False)
     """Setting of the libraries for the products of fp32 runs."""
@@ -825,7 +827,7 @@ class Hardware:
         """
         return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
-    def at_boundary(self, boundary: Boundary, version: str, around: Surrounding | None = None) -> Hardware:
+    def at_boundary(self, boundary: BoundaryName, version: str, around: Surrounding | None = None) -> Hardware:
         """Return this hardware at an energy boundary. It must already have its anchored energies and its power mode.
 
         `version` is the version of the formulas that anchored the energies. At `chip`, a run's energy excludes the
@@ -835,7 +837,7 @@ class Hardware:
         digest = extend_digest(self.digest, word)
         if digest == self.digest:
             return self
-        reference = self.reference.withheld() if boundary == CHIP else self.reference
+        reference = self.reference if BOUNDARY[boundary].includes_board else self.reference.withheld()
         return attrs.evolve(
             self,
             reference=reference if around is None else reference.with_actions(around.list_actions()),

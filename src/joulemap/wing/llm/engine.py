@@ -15,8 +15,9 @@ from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Precision, Runtime
+    from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.runtime import RuntimeName
     from joulemap.wing.llm.decoder.name import DecoderPass
     from joulemap.wing.llm.serving.chip import UnderEngine
 
@@ -90,7 +91,7 @@ def apply_file(
     runtime = settings.runtime
     engine = find_file_engine(files[0])
     if runtime == SETTINGS.runtime and all(f"engine={engine}" in one for one in files):
-        runtime = (cast("Runtime", find_runtime(engine)),)
+        runtime = (cast("RuntimeName", find_runtime(engine)),)
     return named, attrs.evolve(
         settings, precision=(precision,), weight_precision=(weights,) if weights else (), runtime=runtime
     )

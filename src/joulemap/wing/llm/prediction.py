@@ -14,7 +14,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES
 from joulemap.physics.record.calibration import UNCALIBRATED
-from joulemap.physics.record.configuration import BOARD, Boundary
+from joulemap.physics.record.configuration import BOARD, BoundaryName
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.plan.version import formula_version
@@ -145,7 +145,7 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
     return [found[number] for number in range(len(rows))]
 
 
-def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
+def _find_target(name: str, boundary: BoundaryName, use: CalibrationUse) -> _Target:
     """Return the hardware of measured rows at their boundary.
 
     If its power at the wall is unknown, the boundary is the board, and there are no energy predictions.

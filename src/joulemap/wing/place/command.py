@@ -14,6 +14,7 @@ from joulemap.cli.output import OutputOptions
 from joulemap.cli.panel import HARDWARE
 from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class PlacedRunOptions(RunOptions):
         "Numeric precision; a device that lacks it uses its next wider one.",
         shown="fp16, or that of the model file",
     )
-    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE")
+    runtime: str = option(DEPLOYED_RUNTIME, RUNTIME_HELP, metavar="MODE")
 
     def settings(self, **keywords: Any) -> Settings:
         """Return the settings of these options; the precision is that of placements if none is given."""

@@ -13,7 +13,7 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.record.configuration import SYSTEM
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.target import extend_digest
 from joulemap.plan.catalogue import read_known
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
@@ -22,7 +22,7 @@ from joulemap.wing.place.box.hardware import BoxHardware, combine
 
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
-    from joulemap.physics.record.configuration import Boundary
+    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.target import Target
@@ -88,13 +88,13 @@ class BoxedTargets:
         return attrs.evolve(whole, described_digest=box.digest).in_mode(self.mode)
 
 
-def check_boundary(boundary: Boundary) -> None:
+def check_boundary(boundary: BoundaryName) -> None:
     """Raise UsageError for a measurement boundary that boxes do not support."""
-    if boundary == SYSTEM:
+    if BOUNDARY[boundary].is_at_wall:
         raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
 
 
-def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
+def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: BoundaryName) -> BoxedTargets:
     """Return the calibration and power mode of each device of a described box.
 
     Raises UsageError for the boundary `system`, which requires devices of one kind.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.physics.record.configuration import Boundary, Configuration
+    from joulemap.physics.record.configuration import BoundaryName, Configuration
     from joulemap.physics.record.constant import Change, Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.run import RunColumns
@@ -76,7 +76,9 @@ class BoxKind:
         """Return the devices of a box, one entry per device."""
         return cast("BoxHardware", hardware).devices
 
-    def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
+    def modifier(
+        self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: BoundaryName
+    ) -> BoxedTargets:
         """Return the calibrations and power modes that turn a described box into one that can be evaluated."""
         from joulemap.wing.place.device import bind_devices
 

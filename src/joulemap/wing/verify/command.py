@@ -18,6 +18,8 @@ from joulemap.cli.complete import (
 )
 from joulemap.cli.option.run import CALIBRATION_HELP, LIMIT_HELP
 from joulemap.cli.panel import OUTPUT
+from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 from joulemap.wing.llm.option import ServedOutputOptions
 
@@ -48,7 +50,7 @@ class FactOptions:
     )
     runtime: str = option(
         "",
-        "Execution mode of a single run: eager, graph, fused or engine.",
+        f"Execution mode of a single run: {join_choices(RUNTIME_NAMES)}.",
         metavar="MODE",
         shown="the tool's",
         complete=complete_runtimes,

@@ -77,7 +77,6 @@ LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
-ENGINE: Final = "engine"
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
@@ -224,7 +223,7 @@ def _efficiency(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the share of its unit's rate that each operator with MACs reaches in a full wave."""
     work, mode = kernels.work, _mode(kernels.precision, hardware)
     dense = hardware.coefficient("gemm_efficiency", mode, "vector")
-    if kernels.runtime != ENGINE and mode == "vector":
+    if not kernels.runtime.is_built and mode == "vector":
         gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("framework_gain"), MOST)
         return gained
     return np.where(
@@ -274,8 +273,8 @@ class Cpu(Indifferent):
         vector_rate = _vector(hardware, kernels.precision).lane_rate
         mode = _mode(kernels.precision, hardware)
         tile_m = np.minimum(hardware.coefficient("tile_rows", mode), np.maximum(work.gemm_m, 1.0))
-        is_eager = kernels.runtime == "eager"
-        in_lanes = kernels.runtime != ENGINE and mode == "vector"
+        is_eager = kernels.runtime.launches_each
+        in_lanes = not kernels.runtime.is_built and mode == "vector"
         tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns", mode)
         is_grouped = work.of_kind("grouped_conv")
 
@@ -293,7 +292,7 @@ class Cpu(Indifferent):
         )
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * _efficiency(kernels, hardware)
         saved = np.ones(work.operator_count)
-        if kernels.runtime == ENGINE and mode == "vector":
+        if kernels.runtime.is_built and mode == "vector":
             saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
         dense_rate = dense_rate * saved
         unpacks = work.is_streamed & (kernels.stored_share < 1.0)
@@ -301,7 +300,7 @@ class Cpu(Indifferent):
             unpacked = _vector(hardware, "fp32").lane_rate * hardware.coefficient("gemm_efficiency.streamed")
             dense_rate = np.where(unpacks, unpacked, dense_rate)
         special_s = hardware.coefficient("special_function_fmas") / vector_rate
-        special_clocks = hardware.coefficient("special_function_clocks", kernels.runtime)
+        special_clocks = hardware.coefficient("special_function_clocks", kernels.runtime.name)
         special_s = np.maximum(special_s, special_clocks / peak.clock_hz)
         simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / np.maximum(tiles, 1.0)
         if work.decomposes.any():  # lanes of four bytes at least
@@ -320,7 +319,7 @@ class Cpu(Indifferent):
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
             compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
 
-        seen = np.ones(work.operator_count) if kernels.runtime == ENGINE else _seen_share(kernels)
+        seen = np.ones(work.operator_count) if kernels.runtime.is_built else _seen_share(kernels)
         compute = compute * seen
 
         last_level = _last_level(hardware)

@@ -23,13 +23,13 @@ Source: MLPerf Tiny v0.5, v0.7 and v1.2, closed division: 32 measured networks o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.workload import Floats
 from joulemap.system.errors import UnsupportedError
 
@@ -39,18 +39,17 @@ SRAM: Final = "sram"
 FLASH: Final = "flash"
 """Name of the memory level that holds weights."""
 
-LIBRARIES: Final[Mapping[str, str]] = {
-    "eager": "reference",
-    "graph": "reference",
-    "fused": "library",
-    "engine": "engine",
-}
-"""Runtime -> kind of library whose clocks per MAC apply."""
-
 
 def is_microcontroller(hardware: Hardware) -> bool:
     """Return whether a CPU is a microcontroller, that is, has a memory level `SRAM`."""
     return any(level.name == SRAM for level in hardware.memory_levels)
+
+
+def name_library(runtime: Runtime) -> str:
+    """Return the kind of library whose clocks per MAC apply: `engine`, `library` or `reference`."""
+    if runtime.is_built:
+        return "engine"
+    return "library" if runtime.merges else "reference"
 
 
 def check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
@@ -74,7 +73,7 @@ def check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
 def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the clock cycles that each operator takes. The module docstring has the formulas."""
     work = kernels.work
-    names = f"{kernels.precision}_{LIBRARIES[kernels.runtime]}", kernels.precision
+    names = f"{kernels.precision}_{name_library(kernels.runtime)}", kernels.precision
     core = hardware.coefficient("core_ratio")
     ratio = np.where(
         work.of_kind("depthwise_conv"),

@@ -159,7 +159,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
 
     def name(call: str, own: str) -> str:
         stored = call or own
-        if kernels.runtime != "engine" or (call and call not in STORED):
+        if not kernels.runtime.is_built or (call and call not in STORED):
             return f"{call} {own}"
         is_wide = kernels.item_bytes >= BETWEEN_BYTES
         if has_own and stored in TENSOR_STORED:

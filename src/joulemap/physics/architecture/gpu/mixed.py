@@ -9,7 +9,6 @@ from typing import Final
 
 from joulemap.physics.architecture.gpu.device import Engine, uses_tensor_cores
 from joulemap.physics.kernel import KernelColumns
-from joulemap.physics.record.configuration import ENGINE
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.workload import Booleans
 
@@ -25,7 +24,7 @@ def find_engine(kernels: KernelColumns, device: Hardware) -> Engine:
     plain = Engine.of(device, kernels.precision)
     if kernels.precision != "fp32" or kernels.weight_precision:  # kernels that widen weights are not those of cuDNN
         return plain
-    products = device.find_products(is_engine=kernels.runtime == ENGINE)
+    products = device.find_products(is_engine=kernels.runtime.is_built)
     if products.convolution == kernels.precision or not uses_tensor_cores(device, products.convolution):
         return plain
     narrow = Engine.of(device, products.convolution)

@@ -38,7 +38,6 @@ from joulemap.physics.architecture.gpu.product import (
 )
 from joulemap.physics.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.physics.kernel import KernelColumns
-from joulemap.physics.record.configuration import MERGING
 from joulemap.physics.record.engine import TENSORRT, name_engine
 from joulemap.physics.traffic import ceil_divide, holds_weights, is_resident
 from joulemap.physics.workload import Booleans, Floats, Integers, put
@@ -219,7 +218,7 @@ def _tile(
     rate.
     """
     kernels = traits.kernels
-    tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
+    tiles = BUILT_TILES if kernels.runtime.is_built else TILES
     full, splits = is_tiled & ~traits.is_native, traits.is_of(*SPLIT)
     wide = carried_engine(engine)
     if wide is not engine:
@@ -277,7 +276,7 @@ def _shapes(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memor
         supply, gathers = supply * np.maximum(words, 1.0), gathers * np.maximum(words, 1.0)
     computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
     reach = np.where(computes, gathers, supply)
-    is_built = traits.kernels.runtime == "engine"
+    is_built = traits.kernels.runtime.is_built
     if engine.mode == "vector":
         share = share * np.where(work.of_kind("linear"), _share_of_wide(work.gemm_n, engine), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
@@ -321,7 +320,7 @@ def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
 
     A compiler merges the quantization into the operator that makes the activations.
     """
-    mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (kernels.runtime not in MERGING)
+    mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (not kernels.runtime.merges)
     return mask
 
 
@@ -357,7 +356,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     work = kernels.work
     light, index = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index"))
     zero = np.zeros(work.operator_count)
-    if kernels.runtime in MERGING:
+    if kernels.runtime.merges:
         often = _late_passes(kernels, engine, traits)
         item = np.where(_is_activated(traits), max(kernels.carried_bytes, ACTIVATED_BYTES), kernels.carried_bytes)
         moved = 2.0 * often * work.output_element_count * item
@@ -397,7 +396,7 @@ def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floa
     from 10 to 7 % for int8 models of NVIDIA's quantization zoo on an A100. Without the turn they are 17 and 10 %.
     """
     leads = kernels.leads & kernels.work.has_macs & ~traits.is_attention & ~kernels.loops
-    if kernels.runtime == "fused":
+    if kernels.runtime.is_compiled:
         return np.where(leads & _is_followed(kernels), engine.value("epilogue_passes"), 0.0)
     if name_engine(engine.hardware.architecture, engine.hardware.vendor) != TENSORRT:
         return np.zeros(kernels.work.operator_count)
@@ -437,7 +436,7 @@ def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Bo
     """
     work = kernels.work
     products = traits.is_attention & work.of_kind("matmul") & (work.kernel_family == "")
-    if engine.precision not in UNGROUPED or kernels.runtime in MERGING or not products.any():
+    if engine.precision not in UNGROUPED or kernels.runtime.merges or not products.any():
         return np.zeros(work.operator_count, dtype=bool)
     heads = work.gemm_groups * work.gemm_n * work.gemm_k * kernels.carried_bytes
     queries = work.gemm_groups * work.gemm_m * work.gemm_k * kernels.carried_bytes

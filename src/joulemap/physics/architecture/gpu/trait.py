@@ -9,7 +9,6 @@ import numpy as np
 
 from joulemap.physics.architecture.gpu.device import REGISTER_BYTES, Engine
 from joulemap.physics.kernel import KernelColumns
-from joulemap.physics.record.configuration import MERGING
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -171,7 +170,7 @@ class Traits:
         """True if library kernels serve any shape, false if an engine builds a kernel per shape; the same for all
         operators.
         """
-        return np.full(self.kernels.work.operator_count, self.kernels.runtime != "engine")
+        return np.full(self.kernels.work.operator_count, not self.kernels.runtime.is_built)
 
     @cached_property
     def is_image(self) -> Booleans:
@@ -208,7 +207,7 @@ class Traits:
     @cached_property
     def is_batch_norm(self) -> Booleans:
         """True for batch norm kernels; compiled code computes batch norm as an elementwise function."""
-        return self.kernels.work.of_kind("batch_norm") & (self.kernels.runtime not in MERGING)
+        return self.kernels.work.of_kind("batch_norm") & (not self.kernels.runtime.merges)
 
     @cached_property
     def is_attention(self) -> Booleans:
@@ -288,7 +287,7 @@ class Traits:
     def is_row(self) -> Booleans:
         """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
         selects = self.kernels.work.of_operation("sort", "nms", "scan")  # compilers leave these to a library
-        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime in MERGING) & ~selects
+        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime.merges) & ~selects
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property

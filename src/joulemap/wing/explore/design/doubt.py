@@ -17,7 +17,7 @@ from joulemap.domain.doubt import (
     find_peak,
 )
 from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
-from joulemap.physics.record.configuration import SYSTEM, Configuration
+from joulemap.physics.record.configuration import BOUNDARY, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
@@ -87,7 +87,7 @@ def _combine(
     nothing = np.zeros(len(points))
     host_fj: Floats = np.asarray(hardware.host_w * points.interval_fs, dtype=np.float64)  # W = fJ / fs
     ranged = {} if STATIC_POWER in varied else _widen(hardware, spreads, static, host_fj)
-    around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if hardware.boundary == SYSTEM else ()
+    around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if BOUNDARY[hardware.boundary].is_at_wall else ()
     growth_width, host_width = [nothing + hardware.coefficient(name) for name in around] or [nothing, nothing]
     least = find_least(doubt.floors, _describe_subject(hardware, configuration), OWN_LEVEL)
     latency, power = (

@@ -18,7 +18,7 @@ import attrs
 import duckdb
 
 from joulemap.domain.block import PREFIX, QUESTION, name_column
-from joulemap.physics.record.configuration import BOUNDARIES
+from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
@@ -170,7 +170,7 @@ _READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "text": _text, "whole": _whole, "count": _whole, "number": _number,
 }  # fmt: skip
 
-_CHOICES: Final[Mapping[str, Sequence[str]]] = {"boundary": BOUNDARIES, "matmul_precision": MATMUL_PRECISIONS}
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {"boundary": BOUNDARY_NAMES, "matmul_precision": MATMUL_PRECISIONS}
 """Texts that have few values."""
 
 

@@ -14,6 +14,7 @@ from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
@@ -261,7 +262,7 @@ class LlmAnswer(RunAnswer):
             yield text.LOAD_NOTE
             yield from [text.POOL_NOTE] if self.pools.rows else []
             yield text.BATCHES_BELOW(count=1 + len(text.BATCH_NOTES))
-        yield text.TOKEN_NOTE(hosts=text.HOSTS if self.scope.settings.boundary == "system" else "")
+        yield text.TOKEN_NOTE(hosts=text.HOSTS if BOUNDARY[self.scope.settings.boundary].is_at_wall else "")
         yield from text.BATCH_NOTES
         if not self.loads.rows:
             yield text.BATCH_NOTE

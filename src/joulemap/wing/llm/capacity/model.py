@@ -37,7 +37,7 @@ from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Serving, Settings
-    from joulemap.physics.record.configuration import Runtime
+    from joulemap.physics.record.runtime import RuntimeName
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
@@ -171,7 +171,7 @@ def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:
         settings,
         precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
         weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
-        runtime=cast("Runtime", question.stack.runtime),
+        runtime=cast("RuntimeName", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )

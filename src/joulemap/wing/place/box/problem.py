@@ -23,7 +23,7 @@ import numpy as np
 
 from joulemap.physics.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import MERGING
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import (
     KIND_CODE,
@@ -191,7 +191,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
 
     Raises UnsupportedError for an operator that no device runs, or if no device runs anything.
     """
-    is_fused = members[0].configuration.runtime in MERGING
+    is_fused = RUNTIME[members[0].configuration.runtime].merges
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
     maker_of, pairs, traced_bytes, items = find_values(work, computed)
     order = sort_nodes(np.unique(work.subgraph_index[computed]), maker_of, pairs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.physics.record.configuration import MERGING, carried_precision
+from joulemap.physics.record.configuration import carried_precision
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.workload import WorkloadColumns, precision_scale
 from joulemap.system.record import frozen
 
@@ -40,7 +41,7 @@ def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
     is_kept = (work.buffer_birth == 0) & (work.buffer_death == work.operator_count - 1)
     is_scaled = work.buffer_item_bytes > 0.0
     held = work.buffer_bytes * precision_scale(work.buffer_item_bytes, carried)
-    peak = work.peak_activation_bytes(precision, is_fused=runtime in MERGING)
+    peak = work.peak_activation_bytes(precision, is_fused=RUNTIME[runtime].merges)
     gradients, states = (float(np.sum(held[is_kept & mask])) for mask in (is_scaled, ~is_scaled))
     return Memory(
         weights=weights + work.copy_bytes_at(precision),

@@ -18,7 +18,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.source import Source
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text, show_under
@@ -194,7 +194,7 @@ def verify(
         if count is not None and count < 1:
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
     if runtime:
-        check_name("runtime", runtime, RUNTIMES)
+        check_name("runtime", runtime, RUNTIME_NAMES)
     stated = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
     paths = [files] if isinstance(files, str | Path) else files
     readings = [one for path in paths for one in read_file(Path(path), {**stated, **counts})]

@@ -21,7 +21,7 @@ from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
-from joulemap.physics.record.configuration import RUNTIMES
+from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
@@ -234,7 +234,7 @@ def list_suppositions(
 def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping[str, Iterable[Any]]:
     """Return column -> values to try; no values for a column that is certain."""
     if not isinstance(row, ServingRow):  # an engine's own log proves that the engine ran
-        return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
+        return {"precision": entry.precisions, "runtime": () if RUNTIME[row.runtime].is_built else RUNTIME_NAMES}
     return {
         "weight_precision": STORED,
         "cache_precision": () if row.cache_precision else ("fp8",),

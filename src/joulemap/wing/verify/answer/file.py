@@ -34,6 +34,7 @@ from joulemap.exchange.measured import (
     recognize,
 )
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
+from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import GGUF, read_weight_format
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import (
@@ -304,7 +305,7 @@ def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
     entry = known[HardwareRef.read(cells["hardware"]).label]
     if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
         cells["precision"] = "fp32"  # trtexec logs TF32 as allowed on chips without it
-    if cells["runtime"] == "eager" and not stated["runtime"]:
+    if RUNTIME[cells["runtime"]].launches_each and not stated["runtime"]:
         assumed.add("runtime")
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices

@@ -1,0 +1,64 @@
+"""Runtimes: the ways in which software compiles and launches kernels.
+
+A runtime is one record here and its name in `RuntimeName`. Types, options and their help, checks and macros of the
+database, and formulas follow from the record: code asks for its properties and never compares its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from joulemap.system.record import frozen
+
+RuntimeName = Literal["eager", "graph", "fused", "engine"]
+
+
+@frozen(kw_only=True)
+class Runtime:
+    """Way in which software compiles and launches kernels."""
+
+    name: RuntimeName
+    label: str
+    """Name in lists of choices, with the software that it usually means."""
+    launches_each: bool
+    """True if the host launches every kernel; otherwise it launches once per run."""
+    is_captured: bool
+    """True if kernels of separate operators are captured once, and replayed by one launch."""
+    merges: bool
+    """True if a compiler merges the operators of a subgraph into one kernel."""
+    is_built: bool
+    """True if an inference engine builds the kernels ahead of time, for the shapes of the workload."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if the compiler of a framework makes the kernels, whose GEMMs call a library."""
+        return self.merges and not self.is_built
+
+
+RUNTIME: Final[Mapping[str, Runtime]] = {
+    one.name: one
+    for one in (
+        Runtime(name="eager", label="eager", launches_each=True, is_captured=False, merges=False, is_built=False),
+        Runtime(name="graph", label="graph", launches_each=False, is_captured=True, merges=False, is_built=False),
+        Runtime(name="fused", label="fused (torch.compile)",
+                launches_each=False, is_captured=False, merges=True, is_built=False),
+        Runtime(name="engine", label="engine (TensorRT)",
+                launches_each=False, is_captured=False, merges=True, is_built=True),
+    )
+}  # fmt: skip
+"""Name -> runtime."""
+
+RUNTIME_NAMES: Final[tuple[RuntimeName, ...]] = get_args(RuntimeName)
+
+RUNTIMES: Final = tuple(RUNTIME[name] for name in RUNTIME_NAMES)
+"""Runtimes in the order of their names; KeyError at import for a name without a record."""
+
+USUAL_RUNTIME: Final[RuntimeName] = "fused"
+"""Runtime of questions that state none."""
+
+DEPLOYED_RUNTIME: Final[RuntimeName] = "engine"
+"""Runtime of deployments, whose questions state none."""
+
+SEPARATE_RUNTIME: Final[RuntimeName] = "graph"
+"""Runtime that gives the cost of each operator as a separate kernel, without launches by the host."""
