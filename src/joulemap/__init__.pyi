@@ -92,7 +92,6 @@ from joulemap.domain.metric import (
     RankMetricName as RankMetricName,
     VariedMetricName as VariedMetricName,
 )
-from joulemap.domain.offer import Seller as Seller
 from joulemap.domain.settings import (
     ArchiveFormat as ArchiveFormat,
     Bounds as Bounds,
@@ -108,10 +107,9 @@ from joulemap.domain.settings import (
     Price as Price,
     RunKeywords as RunKeywords,
     ScoreDivision as ScoreDivision,
-    Serving as Serving,
+    Seller as Seller,
     Settings as Settings,
     SettingsKeywords as SettingsKeywords,
-    Training as Training,
     Usage as Usage,
 )
 from joulemap.domain.table import Column as Column, Table as Table
@@ -427,6 +425,7 @@ from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
 from joulemap.wing.llm.capacity.users import Forms as Forms, LatencyTarget as LatencyTarget, UserRow as UserRow
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
 from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
+from joulemap.wing.llm.setting import Serving as Serving
 from joulemap.wing.place.answer.answer import PlaceAnswer as PlaceAnswer
 from joulemap.wing.place.answer.row import (
     DeviceRow as DeviceRow,
@@ -438,6 +437,7 @@ from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifferenc
 from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate as PublishedRate
 from joulemap.wing.train.answer.row import TrainingRow as TrainingRow
+from joulemap.wing.train.setting import Training as Training
 from joulemap.wing.verify.answer.answer import VerifyAnswer as VerifyAnswer
 from joulemap.wing.verify.answer.cause import CauseRow as CauseRow
 from joulemap.wing.verify.answer.record import VerifiedRow as VerifiedRow

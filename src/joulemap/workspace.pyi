@@ -59,10 +59,8 @@ from joulemap.domain.settings import (
     Price,
     RunKeywords,
     ScoreDivision,
-    Serving,
     Settings,
     SettingsKeywords,
-    Training,
     Usage,
 )
 from joulemap.domain.table import Table
@@ -98,9 +96,11 @@ from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate
+from joulemap.wing.train.setting import Training
 from joulemap.wing.verify.answer.answer import VerifyAnswer
 from joulemap.wing.verify.watch import WATCHED, Watch
 

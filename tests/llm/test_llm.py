@@ -22,7 +22,7 @@ from joulemap.ask.rule import weigh
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
@@ -36,6 +36,7 @@ from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
+from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from sample import thin

@@ -13,12 +13,13 @@ import attrs
 
 from joulemap.answer.computed import find_unknown
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
 from joulemap.wing.here.record import ServedHere
+from joulemap.wing.llm.setting import Serving
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware

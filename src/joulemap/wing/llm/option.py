@@ -17,8 +17,9 @@ from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving, SettingsKeywords
+    from joulemap.domain.settings import SettingsKeywords
     from joulemap.wing.llm.capacity.users import LatencyTarget
+    from joulemap.wing.llm.setting import Serving
 
 Phase = Literal["prefill", "decode"]
 
@@ -134,7 +135,7 @@ class ServerOptions:
 
     def read(self) -> Serving:
         """Return the settings of a server; UsageError names an option that cannot be read."""
-        from joulemap.domain.settings import Serving
+        from joulemap.wing.llm.setting import Serving
 
         try:
             output = read_whole(self.output_tokens)

@@ -23,13 +23,14 @@ from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_p
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.model import Describer
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 
 

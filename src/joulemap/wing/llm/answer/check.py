@@ -12,7 +12,7 @@ from joulemap.physics.record.weight import split_precision
 from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving
+    from joulemap.wing.llm.setting import Serving
 
 
 def find_checkpoint(model: str) -> str:

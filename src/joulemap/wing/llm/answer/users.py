@@ -18,7 +18,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.present.document import Document, Grid, Text, show_under
 from joulemap.row.cost import AssumedNumber
@@ -49,6 +49,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import users as text
 from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
 

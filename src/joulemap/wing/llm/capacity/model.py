@@ -36,12 +36,13 @@ from joulemap.wing.llm.capacity.question import (
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.record.configuration import Runtime
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import MOST_GUESSED, Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Precision, name_precision
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
+from joulemap.wing.llm.setting import MOST_GUESSED, Serving
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope

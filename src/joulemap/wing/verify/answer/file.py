@@ -20,19 +20,6 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import check_name
-from joulemap.exchange.measured import (
-    LEFT_OUT,
-    Cells,
-    Format,
-    Stated,
-    count_reasons,
-    find_faults,
-    list_runs,
-    list_substitutes,
-    open_content,
-    pick,
-    recognize,
-)
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.physics.record.weight import GGUF, read_weight_format
 from joulemap.plan.catalogue import known_hardware
@@ -48,6 +35,19 @@ from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.verify import show as words
+from joulemap.wing.verify.measured import (
+    LEFT_OUT,
+    Cells,
+    Format,
+    Stated,
+    count_reasons,
+    find_faults,
+    list_runs,
+    list_substitutes,
+    open_content,
+    pick,
+    recognize,
+)
 from joulemap.wing.verify.reader import READERS, assume
 
 if TYPE_CHECKING:
