@@ -28,7 +28,6 @@ from gguf_file import (
     write_gguf,
 )
 from joulemap.catalog.load import find_hardware
-from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.workload import NO_KEY
@@ -57,6 +56,7 @@ from joulemap.wing.llm.file.model import count_weights, read_model_file
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
 REST = "enough to predict, but llama.cpp needs them all"

@@ -17,7 +17,6 @@ from command import run_here
 from compare import assert_close
 from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.stack import find_engine
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change, match_names
@@ -30,6 +29,7 @@ from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
 from joulemap.wing.place.box.hardware import BoxHardware, combine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import attrs
 
 from joulemap.cli.command import option
-from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions, complete_weights, offer
+from joulemap.cli.complete import complete_hardware, complete_precisions, complete_weights, offer
 from joulemap.cli.option.run import GIVEN, WEIGHT_HELP, ManyRunOptions, WholeRunOptions, precisions, repeat_options
 from joulemap.cli.output import OUTPUT_HELP, OutputOptions
 from joulemap.cli.value import read_as, read_counts, read_quantity
@@ -37,6 +37,8 @@ PRECISION: Final = "bf16"
 
 ENGINE: Final = "vllm"
 """Default serving engine."""
+
+complete_engines: Final = offer("wing.llm.stack.stack_names")
 
 PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
 """Options that describe one pass of a model."""

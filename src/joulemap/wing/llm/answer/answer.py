@@ -79,7 +79,7 @@ def _answer(
     *,
     has_facts: bool = True,
 ) -> LlmAnswer:
-    from joulemap.catalog.stack import describe_engine
+    from joulemap.wing.llm.stack import describe_engine
 
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")

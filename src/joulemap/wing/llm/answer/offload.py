@@ -106,7 +106,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
     `llm` does.
     """
-    from joulemap.catalog.stack import describe_engine, find_engine
+    from joulemap.wing.llm.stack import describe_engine, find_engine
 
     box = find_mixed(settings)
     if box is None:

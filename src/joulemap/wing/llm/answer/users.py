@@ -224,7 +224,7 @@ def serve_users(
     Unless a precision is given, the checkpoint is tried as published, in fp8 and with int4 weights. Raise as `llm`
     does, and UsageError for options of other loads.
     """
-    from joulemap.catalog.stack import describe_engine
+    from joulemap.wing.llm.stack import describe_engine
 
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")

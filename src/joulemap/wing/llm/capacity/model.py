@@ -98,8 +98,8 @@ class ServedModel:
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
-        from joulemap.catalog.stack import find_engine
         from joulemap.wing.llm.decoder.step import CACHES
+        from joulemap.wing.llm.stack import find_engine
 
         if self.serving.cache:
             check_name("precision of a cache", self.serving.cache, CACHES)
