@@ -31,12 +31,6 @@ from joulemap.answer.hardware_file import (
     Trial as Trial,
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
-from joulemap.answer.listing import (
-    BoxAnswer as BoxAnswer,
-    BoxJoin as BoxJoin,
-    BoxPart as BoxPart,
-    ListedBox as ListedBox,
-)
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.measurement import ListedTable as ListedTable
 from joulemap.answer.model import ModulesAnswer as ModulesAnswer, ProfileAnswer as ProfileAnswer
@@ -80,7 +74,6 @@ from joulemap.ask.fact import (
 from joulemap.ask.scope import Scope as Scope
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
-from joulemap.domain.box import Goal as Goal
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.measurement import Measurement as Measurement, Timing as Timing
@@ -433,6 +426,13 @@ from joulemap.wing.place.answer.row import (
     PlacementRow as PlacementRow,
     SubgraphRow as SubgraphRow,
 )
+from joulemap.wing.place.listing import (
+    BoxAnswer as BoxAnswer,
+    BoxJoin as BoxJoin,
+    BoxPart as BoxPart,
+    ListedBox as ListedBox,
+)
+from joulemap.wing.place.record import Goal as Goal
 from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
 from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate as PublishedRate

@@ -26,7 +26,6 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
-from joulemap.answer.listing import BoxAnswer, ListedBox
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.measurement import ListedTable
 from joulemap.answer.model import ModulesAnswer, ProfileAnswer
@@ -41,7 +40,6 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.domain.box import Goal
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -98,6 +96,8 @@ from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
+from joulemap.wing.place.listing import BoxAnswer, ListedBox
+from joulemap.wing.place.record import Goal
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate
 from joulemap.wing.train.setting import Training
@@ -975,15 +975,6 @@ class Workspace:
         Calibrated numbers replace those of the catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for
         an invalid file.
         """
-    def box_list(
-        self,
-    ) -> Table[ListedBox]:
-        """Return the boxes of the catalogue, by id."""
-    def box(
-        self,
-        name: str,
-    ) -> BoxAnswer:
-        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     def energy_reference(
         self,
         name: str,
@@ -1470,6 +1461,15 @@ class Workspace:
         The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
         or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
         """
+    def box_list(
+        self,
+    ) -> Table[ListedBox]:
+        """Return the boxes of the catalogue, by id."""
+    def box(
+        self,
+        name: str,
+    ) -> BoxAnswer:
+        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     @overload
     def train(
         self,

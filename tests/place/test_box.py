@@ -15,7 +15,6 @@ from test_place import toys
 import chip
 from command import run_here
 from compare import assert_close
-from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Configuration
@@ -37,6 +36,7 @@ from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
+from joulemap.wing.place.file import find_box
 from joulemap.workspace import Workspace
 from test_fallback import stages
 

@@ -419,8 +419,8 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.catalog.box import make_link
     from joulemap.wing.llm.serving.offload import Way
+    from joulemap.wing.place.file import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)
     if link is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.domain.box import BOX
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
@@ -19,6 +18,7 @@ from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
+from joulemap.wing.place.record import BOX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
