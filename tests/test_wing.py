@@ -119,12 +119,14 @@ def test_a_wing_of_another_distribution_adds_a_command_and_a_question(tmp_path: 
     write_wing(other)
     share_template(tmp_path / "cache")
     assert "battery" in ask("--help", path=other, cwd=tmp_path).stdout
-    answered = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "5", path=other, cwd=tmp_path)
+    answered = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "18kJ", path=other, cwd=tmp_path)
     assert answered.returncode == ExitCode.OK
     times = int(re.findall(r"([\d,]+) times", answered.stdout)[0].replace(",", ""))
     statement = "SELECT energy_per_inference_j FROM runs"
     found = ask("sql", statement, "--format", "csv", path=other, cwd=tmp_path).stdout
-    assert_close(times, 5 * 3600 / float(found.splitlines()[1]), rel=1e-5)
+    assert_close(times, 18e3 / float(found.splitlines()[1]), rel=1e-5)
+    refused = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "0J", path=other, cwd=tmp_path)
+    assert (refused.returncode, "above 0" in refused.stderr) == (ExitCode.USAGE, True)
     shutil.rmtree(other)
     other.mkdir()
     assert "battery" not in ask("--help", path=other, cwd=tmp_path).stdout
