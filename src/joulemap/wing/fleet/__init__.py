@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from joulemap.system.wing import Ask, Command, Wing
+
+ENERGIES: Final = {"energy_per_request_j": "run_id"}
+"""Field with the energy of a served request -> field of the same row with the run id."""
 
 
 def register() -> Wing:
@@ -13,6 +18,7 @@ def register() -> Wing:
         questions={"fleet": Ask("joulemap.wing.fleet.answer.answer", "SettingsKeywords")},
         tools={"fleet": "fleet"},
         parts={
+            "energies": "joulemap.wing.fleet:ENERGIES",
             "words": "joulemap.wing.fleet.show.word:WORDS",
             "report": "joulemap.wing.fleet.report:FLEET",
             "report_options": "joulemap.wing.fleet.option:ReportDemandOptions",

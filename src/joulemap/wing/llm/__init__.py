@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system.wing import Ask, Command, Wing
 
 if TYPE_CHECKING:
     from joulemap.domain.dimension import Dimension
+
+ENERGIES: Final = {
+    "energy_per_token_j": "run_id",
+    "output_token_j": "decode_run_id",
+    "prompt_token_j": "prefill_run_id",
+}
+"""Field with the energy of a pass per token -> field of the same row with the pass's run id."""
 
 
 def register() -> Wing:
@@ -33,6 +40,7 @@ def register() -> Wing:
         parts={
             "models": "joulemap.wing.llm.name:NAMES",
             "dimensions": "joulemap.wing.llm:list_dimensions",
+            "energies": "joulemap.wing.llm:ENERGIES",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.phases:PHASES",

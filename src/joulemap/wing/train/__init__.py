@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from joulemap.system.wing import Ask, Command, Wing
+
+ENERGIES: Final = {"sample_j": "run_id"}
+"""Field with the energy of a training sample -> field of the same row with the run id."""
 
 
 def register() -> Wing:
@@ -15,7 +20,11 @@ def register() -> Wing:
             "published_training": Ask("joulemap.wing.train.answer.published"),
         },
         figures={"training": ("joulemap.wing.train.answer.answer", "train")},
-        parts={"models": "joulemap.wing.train.name:NAMES", "words": "joulemap.wing.train.show:WORDS"},
+        parts={
+            "models": "joulemap.wing.train.name:NAMES",
+            "words": "joulemap.wing.train.show:WORDS",
+            "energies": "joulemap.wing.train:ENERGIES",
+        },
         queries=("train",),
         uses=("llm",),
     )
