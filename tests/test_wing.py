@@ -18,9 +18,11 @@ import joulemap
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.name import ModelNames
+from joulemap.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
 from joulemap.system.wing import BUILT_IN, Wing, list_wings, load
@@ -99,6 +101,25 @@ def test_a_wing_answers_about_its_own_models_alone(workspace: Workspace, monkeyp
     answers: list[object] = [workspace.compare("toy1", hardware="l4", baseline="t4"), workspace.compare(model="toy1")]
     assert answers == [("toy1", ("l4",), "t4"), ("toy1", (), "")]
     assert isinstance(workspace.compare("mobilenet_v2", hardware="l4"), CompareAnswer)
+
+
+ENERGIES = {"energy_per_charge_j": "charge_run_id"}
+
+
+def list_toy_dimensions() -> tuple[Dimension, ...]:
+    return (Dimension(name="cell_count", table="dimensions"),)
+
+
+def test_a_wing_adds_a_column_with_energies_and_a_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"energies": f"{__name__}:ENERGIES", "dimensions": f"{__name__}:list_toy_dimensions"}
+    monkeypatch.setattr("joulemap.system.wing.list_wings", lambda: (Wing(name="toy", parts=parts),))
+    for cached in (find_energy_runs, list_dimensions):
+        cached.cache_clear()
+    found, last = dict(find_energy_runs()), list_dimensions()[-1]
+    for cached in (find_energy_runs, list_dimensions):
+        cached.cache_clear()
+    assert found == {**ENERGY_RUNS, **ENERGIES}
+    assert last.column == "coalesce(w.dimensions['cell_count'], '')"
 
 
 def write_wing(folder: Path) -> None:
