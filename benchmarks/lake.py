@@ -29,10 +29,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joulemap.answer.query import reading
-from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.version import formula_version
+from joulemap.wing.explore.block import QUESTION, Block
 from joulemap.wing.explore.design.question import prepare_question
 from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.wing.explore.lake.fill import fill, run_task

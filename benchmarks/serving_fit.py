@@ -17,12 +17,12 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from joulemap.catalog.stack import COEFFICIENTS, Stack, find_stack
 from joulemap.domain.serving import ServingRow
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import JoulemapError
 from joulemap.wing.llm.serving import predict as prediction
+from joulemap.wing.llm.stack import COEFFICIENTS, Stack, find_stack
 from serving_error import find_hardware, read_table
 
 NAMES = ("host_layer", "host_sequence")

@@ -92,8 +92,6 @@ class Workspace(Questions):
         hardware_list = Question("joulemap.answer.listing")
         hardware = Question("joulemap.answer.hardware", is_shared=True)
         describe_hardware = Question("joulemap.answer.hardware")
-        box_list = Question("joulemap.answer.listing")
-        box = Question("joulemap.answer.listing")
         energy_reference = Question("joulemap.answer.hardware")
         sanity = Question("joulemap.answer.sanity")
         measurements = Question("joulemap.answer.measurement")

@@ -29,8 +29,8 @@ from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.offer import SPECIAL_KINDS, WAY_OF
-from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.offer import SPECIAL_KINDS
+from joulemap.domain.settings import LIMITED, WAY_OF, Limits, Pay, Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError

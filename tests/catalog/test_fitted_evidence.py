@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 
 from hardware_text import coefficient, write
 from joulemap.catalog.chip import list_architectures, load_class
-from joulemap.catalog.digest import DATA
 from joulemap.catalog.link import find_link_default, read_links
 from joulemap.catalog.load import find_hardware, load_hardware
 from joulemap.catalog.parser import parse_content
 from joulemap.catalog.schema import ClassCoefficientEntry, CoefficientTableEntry
-from joulemap.catalog.stack import find_stack, read_releases
 from joulemap.physics.record.address import Address, find_action
 from joulemap.physics.record.quantity import Evidence, Quantity, read_evidence
 from joulemap.physics.record.reference import price_by
@@ -26,9 +23,6 @@ from joulemap.system.record import frozen
 
 FITTED: Final = ("measured", "scaled")
 
-UNFITTED: Final = {"llamacpp 2025 integer_rate.cpu": "zero: which kernels run, not how fast they are"}
-"""Measured number of a stack without evidence -> reason."""
-
 
 UNFITTED_CLASS: Final = {
     "cpu mesh.hop": "a published energy, at another process node",
@@ -36,24 +30,6 @@ UNFITTED_CLASS: Final = {
     "gpu crossbar.store": "length of wires; the fit only agrees",
 }
 """Measured or scaled number of a class without evidence -> reason."""
-
-
-def list_numbers() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each number of the stack files, as `ENGINE DATE NAME`, with its entry."""
-    for path in sorted((DATA / "stack").glob("*.toml")):
-        for release in tomllib.loads(path.read_text(encoding="utf-8"))["releases"]:
-            for key, entry in release.items():
-                if isinstance(entry, dict) and "value" in entry:
-                    yield f"{path.stem} {release['date']} {key}", entry
-
-
-def test_every_fitted_number_of_a_stack_has_evidence() -> None:
-    bare = [name for name, one in list_numbers() if one["basis"] in FITTED and read_evidence(one) is None]
-    assert bare == [*UNFITTED]
-
-
-def test_no_other_number_of_a_stack_has_evidence() -> None:
-    assert [name for name, one in list_numbers() if one["basis"] not in FITTED and read_evidence(one)] == []
 
 
 def list_class_numbers() -> Iterator[tuple[str, str, Evidence | None]]:
@@ -92,18 +68,6 @@ def test_a_number_is_measured_on_the_chips_that_it_was_fitted_to_and_scaled_on_o
     assert bases == {"l40s": "measured", "a40": "scaled"}
 
 
-def test_a_source_that_says_one_model_has_one() -> None:
-    told = [one for _, one in list_numbers() if one["source"].startswith("one model, one source")]
-    assert len(told) > 5
-    assert {(one["sources"], one["models"]) for one in told} == {(1, 1)}
-
-
-def test_the_numbers_of_an_engine_bring_their_evidence() -> None:
-    found = find_stack("vllm", "2024").find("host_layer")
-    assert found is not None
-    assert found.evidence == Evidence(sources=1, boards=2, models=18)
-
-
 REFUSED: Final[Mapping[str, tuple[dict[str, object], str]]] = {
     "one of three": ({"sources": 1}, "boards and models missing beside sources"),
     "two of three": ({"sources": 1, "models": 4}, "boards missing beside sources and models"),
@@ -119,14 +83,6 @@ def test_evidence_in_part_is_refused(case: str) -> None:
     entry, reason = REFUSED[case]
     with pytest.raises(ValueError, match=rf"^{reason}$"):
         read_evidence(entry)
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_stack_with_evidence_in_part_is_refused_with_file_and_key(case: str) -> None:
-    entry, reason = REFUSED[case]
-    number: dict[str, object] = {"value": 1e-4, "unit": "s", "basis": "measured", "source": "a board"} | entry
-    with pytest.raises(CatalogueError, match=rf"^toy\.toml: host_layer: {reason}$"):
-        read_releases("toy", {"label": "Toy", "releases": [{"date": "2025", "mixes": True, "host_layer": number}]})
 
 
 def test_an_entry_without_counts_has_no_evidence() -> None:

@@ -19,13 +19,12 @@ from joulemap.catalog.sheet import load_offers
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.offer import (
     ASSUMED_SPREAD,
-    WAY_OF,
     Offer,
     newest_offers,
     pool_spreads,
     summarize_offers,
 )
-from joulemap.domain.settings import Limits, Price, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Limits, Price, Settings, Usage
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.uncertainty.standing import SELLER_SHARE
 from joulemap.workspace import Workspace

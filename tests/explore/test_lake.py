@@ -20,10 +20,10 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.query import reading
-from joulemap.domain.block import Block, name_column
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
+from joulemap.wing.explore.block import Block, name_column
 from joulemap.wing.explore.lake.database import number_shards, survey
 from joulemap.wing.explore.lake.fill import Filled, _open_pool, fill, read_cluster
 from joulemap.wing.explore.lake.shard import Shard, open_lake, write_shard

@@ -14,7 +14,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.present.cell import show_share
 from joulemap.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -27,6 +27,7 @@ from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.show.answer import list_reasons
+from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0

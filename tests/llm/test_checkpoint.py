@@ -11,7 +11,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.bulk import Together, Total
 from joulemap.physics.fuse import fuse
 from joulemap.physics.kernel import form_kernels
@@ -31,6 +31,7 @@ from joulemap.wing.llm.decoder.read import read_config
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.deployment import Book
 from joulemap.wing.llm.serving.predict import weigh
+from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 from packed_case import COLUMNS, ROWS, STORED
 

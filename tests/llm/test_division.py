@@ -12,12 +12,13 @@ from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node, list_divisions
 from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
+from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 
 COST = Demand(rate_per_s=10.0, first_token_s=1.0)

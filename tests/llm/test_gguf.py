@@ -28,9 +28,8 @@ from gguf_file import (
     write_gguf,
 )
 from joulemap.catalog.load import find_hardware
-from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.workload import columns_of
 from joulemap.plan.run import Plan, plan_runs
@@ -56,6 +55,8 @@ from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import count_weights, read_model_file
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
 REST = "enough to predict, but llama.cpp needs them all"

@@ -20,9 +20,8 @@ from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Share
 from joulemap.ask.rule import weigh
 from joulemap.catalog.doubt import load_doubt
-from joulemap.catalog.stack import Stack, find_engine, find_stack
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
@@ -36,6 +35,8 @@ from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import Stack, find_engine, find_stack
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from sample import thin
@@ -143,7 +144,7 @@ def without_host() -> Iterator[None]:
         return attrs.evolve(find_stack(name, date), coefficients={})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joulemap.catalog.stack.find_stack", find_bare)
+        patch.setattr("joulemap.wing.llm.stack.find_stack", find_bare)
         yield
 
 

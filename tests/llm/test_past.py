@@ -18,7 +18,7 @@ import pytest
 
 import own_decoder
 from compare import assert_close
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.hub.build import trace_request
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Workload
@@ -30,6 +30,7 @@ from joulemap.wing.llm import source as planned
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.decoder.traced import TracedDecoder
+from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 from own_decoder import SIZE, VOCABULARY, WIDTH
 

@@ -9,11 +9,11 @@ import attrs
 import pytest
 from pass_surface import StraightPass
 
-from joulemap.domain.load import Limits, Load, Prefixes, Requests, Served, Tier
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.batch import accept
 from joulemap.wing.llm.serving.conversation import share_blocks
 from joulemap.wing.llm.serving.front import assign_homes
+from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Served, Tier
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.single import simulate

@@ -12,10 +12,10 @@ import attrs
 import pytest
 from pass_surface import StraightPass
 
-from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.load import Limits, Load, Requests, Served
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.queue import count_until
 from joulemap.wing.llm.serving.request import draw_requests

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from joulemap.domain.load import Load
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.request import draw_requests, read_requests
 
 

@@ -11,10 +11,10 @@ from engine_chip import find_chips
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
-from joulemap.domain.load import Load
 from joulemap.domain.serving import ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.draft import Draft
+from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import find_deployment
 from joulemap.wing.llm.serving.serve import find_limits, serve

@@ -12,7 +12,6 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware
-from joulemap.catalog.stack import find_engine, find_stack
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -26,6 +25,7 @@ from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.stack import find_engine, find_stack
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -11,7 +11,6 @@ from engine_chip import find_chips, reach_bandwidth
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
-from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.serving import ServingRow
 from joulemap.physics.record.quantity import Evidence, Quantity
 from joulemap.physics.record.runtime import RuntimeName
@@ -27,6 +26,7 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import Prediction, choose_precisions, predict
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.surface import Cost, Passes, tabulate
+from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 
 
 @attrs.frozen(kw_only=True)

@@ -7,8 +7,8 @@ import pytest
 from pass_surface import StraightPass
 
 from compare import assert_close
-from joulemap.domain.load import Limits, Load, Requests
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.serving.load import Limits, Load, Requests
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.settle import COUNTED, Site, count_in_work, settle
 from joulemap.wing.llm.serving.single import simulate

@@ -14,10 +14,8 @@ from pass_surface import StraightPass
 from compare import assert_close
 from conftest import Run
 from joulemap.ask.fact import Choice, Limit
-from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
-from joulemap.domain.load import Limits, Load
-from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
@@ -38,10 +36,13 @@ from joulemap.wing.llm.capacity.users import (
     list_options,
     rank_rows,
 )
+from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.serving import describe_later
 from joulemap.wing.llm.show.users import MET, describe_forms
+from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
 SERVING = Serving(prompt=500, output=100)

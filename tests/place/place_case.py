@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 
 import chip
-from joulemap.domain.box import Box, BoxDevice, BoxLink
 from joulemap.physics.record.compiler import Compiler
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.wing.place.box.member import Member
+from joulemap.wing.place.record import Box, BoxDevice, BoxLink
 
 
 def member(hardware: Hardware, name: str, device: BoxDevice | None = None, precision: str = "fp32") -> Member:

@@ -16,10 +16,8 @@ import chip
 from command import run_here
 from compare import assert_close
 from fallback_case import stages
-from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.stack import find_engine
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change, match_names
 from joulemap.plan.selection import select_chip, select_hardware
@@ -30,6 +28,8 @@ from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
 from joulemap.wing.place.box.hardware import BoxHardware, combine
@@ -37,6 +37,7 @@ from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
+from joulemap.wing.place.file import find_box
 from joulemap.workspace import Workspace
 
 PI = "raspberry_pi_5_hailo"

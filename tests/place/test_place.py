@@ -20,11 +20,9 @@ from command import run_here
 from compare import assert_close
 from fallback_case import BATCH, WIDTH, stages
 from joulemap.ask.fact import Caveat, Choice
-from joulemap.catalog.box import load_boxes
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.domain.box import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.settings import Settings
 from joulemap.physics.pipeline import evaluate
@@ -52,6 +50,8 @@ from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
 from joulemap.wing.place.box.solve import settle
+from joulemap.wing.place.file import load_boxes
+from joulemap.wing.place.record import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace

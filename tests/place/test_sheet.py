@@ -10,10 +10,10 @@ import pytest
 
 from command import run_here
 from joulemap.answer.answer import Answer
-from joulemap.domain.settings import Training
 from joulemap.figure.figure import draw_svg
 from joulemap.figure.spec import find_spec
 from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.train.setting import Training
 from joulemap.workspace import Workspace
 from page import Page, list_addresses
 

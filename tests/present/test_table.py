@@ -19,7 +19,6 @@ from joulemap.answer.check import CheckedAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay
 from joulemap.cli.output import OutputOptions, _put_head
-from joulemap.domain.settings import Serving
 from joulemap.present.arrange import arrange
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.format import Page
@@ -117,6 +116,8 @@ def test_what_headlines_name_is_among_the_rows_that_are_shown(workspace: Workspa
 @pytest.mark.wings
 def test_loads_of_two_precisions_have_names_and_prices_and_what_cannot_take_one_a_reason(workspace: Workspace) -> None:
     """14 billion weights in bf16 are more than the 24 GB of an L4, and at fp8 they are not."""
+    from joulemap.wing.llm.setting import Serving
+
     answer = workspace.llm(
         "qwen3-14b", hardware=("l4", "h100_sxm5"), precision=("bf16", "fp8"), batch=(1,),
         serving=Serving(in_flight=2, devices=(1,), prompt=256, output=16),

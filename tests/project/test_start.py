@@ -54,7 +54,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(128, 328, 26, 97),
     ("compare", "resnet18"): Budget(191, 479, 64, 136),
     ("compare", "mobilenet_v2"): Budget(230, 522, 111, 140),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(321, 638, 180, 169),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(321, 638, 178, 169),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 

@@ -141,7 +141,7 @@ UNCLEAR: Final = re.compile(
 
 DATA: Final = SOURCE / "catalog" / "data"
 
-TEXT_FOLDERS: Final = ("architecture", "box", "cost", "doubt", "family", "hardware", "link", "stack", "system")
+TEXT_FOLDERS: Final = ("architecture", "box", "cost", "doubt", "family", "hardware", "link", "system")
 """Folders of data files whose texts answers show."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.store.check import check_database
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.workspace import Workspace
@@ -85,6 +85,8 @@ def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.wings
 def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
+    from joulemap.wing.llm.setting import Serving
+
     path = tmp_path / "served.duckdb"
     workspace = Workspace(path)
     asked = Settings(hardware=("h100_sxm5", "xeon_8490h"), precision=("bf16",), batch=(1, 32))

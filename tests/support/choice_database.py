@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from blank import open_blank
-from joulemap.domain.offer import WAY_OF
+from joulemap.domain.settings import WAY_OF
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
 from joulemap.store.total import add_up

@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from joulemap.domain.block import QUESTION, Block
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.plan.version import formula_version
+from joulemap.wing.explore.block import QUESTION, Block
 from joulemap.wing.explore.lake.shard import KEY
 from joulemap.workspace import Workspace
 

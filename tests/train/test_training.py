@@ -17,7 +17,7 @@ from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.settings import Settings, Training
+from joulemap.domain.settings import Settings
 from joulemap.physics.communication import find_path
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
@@ -27,6 +27,7 @@ from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.name import read_step
+from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.workspace import Workspace
 

@@ -20,16 +20,15 @@ from joulemap.catalog.calibration import read_calibration
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow
-from joulemap.exchange import measured
-from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
-from joulemap.wing.verify import show as words
+from joulemap.wing.verify import measured, show as words
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.answer.file import Reading, read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
+from joulemap.wing.verify.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parents[1] / "data" / "verify"

@@ -16,11 +16,11 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.device.call import CallRecorder
 from joulemap.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify import show as words
+from joulemap.wing.verify.call import CallRecorder
 from joulemap.wing.verify.watch import WatchAnswer
 from joulemap.workspace import Workspace
 
@@ -30,7 +30,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("joulemap.device.call.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr("joulemap.wing.verify.call.time.perf_counter", lambda: self.now)
 
 
 class Worker(torch.nn.Module):

@@ -18,9 +18,11 @@ import joulemap
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.name import ModelNames
+from joulemap.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
 from joulemap.system.wing import BUILT_IN, Wing, list_wings, load
@@ -101,6 +103,25 @@ def test_a_wing_answers_about_its_own_models_alone(workspace: Workspace, monkeyp
     assert isinstance(workspace.compare("mobilenet_v2", hardware="l4"), CompareAnswer)
 
 
+ENERGIES = {"energy_per_charge_j": "charge_run_id"}
+
+
+def list_toy_dimensions() -> tuple[Dimension, ...]:
+    return (Dimension(name="cell_count", table="dimensions"),)
+
+
+def test_a_wing_adds_a_column_with_energies_and_a_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"energies": f"{__name__}:ENERGIES", "dimensions": f"{__name__}:list_toy_dimensions"}
+    monkeypatch.setattr("joulemap.system.wing.list_wings", lambda: (Wing(name="toy", parts=parts),))
+    for cached in (find_energy_runs, list_dimensions):
+        cached.cache_clear()
+    found, last = dict(find_energy_runs()), list_dimensions()[-1]
+    for cached in (find_energy_runs, list_dimensions):
+        cached.cache_clear()
+    assert found == {**ENERGY_RUNS, **ENERGIES}
+    assert last.column == "coalesce(w.dimensions['cell_count'], '')"
+
+
 def write_wing(folder: Path) -> None:
     """Write the wing of the page as pip would install it."""
     first, second, _ = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -119,12 +140,14 @@ def test_a_wing_of_another_distribution_adds_a_command_and_a_question(tmp_path: 
     write_wing(other)
     share_template(tmp_path / "cache")
     assert "battery" in ask("--help", path=other, cwd=tmp_path).stdout
-    answered = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "5", path=other, cwd=tmp_path)
+    answered = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "18kJ", path=other, cwd=tmp_path)
     assert answered.returncode == ExitCode.OK
     times = int(re.findall(r"([\d,]+) times", answered.stdout)[0].replace(",", ""))
     statement = "SELECT energy_per_inference_j FROM runs"
     found = ask("sql", statement, "--format", "csv", path=other, cwd=tmp_path).stdout
-    assert_close(times, 5 * 3600 / float(found.splitlines()[1]), rel=1e-5)
+    assert_close(times, 18e3 / float(found.splitlines()[1]), rel=1e-5)
+    refused = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "0J", path=other, cwd=tmp_path)
+    assert (refused.returncode, "above 0" in refused.stderr) == (ExitCode.USAGE, True)
     shutil.rmtree(other)
     other.mkdir()
     assert "battery" not in ask("--help", path=other, cwd=tmp_path).stdout

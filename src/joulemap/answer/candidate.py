@@ -14,8 +14,8 @@ from joulemap.ask.candidate import find_chip, list_first
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.metric import METRIC, Metric, MetricName
-from joulemap.domain.offer import MANY, WAY_OF
-from joulemap.domain.settings import Deployment, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.offer import MANY
+from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME

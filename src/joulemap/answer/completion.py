@@ -24,10 +24,3 @@ def list_model_names(typed: str) -> tuple[str, ...]:
     models = load_models()
     aliases = (alias for entry in models.values() for alias in entry.aliases)
     return (*models, *aliases, *(one for names in list_names() for one in names.complete(typed)), *complete(typed))
-
-
-def list_engines() -> tuple[str, ...]:
-    """Return the serving engines for language models."""
-    from joulemap.catalog.stack import stack_names
-
-    return stack_names()

@@ -19,7 +19,7 @@ from joulemap.present.cell import (
     show_share,
     show_signed,
 )
-from joulemap.present.document import ENERGY_RUNS, SHARE_HEADING, EnergyCell, FieldCell, Grid, choose_rows, grid
+from joulemap.present.document import SHARE_HEADING, EnergyCell, FieldCell, Grid, choose_rows, find_energy_runs, grid
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -
     energies = {
         (place, 1): EnergyCell(name, row.run_id, getattr(row, name))
         for place, name in shown.items()
-        if name in ENERGY_RUNS and name not in values
+        if name in find_energy_runs() and name not in values
     }
     return attrs.evolve(drawn, energies=energies)
 

@@ -121,7 +121,6 @@ def _digest_shipped() -> str:
         DATA / "measurement",
         DATA / "measurement" / "seen",
         DATA / "model",
-        DATA / "stack",
         ZOO,
     ):
         for path in sorted(folder.iterdir()):

@@ -10,7 +10,7 @@ from pathlib import Path
 from joulemap.catalog.chip import resolve_file
 from joulemap.catalog.design import is_design_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
-from joulemap.catalog.parser import name_file, read_file
+from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
 from joulemap.catalog.schema import HardwareFile
 from joulemap.domain.catalogue import Catalogue
 from joulemap.physics.record.hardware import Hardware
@@ -23,8 +23,6 @@ def load_catalogue() -> Catalogue:
 
     Raises CatalogueError, naming file, key and reason, also if two files share an id or alias.
     """
-    from joulemap.catalog.box import is_box_file
-
     return _load(tuple(path for path in own_files() if not is_box_file(path)), catalogue_digest())
 
 
@@ -58,8 +56,6 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 
 def load_hardware(path: Path) -> Hardware:
     """Load the hardware of one file; CatalogueError names file, key and reason."""
-    from joulemap.catalog.box import is_box_file
-
     label = name_file(path)
     if is_box_file(path):
         raise CatalogueError(f"{label}: it is a box of several devices, expected a single chip")
@@ -83,3 +79,11 @@ def find_hardware(name: str) -> Hardware:
     catalogue = load_catalogue()
     members = () if find_alike(catalogue.entries, name) else find_members([name])
     return load_member(members[0]) if len(members) == 1 else catalogue.find(name)
+
+
+def is_box_file(path: Path) -> bool:
+    """Return True if a file has a table `[[devices]]`, as a box file does; False if it cannot be read."""
+    try:
+        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
+    except OSError:
+        return False

@@ -46,7 +46,6 @@ complete_kinds: Final = offer("domain.settings.Form")
 complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES")
 complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
 complete_boundaries: Final = offer("physics.record.configuration.BOUNDARY_NAMES")
-complete_engines: Final = offer("answer.completion.list_engines")
 complete_runtimes: Final = offer("physics.record.runtime.RUNTIME_NAMES")
 
 

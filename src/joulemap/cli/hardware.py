@@ -66,7 +66,10 @@ def list_(
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
     if boxes:
-        output.write_table(output.workspace().box_list(), keep=("devices", "joined_by"), most=limit)
+        from joulemap.answer.listing import list_others
+
+        for question, keep in list_others():
+            output.write_table(getattr(output.workspace(), question)(), keep=keep, most=limit)
         return
     filters = {
         "architecture": architecture,
@@ -119,10 +122,10 @@ def show(
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("BoundaryName", boundary)
-    from joulemap.answer.listing import is_box
+    from joulemap.answer.listing import find_description
 
-    if not energy and is_box(hardware):
-        output.write(workspace.box(hardware).document())
+    if not energy and (question := find_description(hardware)):
+        output.write(getattr(workspace, question)(hardware).document())
     elif energy:
         prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")

@@ -6,28 +6,15 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import attrs
 
 from joulemap.domain.doubt import FULL_GROUPS, NORMAL
+from joulemap.domain.settings import WAY_OF
 from joulemap.physics.record.quantity import BASES, Quantity, least_sure
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
-
-Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]
-"""Kind of seller, with the terms of its prices."""
-
-WAY_OF: Final[Mapping[str, str]] = {
-    "hyperscaler": "rented",
-    "cloud": "rented",
-    "marketplace": "rented",
-    "reserved": "rented",
-    "spot": "rented",
-    "list": "bought",
-    "retail": "bought",
-}
-"""Kind of seller -> way of paying: rented or bought."""
 
 SPECIAL_KINDS: Final = ("reserved", "spot")
 """Kinds of seller whose prices are compared only if asked for, because they need a commitment or may be interrupted.

@@ -1,22 +1,20 @@
-"""Settings of a question: runs and hardware, limits, serving, training, and use of a chip."""
+"""Settings of a question: runs and hardware, limits, and use of a chip."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from numbers import Real
-from operator import index
-from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
 from joulemap.domain.architecture import find_class
 from joulemap.domain.dimension import ASKED, DECLARED
+from joulemap.domain.field import ABOVE_0, Check, as_path, each_count, each_text, whole_to, within
 from joulemap.domain.metric import MetricName
-from joulemap.domain.offer import WAY_OF, Seller
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, BoundaryName, Precision, name_precision
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME, RuntimeName
@@ -42,9 +40,6 @@ WAIT_S: Final = 30.0
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 """Default results database, in the working directory."""
-
-MAX_TOKENS: Final = 10_000_000
-"""Maximum tokens of a prompt or an output; also bounds device counts, with a wide margin."""
 
 MAX_BATCH: Final = 1_000_000
 """Largest batch size."""
@@ -93,6 +88,20 @@ SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 Pay = Literal["rented", "bought", "both"]
 """Ways to pay for chips."""
 
+Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]
+"""Kind of seller, with the terms of its prices."""
+
+WAY_OF: Final[Mapping[str, str]] = {
+    "hyperscaler": "rented",
+    "cloud": "rented",
+    "marketplace": "rented",
+    "reserved": "rented",
+    "spot": "rented",
+    "list": "bought",
+    "retail": "bought",
+}
+"""Kind of seller -> way of paying: rented or bought."""
+
 ScoreDivision = Literal[
     "runtime",
     "family",
@@ -109,9 +118,6 @@ ScoreDivision = Literal[
     "all",
 ]
 """Properties by which answers group the measurements of a chip."""
-
-
-Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 Record = TypeVar("Record")
@@ -159,17 +165,6 @@ def declare_dimensions(kind: type[Record]) -> type[Record]:
     return kind
 
 
-def _whole_to(most: int) -> Check:
-    """Build a validator for a whole number, or several, from 1 to a maximum."""
-
-    def check(_instance: object, attribute: attrs.Attribute[Any], counts: tuple[int, ...] | int) -> None:
-        for count in counts if isinstance(counts, tuple) else (counts,):
-            if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
-                raise UsageError(f"{attribute.name} is {count!r}, expected a whole number from 1 to {most}")
-
-    return check
-
-
 def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
     """Build a validator for names in a filter of hardware.
 
@@ -195,18 +190,14 @@ def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[
     return found
 
 
-def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
-
-
 def _fold_each(value: str | Iterable[str], known: Iterable[str]) -> tuple[Any, ...]:
     """Return each name once, in its known spelling; case, `-` and `_` do not matter."""
     names = tuple(known)
-    return tuple(dict.fromkeys(fold_into(name, names) for name in _texts(value)))
+    return tuple(dict.fromkeys(fold_into(name, names) for name in each_text(value)))
 
 
 def _architectures(value: str | Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(find_class(name) or name for name in _texts(value)))
+    return tuple(dict.fromkeys(find_class(name) or name for name in each_text(value)))
 
 
 def _each(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -222,11 +213,11 @@ def _forms(value: Form | Iterable[Form]) -> tuple[Form, ...]:
 
 
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
-    return tuple(dict.fromkeys(map(name_precision, _texts(value))))
+    return tuple(dict.fromkeys(map(name_precision, each_text(value))))
 
 
 def _weight_precisions(value: str | Iterable[str]) -> tuple[str, ...]:
-    texts = _texts(value) if value else ()
+    texts = each_text(value) if value else ()
     if odd := next((text for text in texts if len(text) > LONGEST_NAME), None):
         raise UsageError(f"unknown weight precision {odd[:LONGEST_NAME]!r}…")
     return tuple(dict.fromkeys(map(name_weight_precision, texts)))
@@ -238,18 +229,6 @@ def _runtimes(value: RuntimeName | Iterable[RuntimeName]) -> tuple[RuntimeName, 
 
 def _usual_runtime(settings: Settings) -> tuple[RuntimeName, ...]:
     return (DEPLOYED_RUNTIME,) if settings.deployment or settings.scenario else (USUAL_RUNTIME,)
-
-
-def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, Iterable):
-        value = (value,)
-    return tuple(
-        dict.fromkeys(
-            index(one) if isinstance(one, SupportsIndex) and not isinstance(one, int) else one for one in value
-        )
-    )
 
 
 def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> Mapping[str, str | float]:
@@ -267,36 +246,11 @@ def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> M
     return found
 
 
-def _path(value: str | os.PathLike[str] | None) -> str:
-    return os.fspath(value or "")
-
-
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
     try:
         return dict(value or {})
     except (TypeError, ValueError) as error:
         raise UsageError(f"arguments is {value!r}, expected a mapping of names to values") from error
-
-
-def _within(low: float, high: float, *, is_open: bool) -> Check:
-    """Build a validator for a number in a range; `is_open` excludes the lower end."""
-
-    def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is None:
-            return
-        if not isinstance(value, Real) or isinstance(value, bool):
-            raise UsageError(f"{attribute.name} is {value!r}, expected a number in SI units")
-        if not (low < value if is_open else low <= value) or not value <= high:
-            word = "above" if is_open else "at least"
-            most = "" if high == math.inf else f" and at most {high:g}"
-            raise UsageError(f"{attribute.name} is {value:g}, expected {word} {low:g}{most}")
-        if math.isinf(value):
-            raise UsageError(f"{attribute.name} is {value:g}, expected a finite number")
-
-    return check
-
-
-_ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 
 
 @frozen(kw_only=True)
@@ -322,7 +276,7 @@ class Settings:
     scenario: str = ""
     """Deployment scenario (`robot`, `camera` …), which sets the deployments, the kinds and the power budget of a chip.
     """
-    power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    power_budget_w: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Largest power cap of a mode; hardware named without a mode runs at its largest mode within this budget. None for
     the budget of the scenario or deployment, if there is one.
     """
@@ -332,7 +286,7 @@ class Settings:
     """
     power_mode: str = ""
     """Power mode of hardware named without one. Empty: the default mode, or every mode if the question covers all."""
-    batch: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_whole_to(MAX_BATCH))
+    batch: tuple[int, ...] = attrs.field(default=(), converter=each_count, validator=whole_to(MAX_BATCH))
     """Samples per batch; empty for the batch size of the inputs, or else the default of the question."""
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
@@ -352,7 +306,7 @@ class Settings:
     """Input shapes as on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
     """Arguments of the model's factory, or settings of a hub configuration; nested settings have dotted names."""
-    config: str = attrs.field(default="", converter=_path)
+    config: str = attrs.field(default="", converter=as_path)
     """Configuration file for `hf:NAME`, such as a repository's `config.json`; empty for its defaults."""
     retrace: bool = False
     """True if models are traced with the installed torch even if a built-in workload exists."""
@@ -362,7 +316,7 @@ class Settings:
     """True if the user named the models; the user then vouches for their code. False if rows of a file name the
     models.
     """
-    build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    build_memory_bytes: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Memory limit for building a model that cannot be built without its weights; None for half of the free memory."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
@@ -504,20 +458,20 @@ class SettingsKeywords(RunKeywords, total=False):
 class Limits:
     """Limits on a configuration; None for no limit."""
 
-    max_latency_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    max_energy_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    max_energy_per_inference_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_latency_s: float | None = attrs.field(default=None, validator=ABOVE_0)
+    max_energy_j: float | None = attrs.field(default=None, validator=ABOVE_0)
+    max_energy_per_inference_j: float | None = attrs.field(default=None, validator=ABOVE_0)
+    max_memory_bytes: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Maximum memory of the weights, plus the activations of a batch."""
-    max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_power_w: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Maximum power while running, including the host that the chip needs. A chip under design is judged without a
     host.
     """
-    min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    min_throughput_per_s: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Minimum throughput in inferences per second."""
-    max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_price_usd_per_hour: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Maximum rental price of one chip."""
-    max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_purchase_usd: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Maximum purchase price of one chip with the host that it needs."""
 
     @property
@@ -566,161 +520,11 @@ def _usual_memory() -> float:
 class Bounds:
     """Resource limits of a query; a query that exceeds one is stopped."""
 
-    timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
-    max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    timeout_s: float = attrs.field(default=60.0, validator=ABOVE_0)
+    max_rows: int | None = attrs.field(default=1_000_000, validator=within(1, math.inf, is_open=False))
     """Maximum rows; None for any number."""
-    max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
+    max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=within(1e6, math.inf, is_open=False))
     """Maximum memory of DuckDB, which does not spill to disk. The rows of the result may use as much again."""
-
-
-_is_count: Final = _whole_to(MAX_TOKENS)
-
-
-MOST_GUESSED: Final = 15
-"""Maximum draft tokens per sequence and step."""
-
-
-@frozen(kw_only=True)
-class Serving:
-    """Serving of a language model: requests, and how the model is split over devices."""
-
-    prompt: int = attrs.field(default=2048, validator=_is_count)
-    """Tokens per prompt."""
-    output: int = attrs.field(default=256, validator=_is_count)
-    """Output tokens per request; the first one ends the prefill."""
-    engine: str = ""
-    """Inference engine, by name or by name and date. Empty means llama.cpp for GGUF files and on CPUs outside data
-    centers, else vLLM.
-    """
-    devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
-    """Numbers of tensor-parallel devices to compare. Empty means the fewest that hold the model and the smallest
-    batch.
-    """
-    expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """Number of devices among which whole experts are divided (expert parallelism). It must divide `devices` x
-    `data_devices`.
-    """
-    data_devices: int = attrs.field(default=1, validator=_is_count)
-    """Number of device groups among which the sequences are divided for attention (data parallelism)."""
-    pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
-    cache: str = ""
-    """Precision of keys and values; empty for the precision of activations."""
-    rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Arrival rate of random requests (Poisson). None models only the given batches."""
-    in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Concurrent requests (closed loop): a new one replaces each finished one. None models only the given batches."""
-    requests: str = attrs.field(default="", converter=_path)
-    """CSV or JSONL trace of requests, used instead of identical requests."""
-
-    prefix_hit: float | None = attrs.field(default=None, validator=_within(0.0, 0.999, is_open=False))
-    """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
-    turns: int = attrs.field(default=1, validator=_is_count)
-    """Turns of each conversation. A prompt begins with all earlier turns; `prompt` counts its new tokens."""
-    pause_s: float = attrs.field(default=0.0, validator=_within(0.0, math.inf, is_open=False))
-    """Mean time from the end of an answer to the next turn (exponential)."""
-    cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
-    """Memory below the devices for evicted blocks of a prefix cache, such as `host:200GB@50GB/s`, fastest first."""
-
-    prefill_on: str = ""
-    """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
-    decode_on: str = ""
-    """Hardware of the decode pool in disaggregated serving; empty if servers do both phases."""
-    handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
-    """Bandwidth between a prefill and a decode device; by default a 400 Gb/s network."""
-
-    speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(_whole_to(MOST_GUESSED)))
-    """Draft tokens per sequence and step; None without speculative decoding."""
-    acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
-    """Probability that a draft token is accepted, given that all earlier ones were."""
-    later_acceptance: tuple[float, ...] = ()
-    """Acceptance of the second and later draft tokens; the last value also applies beyond. Empty if all equal
-    `acceptance`.
-    """
-    draft: str = ""
-    """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
-    free.
-    """
-
-    def __attrs_post_init__(self) -> None:
-        """Raise UsageError if fields contradict each other."""
-        if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
-            raise UsageError(
-                "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
-            )
-        if bool(self.prefill_on) != bool(self.decode_on):
-            raise UsageError("--prefill-on and --decode-on name the hardware of two pools: give both")
-        for share in self.later_acceptance:
-            if not 0.0 <= share <= 1.0:
-                raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
-        if self.prefix_hit is not None and (self.turns > 1 or self.requests):
-            raise UsageError("leave out --prefix-hit: --turns and --requests determine the prefix hits")
-        if self.turns > 1 and self.requests:
-            raise UsageError(
-                "--turns generates conversations and the file of --requests contains them: leave one of the two out"
-            )
-        if self.pause_s and self.turns == 1:
-            raise UsageError("--pause applies between the turns of a conversation: add --turns 8")
-        if self.cache_tiers and self.turns == 1 and not self.requests:
-            raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
-
-    @property
-    def longest_prompt(self) -> int:
-        """Prompt tokens of the last turn."""
-        return self.prompt + (self.turns - 1) * (self.prompt + self.output)
-
-    @property
-    def mean_prompt(self) -> int:
-        """Mean prompt tokens of all turns."""
-        return self.prompt + (self.turns - 1) * (self.prompt + self.output) // 2
-
-    @property
-    def reuses_prefixes(self) -> bool:
-        """True if prompts begin with tokens that a prefix cache may supply."""
-        return self.turns > 1 or bool(self.prefix_hit)
-
-    @property
-    def has_load(self) -> bool:
-        """True if the question simulates individual requests."""
-        return bool(self.rate_per_s or self.in_flight or self.requests)
-
-
-@frozen(kw_only=True)
-class Training:
-    """Training setup: devices, parallelism, optimizer, and memory savings."""
-
-    devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
-    """Total numbers of devices to compare."""
-    tensor_devices: int = attrs.field(default=1, validator=_is_count)
-    """Number of devices among which each GEMM of a language model is split (tensor parallelism), as part of
-    `devices`.
-    """
-    sequence_parallel: bool = False
-    """True if the tensor-parallel devices also divide the tokens of norms and residual sums (sequence parallelism).
-    Each then stores only its part of these results.
-    """
-    pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Pipeline stages of a language model's layers; each has an equal share of the devices."""
-    accumulate: int = attrs.field(default=1, validator=_is_count)
-    """Micro-batches whose gradients are accumulated before an optimizer step."""
-    tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Tokens per sequence of a language model; None for 2,048."""
-    optimizer: str = "adamw"
-    zero: int = 0
-    """ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also weights."""
-    recompute: bool = False
-    """True if activations are recomputed instead of stored."""
-    lora: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Rank of LoRA adapters, the only trained weights; None trains all weights."""
-    lora_targets: tuple[str, ...] = attrs.field(default=(), converter=_texts)
-    """Names or patterns of the linear layers with an adapter, or `all`; empty for query and value projections."""
-    quantize: str = ""
-    """Storage format of the frozen weights under adapters, such as nf4 (QLoRA); empty if they have the run's
-    precision.
-    """
-    samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Training samples per epoch."""
-    epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)
 
 
 @frozen(kw_only=True)
@@ -729,9 +533,9 @@ class Price:
 
     hardware: str
     """Hardware name without a power mode."""
-    usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    usd_per_hour: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Rental price in a cloud."""
-    purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    purchase_usd: float | None = attrs.field(default=None, validator=ABOVE_0)
     """Purchase price."""
     source: str = "the question"
     """Source of the price."""
@@ -748,19 +552,19 @@ class Usage:
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.
     """
-    utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
+    utilization: float | None = attrs.field(default=None, validator=within(0.0, 1.0, is_open=True))
     """Busy share of the powered or rented hours."""
-    lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    hours_per_year: float | None = attrs.field(default=None, validator=_within(0.0, 8784.0, is_open=True))
+    lifetime_years: float | None = attrs.field(default=None, validator=ABOVE_0)
+    hours_per_year: float | None = attrs.field(default=None, validator=within(0.0, 8784.0, is_open=True))
     """Hours per year for which a bought chip is powered."""
-    pue: float | None = attrs.field(default=None, validator=_within(1.0, math.inf, is_open=False))
+    pue: float | None = attrs.field(default=None, validator=within(1.0, math.inf, is_open=False))
     """Power usage effectiveness of data centres; 1 elsewhere."""
-    usd_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    usd_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
     region: str = ""
     """Grid region, by id or name; empty for the world."""
-    gco2_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    gco2_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
     """Carbon intensity in g/kWh of CO2 equivalents, instead of the region's."""
-    host_share: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    host_share: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
     """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
     share, such as 0 for a whole computer, keeps it.
     """

@@ -4,7 +4,6 @@
 from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
-from joulemap.domain.offer import Seller as Seller
 from joulemap.physics.area import Area as Area
 from joulemap.physics.record.address import Address as Address
 from joulemap.physics.record.calibration import (

@@ -6,11 +6,13 @@ from joulemap.ask.rule import Rules as Rules
 from joulemap.cli.command import command as command, option as option
 from joulemap.cli.option.run import Model as Model
 from joulemap.cli.output import OutputOptions as OutputOptions
-from joulemap.cli.value import read_quantity as read_quantity
+from joulemap.cli.value import read_as as read_as, read_quantity as read_quantity
 from joulemap.domain.dimension import Dimension as Dimension
+from joulemap.domain.field import ABOVE_0 as ABOVE_0
 from joulemap.plan.kind import HardwareKind as HardwareKind
 from joulemap.plan.name import ModelNames as ModelNames
 from joulemap.plan.source import Source as Source
 from joulemap.show.word import Words as Words
+from joulemap.system.record import frozen as frozen
 from joulemap.system.wing import Ask as Ask, Command as Command, Wing as Wing
 from joulemap.workspace import find_question as find_question

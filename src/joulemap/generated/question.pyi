@@ -26,7 +26,6 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
-from joulemap.answer.listing import BoxAnswer, ListedBox
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.measurement import ListedTable
 from joulemap.answer.model import ModulesAnswer, ProfileAnswer
@@ -41,7 +40,6 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.domain.box import Goal
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -58,10 +56,8 @@ from joulemap.domain.settings import (
     Price,
     RunKeywords,
     ScoreDivision,
-    Serving,
     Settings,
     SettingsKeywords,
-    Training,
     Usage,
 )
 from joulemap.domain.table import Table
@@ -95,9 +91,13 @@ from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
+from joulemap.wing.place.listing import BoxAnswer, ListedBox
+from joulemap.wing.place.record import Goal
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate
+from joulemap.wing.train.setting import Training
 from joulemap.wing.verify.answer.answer import VerifyAnswer
 from joulemap.wing.verify.watch import WATCHED, Watch
 
@@ -959,15 +959,6 @@ class Questions:
         `name` is an id or alias, with or without `@MODE`, or a hardware file. Calibrated numbers replace those of the
         catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for an invalid file.
         """
-    def box_list(
-        self,
-    ) -> Table[ListedBox]:
-        """Return the boxes of the catalogue, by id."""
-    def box(
-        self,
-        name: str,
-    ) -> BoxAnswer:
-        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     def energy_reference(
         self,
         name: str,
@@ -1454,6 +1445,15 @@ class Questions:
         The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
         or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
         """
+    def box_list(
+        self,
+    ) -> Table[ListedBox]:
+        """Return the boxes of the catalogue, by id."""
+    def box(
+        self,
+        name: str,
+    ) -> BoxAnswer:
+        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     @overload
     def train(
         self,

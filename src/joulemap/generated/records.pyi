@@ -31,12 +31,6 @@ from joulemap.answer.hardware_file import (
     Trial as Trial,
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
-from joulemap.answer.listing import (
-    BoxAnswer as BoxAnswer,
-    BoxJoin as BoxJoin,
-    BoxPart as BoxPart,
-    ListedBox as ListedBox,
-)
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.measurement import ListedTable as ListedTable
 from joulemap.answer.model import ModulesAnswer as ModulesAnswer, ProfileAnswer as ProfileAnswer
@@ -94,6 +88,7 @@ from joulemap.domain.settings import (
     ModelDivision as ModelDivision,
     Pay as Pay,
     ScoreDivision as ScoreDivision,
+    Seller as Seller,
 )
 from joulemap.generated.analyze import (
     ActionShare as ActionShare,

@@ -50,6 +50,12 @@ class HardwareKind(Protocol):
     """Architecture class that hardware of this kind has."""
     formulas: tuple[str, ...]
     """Files and folders, below the package `joulemap`, with the code that computes a run of this kind."""
+    list_question: str
+    """Question of the workspace that lists all hardware of this kind as a table."""
+    list_columns: tuple[str, ...]
+    """Columns of that table that a narrow terminal keeps."""
+    show_question: str
+    """Question of the workspace that describes one piece of hardware of this kind, by name or file."""
 
     def is_name(self, name: str) -> bool:
         """Return True if a name that is not a chip belongs to this kind."""

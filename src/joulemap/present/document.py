@@ -6,7 +6,7 @@ Control characters are escaped in texts for people when they enter a document; d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
@@ -28,6 +28,7 @@ from joulemap.present.cell import (
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
+from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.present.picture import Picture
@@ -78,17 +79,17 @@ def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], 
     return tuple(map(make_all_visible, rows))
 
 
-ENERGY_RUNS: Final[Mapping[str, str]] = {
-    "energy_j": "run_id",
-    "energy_per_inference_j": "run_id",
-    "kwh_per_million": "run_id",
-    "energy_per_request_j": "run_id",
-    "sample_j": "run_id",
-    "energy_per_token_j": "run_id",
-    "output_token_j": "decode_run_id",
-    "prompt_token_j": "prefill_run_id",
-}
+ENERGY_RUNS: Final = {"energy_j": "run_id", "energy_per_inference_j": "run_id", "kwh_per_million": "run_id"}
 """Field with the energy of a run, or with a value derived from it -> field of the same row with the run id."""
+
+
+@cache
+def find_energy_runs() -> Mapping[str, str]:
+    """Return `ENERGY_RUNS` with the fields that wings register at the port `energies`."""
+    found = dict(ENERGY_RUNS)
+    for fields in find_parts("energies"):
+        found |= fields
+    return found
 
 
 @frozen
@@ -472,7 +473,7 @@ def grid(
     energies = {
         (len(first) + at, column): energy
         for column, (_, what) in enumerate(chosen)
-        if _field(what) in ENERGY_RUNS
+        if _field(what) in find_energy_runs()
         for at, row in enumerate(shown)
         if cells[column][at] and (energy := _find_energy(row, what, places)) is not None
     }
@@ -506,7 +507,7 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
             return row[places[name]] if name in places else None
         return getattr(row, name, None)
 
-    found = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(ENERGY_RUNS[field])
+    found = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(find_energy_runs()[field])
     return None if found is None else EnergyCell(field, found, read(field))
 
 

@@ -127,7 +127,7 @@ def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list
     seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
     new = {name: make() for name, make in makes.items() if name not in values}
     if new:
-        values |= new
+        values |= {**_values_at(kept, seen), **new}  # with those that other processes cached meanwhile
         write_cached(kept, {"seen": seen, "values": values})
     return [values[name] for name in makes]
 
@@ -136,9 +136,14 @@ def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list
 def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
     """Return a hash of the state of all files below a folder, and the cached values (name -> value) for it."""
     seen = hashlib.sha256(repr(sorted(_look(str(top)))).encode()).hexdigest()
+    return seen, _values_at(kept, seen)
+
+
+def _values_at(kept: Path, seen: str) -> dict[str, Any]:
+    """Return the values in a cache file; empty if they are of another state of the files."""
     found = read_cached(kept)
     values = found.get("values")
-    return seen, values if found.get("seen") == seen and isinstance(values, dict) else {}
+    return values if found.get("seen") == seen and isinstance(values, dict) else {}
 
 
 def _look(top: str) -> Iterator[tuple[object, ...]]:

@@ -24,6 +24,7 @@ from joulemap.cli.app import build
 from joulemap.cli.command import name_command
 from joulemap.cli.overview import list_commands
 from joulemap.domain.table import Row
+from joulemap.plan.kind import list_kinds
 from joulemap.present.format import SCHEMA_VERSION
 from joulemap.question import Question
 from joulemap.store.library import find_query
@@ -33,6 +34,9 @@ from joulemap.workspace import Workspace
 ROOT: Final = Path(__file__).parents[3]
 
 SCHEMA: Final = ROOT / "schemas" / f"answer.v{SCHEMA_VERSION}.json"
+
+OTHERS: Final = {"list_others": "list_question", "find_description": "show_question"}
+"""Function that names questions about kinds of hardware other than chips -> field of a kind with this question."""
 
 TEXT: Final[dict[str, Any]] = {"type": "string"}
 TEXTS: Final[dict[str, Any]] = {"type": "array", "items": TEXT}
@@ -223,14 +227,20 @@ def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
     seen: set[str] = set()
     found: dict[str, Any] = {}
 
+    def add(name: str) -> None:
+        question = vars(Workspace).get(name)
+        if isinstance(question, Question):
+            home = import_module(question.home)
+            annotation = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
+            found[annotation] = vars(home)
+
     def visit(function: Callable[..., Any]) -> None:
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
             if isinstance(node, ast.Attribute):
-                question = vars(Workspace).get(node.attr)
-                if isinstance(question, Question):
-                    home = import_module(question.home)
-                    annotation = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
-                    found[annotation] = vars(home)
+                add(node.attr)
+            elif isinstance(node, ast.Name) and node.id in OTHERS:
+                for kind in list_kinds():
+                    add(getattr(kind, OTHERS[node.id]))
             elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
                 seen.add(node.id)
                 if functions[node.id].__module__ == function.__module__:

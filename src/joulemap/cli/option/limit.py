@@ -15,8 +15,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.offer import Seller
-    from joulemap.domain.settings import Bounds, Limits, Pay, Price, Usage
+    from joulemap.domain.settings import Bounds, Limits, Pay, Price, Seller, Usage
 
 HOURS: Final = 24.0
 """Hours per day, the maximum of `--busy-hours`."""

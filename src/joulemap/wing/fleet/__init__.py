@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.fleet.generated.public")
 
+ENERGIES: Final = {"energy_per_request_j": "run_id"}
+"""Field with the energy of a served request -> field of the same row with the run id."""
+
 
 def register() -> Wing:
     """Return the commands, questions, report parts and queries that this wing adds to the core."""
@@ -23,6 +26,7 @@ def register() -> Wing:
         questions={"fleet": Ask("joulemap.wing.fleet.answer.answer", "SettingsKeywords")},
         tools={"fleet": "fleet"},
         parts={
+            "energies": "joulemap.wing.fleet:ENERGIES",
             "words": "joulemap.wing.fleet.show.word:WORDS",
             "report": "joulemap.wing.fleet.report:FLEET",
             "report_options": "joulemap.wing.fleet.option:ReportDemandOptions",

@@ -13,12 +13,13 @@ import attrs
 
 from joulemap.answer.computed import find_unknown
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
 from joulemap.wing.here.record import ServedHere
+from joulemap.wing.llm.setting import Serving
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -418,8 +419,8 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.catalog.box import make_link
     from joulemap.wing.llm.serving.offload import Way
+    from joulemap.wing.place.file import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)
     if link is None:

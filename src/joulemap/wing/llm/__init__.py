@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.llm.generated.public")
+
+ENERGIES: Final = {
+    "energy_per_token_j": "run_id",
+    "output_token_j": "decode_run_id",
+    "prompt_token_j": "prefill_run_id",
+}
+"""Field with the energy of a pass per token -> field of the same row with the pass's run id."""
 
 
 def register() -> Wing:
@@ -39,6 +46,7 @@ def register() -> Wing:
         parts={
             "models": "joulemap.wing.llm.name:NAMES",
             "dimensions": "joulemap.wing.llm:list_dimensions",
+            "energies": "joulemap.wing.llm:ENERGIES",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.phases:PHASES",
@@ -47,7 +55,6 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
-        public=("joulemap.domain.settings:Serving",),
         uses=("place",),
     )
 

@@ -141,7 +141,7 @@ def find_published(model: str) -> str:
 
 def find_runtime(engine: str) -> str:
     """Return the launch mode of an engine; UnknownNameError or UsageError for an unknown engine."""
-    from joulemap.catalog.stack import find_engine
+    from joulemap.wing.llm.stack import find_engine
 
     return find_engine(engine).runtime
 
@@ -154,8 +154,8 @@ def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEng
     found = _find_pass(name)
     if found is None or not found.step.engine:
         return ()
-    from joulemap.catalog.stack import find_engine
     from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass
+    from joulemap.wing.llm.stack import find_engine
 
     decoder, asked = found.decoder, (found.step, batch)
     precision, runtime = point["precision"], point["runtime"]

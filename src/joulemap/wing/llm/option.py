@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import attrs
 
 from joulemap.cli.command import option
-from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions, complete_weights, offer
+from joulemap.cli.complete import complete_hardware, complete_precisions, complete_weights, offer
 from joulemap.cli.option.run import GIVEN, WEIGHT_HELP, ManyRunOptions, WholeRunOptions, precisions, repeat_options
 from joulemap.cli.output import OUTPUT_HELP, OutputOptions
 from joulemap.cli.value import read_as, read_counts, read_quantity
@@ -17,8 +17,9 @@ from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving, SettingsKeywords
+    from joulemap.domain.settings import SettingsKeywords
     from joulemap.wing.llm.capacity.users import LatencyTarget
+    from joulemap.wing.llm.setting import Serving
 
 Phase = Literal["prefill", "decode"]
 
@@ -36,6 +37,8 @@ PRECISION: Final = "bf16"
 
 ENGINE: Final = "vllm"
 """Default serving engine."""
+
+complete_engines: Final = offer("wing.llm.stack.stack_names")
 
 PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
 """Options that describe one pass of a model."""
@@ -134,7 +137,7 @@ class ServerOptions:
 
     def read(self) -> Serving:
         """Return the settings of a server; UsageError names an option that cannot be read."""
-        from joulemap.domain.settings import Serving
+        from joulemap.wing.llm.setting import Serving
 
         try:
             output = read_whole(self.output_tokens)

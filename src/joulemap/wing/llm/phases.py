@@ -60,7 +60,7 @@ PROMPT: Final = 2048
 
 CHUNK: Final = 8192
 """Tokens of a prefill pass; a longer prompt is divided, and its middle chunk stands for all. Source: default of an
-engine's passes (`step_tokens` in `catalog/stack.py`).
+engine's passes (`step_tokens` in `wing/llm/stack.py`).
 """
 
 ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")

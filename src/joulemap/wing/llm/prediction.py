@@ -26,6 +26,7 @@ from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, Usa
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.name import decoder_version
+from joulemap.wing.llm.stack import RELEASES
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from joulemap.plan.target import Target
     from joulemap.wing.llm.serving.predict import Prediction
 
-CODE: Final = ("wing/llm/serving", "domain/serving.py", "physics/record/weight.py")
+CODE: Final = ("wing/llm/serving", "wing/llm/stack.py", "domain/serving.py", "physics/record/weight.py")
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
-FILES: Final = ("stack/*.toml", "model/decoder.json", "model/family/*.toml")
+FILES: Final = ("model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
 
 WIDTHS: Final = ("prompt_half_width", "token_half_width")
@@ -100,8 +101,9 @@ def serving_version() -> str:
 
 def _digest() -> str:
     digest = hashlib.sha256(f"{decoder_version()} {digest_code(*CODE)}".encode())
-    for path in sorted(path for pattern in FILES for path in DATA.glob(pattern)):
-        digest.update(path.relative_to(DATA).as_posix().encode())
+    paths = (path for pattern in FILES for path in DATA.glob(pattern))
+    for path in sorted((*paths, *RELEASES.glob("*.toml"))):
+        digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

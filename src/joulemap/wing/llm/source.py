@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.domain.box import BOX
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
@@ -19,17 +18,19 @@ from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
+from joulemap.wing.place.record import BOX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.model import Describer
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 
 

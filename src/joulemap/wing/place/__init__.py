@@ -20,7 +20,11 @@ def register() -> Wing:
     return Wing(
         name="place",
         commands={"place": Command("joulemap.wing.place.command", "design")},
-        questions={"place": Ask("joulemap.wing.place.answer.answer", "SettingsKeywords")},
+        questions={
+            "place": Ask("joulemap.wing.place.answer.answer", "SettingsKeywords"),
+            "box_list": Ask("joulemap.wing.place.listing", is_shared=False),
+            "box": Ask("joulemap.wing.place.listing", is_shared=False),
+        },
         parts={
             "hardware": "joulemap.wing.place.kind:KIND",
             "words": "joulemap.wing.place.show:WORDS",
@@ -28,5 +32,4 @@ def register() -> Wing:
             "report_options": "joulemap.wing.place.report:BoxOptions",
         },
         queries=("place",),
-        public=("joulemap.domain.box:Goal",),
     )

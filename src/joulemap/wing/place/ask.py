@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import weigh_findings
-from joulemap.domain.box import BUDGET
 from joulemap.domain.doubt import TOLD_APART
+from joulemap.wing.place.record import BUDGET
 
 if TYPE_CHECKING:
-    from joulemap.domain.box import Goal
     from joulemap.system.errors import Reason
     from joulemap.wing.place.answer.row import PlacementRow
+    from joulemap.wing.place.record import Goal
 
 ALONE: Final = "alone"
 """Form of a placement on one device."""

@@ -12,10 +12,10 @@ from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Check, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.panel import HARDWARE
-from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 from joulemap.system.record import frozen
+from joulemap.wing.place.record import Goal
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

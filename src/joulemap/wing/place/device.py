@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import is_hardware_path
+from joulemap.catalog.load import is_box_file
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
@@ -21,11 +21,11 @@ from joulemap.system.record import frozen
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 
 if TYPE_CHECKING:
-    from joulemap.domain.box import Box
     from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.target import Target
+    from joulemap.wing.place.record import Box
 
 
 def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:

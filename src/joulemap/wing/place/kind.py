@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from joulemap.domain.box import BOX
+from joulemap.wing.place.record import BOX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,22 +27,25 @@ class BoxKind:
 
     architecture: Final = BOX
     formulas: Final = ("wing/place/box",)
+    list_question: Final = "box_list"
+    list_columns: Final = ("devices", "joined_by")
+    show_question: Final = "box"
 
     def is_name(self, name: str) -> bool:
         """Return True if a name belongs to a box of the catalogue."""
-        from joulemap.catalog.box import find_box
+        from joulemap.wing.place.file import find_box
 
         return find_box(name) is not None
 
     def is_file(self, path: Path) -> bool:
         """Return True if a file describes a box."""
-        from joulemap.catalog.box import is_box_file
+        from joulemap.catalog.load import is_box_file
 
         return is_box_file(path)
 
     def list_near(self, name: str) -> list[str]:
         """Return the boxes of the catalogue whose names are nearest to a misspelled one."""
-        from joulemap.catalog.box import list_near
+        from joulemap.wing.place.file import list_near
 
         return list_near(name)
 
@@ -51,16 +54,16 @@ class BoxKind:
 
         Raise CatalogueError if one of its devices cannot be found.
         """
-        from joulemap.catalog.box import find_box
         from joulemap.wing.place.device import describe_box
+        from joulemap.wing.place.file import find_box
 
         box = find_box(name)
         return None if box is None else describe_box(box, known)
 
     def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
         """Return the box that a file describes; raises CatalogueError."""
-        from joulemap.catalog.box import load_box
         from joulemap.wing.place.device import describe_box
+        from joulemap.wing.place.file import load_box
 
         return describe_box(load_box(path), known)
 

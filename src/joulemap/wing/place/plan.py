@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.domain.box import PlacementLine
 from joulemap.plan.source import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, transaction
@@ -18,15 +17,16 @@ from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.place.box.doubt import half_width
+from joulemap.wing.place.record import PlacementLine
 
 if TYPE_CHECKING:
-    from joulemap.domain.box import Box, Goal
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
+    from joulemap.wing.place.record import Box, Goal
 
 
 @frozen(kw_only=True)
@@ -132,7 +132,7 @@ class PlacedQuestion:
         parts = "|".join(
             (
                 *map(formula_version, classes),
-                remember("code", "box", lambda: digest_code("wing/place/box", "domain/box.py")),
+                remember("code", "box", lambda: digest_code("wing/place/box", "wing/place/record.py")),
             )
         )
         return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.box import find_box, make_link, refuse_box
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import find_class
-from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
@@ -25,6 +23,8 @@ from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import split_names
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.device import check_boundary
+from joulemap.wing.place.file import find_box, make_link, refuse_box
+from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system import make_lookup
 from joulemap.system.wing import Ask, Command, Wing
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.train.generated.public")
+
+ENERGIES: Final = {"sample_j": "run_id"}
+"""Field with the energy of a training sample -> field of the same row with the run id."""
 
 
 def register() -> Wing:
@@ -25,8 +28,11 @@ def register() -> Wing:
             "published_training": Ask("joulemap.wing.train.answer.published"),
         },
         figures={"training": ("joulemap.wing.train.answer.answer", "train")},
-        parts={"models": "joulemap.wing.train.name:NAMES", "words": "joulemap.wing.train.show:WORDS"},
+        parts={
+            "models": "joulemap.wing.train.name:NAMES",
+            "words": "joulemap.wing.train.show:WORDS",
+            "energies": "joulemap.wing.train:ENERGIES",
+        },
         queries=("train",),
-        public=("joulemap.domain.settings:Training",),
         uses=("llm",),
     )

@@ -13,8 +13,8 @@ from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Training
     from joulemap.wing.train.answer.row import TrainingRow
+    from joulemap.wing.train.setting import Training
 
 SPEED: Final = "training_speed"
 SAMPLE: Final = "energy_per_sample"

@@ -15,7 +15,7 @@ from joulemap.cli.value import read_as, read_counts, read_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Training
+    from joulemap.wing.train.setting import Training
 
 
 complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
@@ -59,8 +59,8 @@ class TrainingOptions:
 
     def read(self) -> Training:
         """Return the settings of training; UsageError names an option that cannot be read."""
-        from joulemap.domain.settings import Training
         from joulemap.system.name import split_names
+        from joulemap.wing.train.setting import Training
 
         return read_as(
             Training,

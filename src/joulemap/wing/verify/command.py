@@ -10,7 +10,6 @@ import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import (
-    complete_engines,
     complete_hardware,
     complete_models,
     complete_precisions,
@@ -21,7 +20,7 @@ from joulemap.cli.panel import OUTPUT
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
-from joulemap.wing.llm.option import ServedOutputOptions
+from joulemap.wing.llm.option import ServedOutputOptions, complete_engines
 
 
 @frozen(kw_only=True)

@@ -19,7 +19,9 @@ from typing import Any, Final
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
-from joulemap.exchange.measured import (
+from joulemap.physics.record.product import DEFAULT, HIGHEST
+from joulemap.system.errors import UsageError
+from joulemap.wing.verify.measured import (
     Cells,
     Content,
     Stated,
@@ -31,8 +33,6 @@ from joulemap.exchange.measured import (
     number,
     pick,
 )
-from joulemap.physics.record.product import DEFAULT, HIGHEST
-from joulemap.system.errors import UsageError
 
 Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 

@@ -38,10 +38,10 @@ from joulemap.wing.verify.ask import find_watched_facts
 if TYPE_CHECKING:
     import torch
 
-    from joulemap.device.call import CallKind, CallRecorder, TimedCall
     from joulemap.generated.model import ModulePart
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.wing.verify.call import CallKind, CallRecorder, TimedCall
 
 BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
 ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
@@ -222,7 +222,7 @@ def watch(
     prediction; the answer states the reason.
     """
     need_torch("watching a module")
-    from joulemap.device.call import CallRecorder, check_watched
+    from joulemap.wing.verify.call import CallRecorder, check_watched
 
     recorder = CallRecorder(check_watched(module))
     if recorder.is_compiled:
@@ -291,8 +291,8 @@ def _predict(
     target: str | Hardware,
     form: str = "{}",
 ) -> ModulesAnswer:
-    from joulemap.device.call import bind
     from joulemap.plan.workload import hold_module
+    from joulemap.wing.verify.call import bind
 
     prepared = hold_module(module, bind(module, kind))
     name = prepared.request.model

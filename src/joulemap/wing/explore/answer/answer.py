@@ -16,7 +16,6 @@ from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.ask.fact import Choice, Facts
-from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Settings, check_name
@@ -37,6 +36,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
 from joulemap.wing.explore.ask import find_facts
+from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
     BestDesign,
     Beyond,

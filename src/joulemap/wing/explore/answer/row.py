@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.computed import described, find_unknown, make_table
-from joulemap.domain.block import name_column
 from joulemap.domain.table import Column, Table
 from joulemap.system.record import frozen
+from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import describe_design
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from joulemap.wing.explore.lake.fill import Filled, fill
 from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.block import Block
     from joulemap.physics.workload import Floats, Integers
+    from joulemap.wing.explore.block import Block
 
 
 @frozen(kw_only=True, eq=False)

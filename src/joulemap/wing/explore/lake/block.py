@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from joulemap.domain.block import Block
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -17,6 +16,7 @@ from joulemap.physics.record.workload import Workload
 from joulemap.plan.version import formula_version
 from joulemap.system.errors import DatabaseError
 from joulemap.system.file import FileError
+from joulemap.wing.explore.block import Block
 from joulemap.wing.explore.lake.footer import read_footers
 from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_shards
 

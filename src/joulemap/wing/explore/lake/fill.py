@@ -29,7 +29,7 @@ from joulemap.wing.explore.lake.database import survey
 from joulemap.wing.explore.lake.shard import open_lake, write_shard
 
 if TYPE_CHECKING:
-    from joulemap.domain.block import Block
+    from joulemap.wing.explore.block import Block
     from joulemap.wing.explore.lake.shard import Points
 
 

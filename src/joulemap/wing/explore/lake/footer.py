@@ -17,7 +17,6 @@ from typing import Any, Final
 import attrs
 import duckdb
 
-from joulemap.domain.block import PREFIX, QUESTION, name_column
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
@@ -26,6 +25,7 @@ from joulemap.store.literal import quote_text
 from joulemap.store.sharing import Kind
 from joulemap.system.key import describe_unknown, keep_once
 from joulemap.system.record import frozen
+from joulemap.wing.explore.block import PREFIX, QUESTION, name_column
 from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
 
 TYPES: Final[Mapping[str, str]] = {
@@ -336,7 +336,7 @@ def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str
 
     The digest of the block is computed again from the rows.
     """
-    from joulemap.domain.block import Block
+    from joulemap.wing.explore.block import Block
 
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
     listed = [name for name in QUESTION if name not in footer.fixed]

@@ -25,7 +25,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from joulemap.domain.block import QUESTION, Block, name_column
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.run import BOTTLENECKS
 from joulemap.system.errors import DatabaseError, UsageError
@@ -33,6 +32,7 @@ from joulemap.system.file import FileError, open_regular, read_text
 from joulemap.system.handle import sync_folder, try_lock_file
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version
+from joulemap.wing.explore.block import QUESTION, Block, name_column
 
 MARKER: Final = "joulemap-lake.json"
 MOST_MARKER_BYTES: Final = 10_000

@@ -19,7 +19,7 @@ from joulemap.ask.scope import Scope, holding_scope
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan.name import choose_batches
@@ -40,6 +40,7 @@ from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.capacity.question import SERVING
+from joulemap.wing.llm.setting import Serving
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""

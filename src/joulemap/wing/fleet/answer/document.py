@@ -40,8 +40,8 @@ from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
-    from joulemap.domain.settings import Serving
     from joulemap.wing.fleet.demand import Level
+    from joulemap.wing.llm.setting import Serving
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""

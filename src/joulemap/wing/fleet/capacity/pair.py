@@ -22,12 +22,12 @@ from joulemap.wing.fleet.capacity.row import Load, Sizing
 from joulemap.wing.fleet.capacity.served import take_promise
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Served
     from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.capacity.row import FleetRow
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.load import Served
     from joulemap.wing.llm.serving.pool import Throughput, Work
 
 TRIED: Final = 12

@@ -18,11 +18,11 @@ from joulemap.wing.fleet.demand import MOST_CARRIED
 from joulemap.wing.llm.capacity.load import form_requests, read_tiers
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Limits, Load as Requests, Served, Spread
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.generated.row import Station
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.load import Limits, Load as Requests, Served, Spread
     from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
 

@@ -15,7 +15,7 @@ from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
@@ -29,6 +29,7 @@ from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows,
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import choose_stored, holding_passes, read_stored
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.setting import Serving
 
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan
@@ -78,7 +79,7 @@ def _answer(
     *,
     has_facts: bool = True,
 ) -> LlmAnswer:
-    from joulemap.catalog.stack import describe_engine
+    from joulemap.wing.llm.stack import describe_engine
 
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")

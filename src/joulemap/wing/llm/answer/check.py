@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
-from joulemap.catalog.stack import DEFAULT
 from joulemap.physics.record.weight import split_precision
 from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
+from joulemap.wing.llm.stack import DEFAULT
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving
+    from joulemap.wing.llm.setting import Serving
 
 
 def find_checkpoint(model: str) -> str:

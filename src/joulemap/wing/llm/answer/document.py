@@ -11,7 +11,6 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
 from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
-from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOUNDARY
@@ -25,6 +24,7 @@ from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import batch, load, text
 from joulemap.wing.llm.show.serving import describe_served
 

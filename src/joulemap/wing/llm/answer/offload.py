@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
@@ -18,6 +18,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.offload import OffloadRow, divide_layers
 from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.source import find_mixed, read_decoder
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
     `llm` does.
     """
-    from joulemap.catalog.stack import describe_engine, find_engine
+    from joulemap.wing.llm.stack import describe_engine, find_engine
 
     box = find_mixed(settings)
     if box is None:

@@ -18,7 +18,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.present.document import Document, Grid, Text, show_under
@@ -49,6 +49,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import users as text
 from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
 
@@ -223,7 +224,7 @@ def serve_users(
     Unless a precision is given, the checkpoint is tried as published, in fp8 and with int4 weights. Raise as `llm`
     does, and UsageError for options of other loads.
     """
-    from joulemap.catalog.stack import describe_engine
+    from joulemap.wing.llm.stack import describe_engine
 
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.stack import list_vendors
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
@@ -24,6 +23,7 @@ from joulemap.wing.llm.capacity.question import (
     choose_activations,
     choose_precision,
 )
+from joulemap.wing.llm.stack import list_vendors
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware

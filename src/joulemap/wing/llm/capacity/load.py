@@ -17,10 +17,10 @@ from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Load, Served, Tier
-    from joulemap.domain.settings import Serving
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.load import Load, Served, Tier
+    from joulemap.wing.llm.setting import Serving
 
 
 @frozen(kw_only=True)
@@ -121,7 +121,7 @@ def read_load(question: Question) -> Load | None:
 
 def form_requests(serving: Serving, rate_per_s: float | None) -> Load:
     """Return the steady load of independent requests, or turns of conversations, at a rate."""
-    from joulemap.domain.load import Load
+    from joulemap.wing.llm.serving.load import Load
 
     return Load(
         rate_per_s=rate_per_s,

@@ -36,12 +36,13 @@ from joulemap.wing.llm.capacity.question import (
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.record.runtime import RuntimeName
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
@@ -97,8 +98,8 @@ class ServedModel:
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
-        from joulemap.catalog.stack import find_engine
         from joulemap.wing.llm.decoder.step import CACHES
+        from joulemap.wing.llm.stack import find_engine
 
         if self.serving.cache:
             check_name("precision of a cache", self.serving.cache, CACHES)

@@ -17,12 +17,13 @@ from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS
 from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
-    from joulemap.catalog.stack import Stack
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.offload import Offload, Way
     from joulemap.wing.llm.serving.surface import Passes
+    from joulemap.wing.llm.setting import Serving
+    from joulemap.wing.llm.stack import Stack
     from joulemap.wing.place.box.hardware import BoxHardware
 
 SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")

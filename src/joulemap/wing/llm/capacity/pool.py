@@ -16,10 +16,10 @@ from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_i
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Load
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.deployment import Deployment
+    from joulemap.wing.llm.serving.load import Load
 
 FULL: Final = 0.8
 """Maximum utilization of a pool before servers are added; a request then waits for two other requests on average.

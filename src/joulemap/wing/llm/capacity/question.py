@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import MOST_GUESSED, Serving, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Precision, name_precision
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
+from joulemap.wing.llm.setting import MOST_GUESSED, Serving
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
-    from joulemap.catalog.stack import Stack
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.store.connection import Connection
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Book, Deployment
     from joulemap.wing.llm.serving.draft import Draft
     from joulemap.wing.llm.serving.memory import Room
+    from joulemap.wing.llm.stack import Stack
 
 SERVING: Final = Serving()
 """Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that can store the model."""

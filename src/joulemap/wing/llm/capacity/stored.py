@@ -18,12 +18,12 @@ from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.generated.row import ServedPhase
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Served
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.load import Served
 
 MOST_STORED: Final = 36
 """Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""

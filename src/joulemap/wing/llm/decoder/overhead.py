@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from joulemap.domain.settings import MOST_GUESSED
 from joulemap.physics.record.reference import (
     OVERHEAD,
     OVERHEAD_DEVICE as DEVICE,
@@ -17,6 +16,7 @@ from joulemap.physics.record.reference import (
 from joulemap.physics.record.workload import Operator
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.setting import MOST_GUESSED
 
 VERIFIED = 1 + MOST_GUESSED
 """Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""

@@ -17,11 +17,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.catalog.stack import find_engine
 from joulemap.domain.operator.name import Argument, Value
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.config import Attention, Compressed, Decoder, Experts, Network, Recurrence
+from joulemap.wing.llm.stack import find_engine
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """Precisions at which the KV cache may be stored, whatever the precision of the run."""

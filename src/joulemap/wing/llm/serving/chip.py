@@ -34,9 +34,9 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
-    from joulemap.catalog.stack import Stack
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.stack import Stack
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
 """Memory technologies for which an engine's kernels may differ."""
@@ -74,7 +74,7 @@ LIBRARY_SHARES: Final = (
 MANY_TOKENS: Final = 32.0
 """Tokens of a pass at which expert-parallel devices wait for 63 % of the longest time, `expert_wait`.
 
-Source: as that coefficient (catalog/data/stack/vllm.toml).
+Source: as that coefficient (wing/llm/data/stack/vllm.toml).
 """
 
 SCALES: Final = ("device_time_scale", "launch_time_scale")

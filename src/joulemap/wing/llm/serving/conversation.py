@@ -15,8 +15,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.load import MOST_REQUESTS, Load, Prefixes, Requests
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.serving.load import MOST_REQUESTS, Load, Prefixes, Requests
 
 BLOCK_TOKENS: Final = 16
 """Tokens of a block. Source: default block size of vLLM's KV cache (documentation of engine arguments)."""

@@ -32,9 +32,9 @@ from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
 
 if TYPE_CHECKING:
-    from joulemap.catalog.stack import Stack
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.stack import Stack
 
 UNLIMITED: Final = 1e6
 """Factor that makes memory capacity unlimited here; `Room` checks beforehand how many sequences fit."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.domain.load import Hit
+from joulemap.wing.llm.serving.load import Hit
 from joulemap.wing.llm.serving.queue import Server
 from joulemap.wing.llm.serving.reuse import ReusingServer
 

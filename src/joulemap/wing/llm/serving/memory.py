@@ -23,9 +23,9 @@ from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
-    from joulemap.catalog.stack import Stack
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
+    from joulemap.wing.llm.stack import Stack
 
 ECC: Final = "ECC"
 """Word in memory types with error correction, which takes a sixteenth of GDDR."""

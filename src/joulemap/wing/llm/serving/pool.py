@@ -17,12 +17,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.load import Limits, Load, Served, Window
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
 from joulemap.wing.llm.serving.draft import Draft, guess
 from joulemap.wing.llm.serving.front import Answers, Prompts, ReusingPrompts, assign_homes, sum_hits
 from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.load import Limits, Load, Served, Window
 from joulemap.wing.llm.serving.log import Log, Spell
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import NEVER, Server, accept

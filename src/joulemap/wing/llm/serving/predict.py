@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.stack import Stack, find_stack
 from joulemap.domain.serving import LOCALSCORE
 from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
@@ -27,6 +26,7 @@ from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.serving.thin import find_thin_width
+from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
     from joulemap.domain.serving import ServingRow

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-from joulemap.domain.load import Hit, Tier
 from joulemap.system.record import define
+from joulemap.wing.llm.serving.load import Hit, Tier
 
 DEVICE = "device"
 """Name of the fastest tier, in device memory not used by running requests."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.domain.load import Hit, Limits, Load, Requests
 from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests
 from joulemap.wing.llm.serving.log import Log
 from joulemap.wing.llm.serving.prefix import PrefixCache
 from joulemap.wing.llm.serving.queue import Server

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.load import Limits, Load, Served, Tier
 from joulemap.wing.llm.serving.draft import Draft, guess
+from joulemap.wing.llm.serving.load import Limits, Load, Served, Tier
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import find_reach
 from joulemap.wing.llm.serving.request import draw_requests

@@ -17,9 +17,9 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.load import MOST_REQUESTS, Limits, Load, Requests
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests
 from joulemap.wing.llm.serving.request import draw_requests
 
 COUNTED: Final = 1000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from joulemap.domain.load import Limits, Load, Served
 from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.load import Limits, Load, Served
 from joulemap.wing.llm.serving.log import Log
 from joulemap.wing.llm.serving.queue import Server, accept
 from joulemap.wing.llm.serving.request import draw_requests

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.load import Hit, Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
+from joulemap.wing.llm.serving.load import Hit, Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
 from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.load import Tier
 from joulemap.system.errors import UsageError
 from joulemap.system.number import parse_si
+from joulemap.wing.llm.serving.load import Tier
 
 ENERGIES: Final = DATA / "model" / "tier.toml"
 """File with the energy per byte of each kind of tier."""

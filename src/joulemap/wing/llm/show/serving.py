@@ -10,7 +10,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Serving
+    from joulemap.wing.llm.setting import Serving
 
 REUSED: Final = Template(
     "[, {prefix_hit:set %} of prompt tokens in the prefix cache][, {turns} turns of a conversation]"

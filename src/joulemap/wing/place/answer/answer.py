@@ -15,7 +15,6 @@ from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.doubt import load_doubt
-from joulemap.domain.box import BUDGET, Goal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -42,6 +41,7 @@ from joulemap.wing.place.answer.row import (
 from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
+from joulemap.wing.place.record import BUDGET, Goal
 from joulemap.wing.place.show import SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:
@@ -249,7 +249,6 @@ def place(
     The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
     or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
     """
-    from joulemap.domain.box import GOALS
     from joulemap.plan.workload import find_model, holding_workload, stored_key
     from joulemap.store.workload import find_work, read_columns
     from joulemap.wing.place.box.candidate import list_candidates
@@ -257,6 +256,7 @@ def place(
     from joulemap.wing.place.box.member import find_ways
     from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
+    from joulemap.wing.place.record import GOALS
     from joulemap.wing.place.target import find_hardware, find_members, read_box
 
     check_name("goal", goal, GOALS)

@@ -17,12 +17,12 @@ from joulemap.wing.place.box.doubt import half_width
 from joulemap.wing.place.box.line import IDLE
 
 if TYPE_CHECKING:
-    from joulemap.domain.box import Goal
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.doubt import PlacedDoubt
     from joulemap.wing.place.box.line import Copy
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
+    from joulemap.wing.place.record import Goal
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
 """Actions of static power: a device that runs a part, its host, and an unused device."""

@@ -16,7 +16,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import Integers
 from joulemap.system.errors import Reason, UnsupportedError
@@ -29,6 +28,7 @@ from joulemap.wing.place.box.run import PlacedRun, own_fj, run_placement
 from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, fit_weights, score
 from joulemap.wing.place.box.solve import has_solver
+from joulemap.wing.place.record import BUDGET, Box, Goal, PlacementLine
 
 ROUNDS: Final = 4
 """Maximum rounds in which a split is chosen and run."""

@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.box import GOALS, Goal
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, overlap
@@ -28,6 +27,7 @@ from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
 from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
 from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
+from joulemap.wing.place.record import GOALS, Goal
 
 ROUNDS: Final = 16
 """Maximum rounds in which stage weights are adjusted."""

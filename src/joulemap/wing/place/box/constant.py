@@ -13,7 +13,6 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.box import Box, BoxLink
 from joulemap.physics.change import change_hardware
 from joulemap.physics.record.address import Address, replace_value, set_fields
 from joulemap.physics.record.constant import Change, Constant, list_constants, word_changes
@@ -22,6 +21,7 @@ from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import extend_digest
 from joulemap.system.record import vary
 from joulemap.wing.place.box.hardware import BoxHardware, combine
+from joulemap.wing.place.record import Box, BoxLink
 
 LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
 

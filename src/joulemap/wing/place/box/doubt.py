@@ -17,13 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.box import BUDGET, Goal, PlacementLine
 from joulemap.domain.doubt import OWN, Doubt, DoubtQuantity
 from joulemap.system.record import frozen
 from joulemap.uncertainty.interval import widen_by_prices
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
 
 LEAST_WIDTH: Final = 1e-9
 """Half-width of a difference at or below which the better placement is certain to be better."""

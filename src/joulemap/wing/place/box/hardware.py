@@ -16,7 +16,6 @@ from typing import Final, Self, cast
 
 import attrs
 
-from joulemap.domain.box import BOX, GOALS, Box, BoxDevice, Goal
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import BOARD, PRECISION_BYTES, Configuration
@@ -35,6 +34,7 @@ from joulemap.physics.record.reference import (
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.member import Member
+from joulemap.wing.place.record import BOX, GOALS, Box, BoxDevice, Goal
 
 DEFAULT_GOAL: Final[Goal] = "latency"
 """Goal of placements at a box's default mode."""

@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.box import PlacementLine
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
 from joulemap.physics.run import LedgerColumns, RunColumns
@@ -18,6 +17,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.hardware import BoxHardware
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.box.problem import Problem, conversion_fj, converts
+from joulemap.wing.place.record import PlacementLine
 
 IDLE: Final = ("chip", "idle_power")
 """Component and action of a device that runs no part of the model."""

@@ -13,13 +13,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.domain.box import Box, BoxDevice
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.reference import FJ_PER_J, STATIC_ACTION
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.place.record import Box, BoxDevice
 
 TYPICAL_BYTES: Final = 2.0**20
 """Bytes of a copy for which the fastest route between two devices is found."""

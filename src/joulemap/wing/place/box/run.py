@@ -18,7 +18,6 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from joulemap.domain.box import BUDGET, Box, PlacementLine
 from joulemap.physics.fallback import split_work
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.run import RunColumns
@@ -30,6 +29,7 @@ from joulemap.wing.place.box.line import Copy, list_lines, list_transfers, list_
 from joulemap.wing.place.box.problem import Problem, is_dynamic
 from joulemap.wing.place.box.schedule import Followed, follow, share_rate
 from joulemap.wing.place.box.score import share_memory
+from joulemap.wing.place.record import BUDGET, Box, PlacementLine
 
 
 @frozen(kw_only=True, eq=False)

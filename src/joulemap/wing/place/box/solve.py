@@ -24,12 +24,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from joulemap.domain.box import Goal
 from joulemap.physics.workload import Booleans, Integers
 from joulemap.system.descriptor import silencing
 from joulemap.system.record import define, frozen
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.score import room, share_groups
+from joulemap.wing.place.record import Goal
 
 TIME_LIMIT_S: Final = 5.0
 

@@ -15,7 +15,7 @@ from joulemap.answer.price import price_parameters
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import LEARNED, USAGE
-from joulemap.domain.settings import Price, Settings, Training, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
@@ -36,6 +36,7 @@ from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TrainingRow
 from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows
 from joulemap.wing.train.ask import SAMPLE, SPEED, find_facts, find_pairs, rank
+from joulemap.wing.train.setting import Training
 from joulemap.wing.train.show import EACH, NOTHING, PAID, REFUSED_RUN, describe_answer, describe_refused, list_reasons
 
 STEP_TITLE: Final = Template(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.settings import Settings, Training
+from joulemap.domain.settings import Settings
 from joulemap.physics.communication import find_path
 from joulemap.physics.record.configuration import OPERAND_ONLY
 from joulemap.plan.run import Plan, plan_selected
@@ -21,6 +21,7 @@ from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.train.answer.row import hold_in_flight
+from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
 

@@ -23,11 +23,12 @@ from typing import Any, Final
 
 from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import DATA
-from joulemap.domain.settings import Settings, Training
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
 from joulemap.wing.train.answer.answer import train
+from joulemap.wing.train.setting import Training
 
 ROWS: Final = DATA / "training" / "published.csv"
 

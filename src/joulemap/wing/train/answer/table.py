@@ -33,11 +33,11 @@ from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Training
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.model import Model
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
+    from joulemap.wing.train.setting import Training
 
 DEQUANTIZED_BY: Final = "gpu"
 """Class whose formulas time the kernels that dequantize a base; on others, a step takes longer."""

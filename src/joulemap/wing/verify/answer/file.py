@@ -15,24 +15,10 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
 from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
-from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import check_name
-from joulemap.exchange.measured import (
-    LEFT_OUT,
-    Cells,
-    Format,
-    Stated,
-    count_reasons,
-    find_faults,
-    list_runs,
-    list_substitutes,
-    open_content,
-    pick,
-    recognize,
-)
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import GGUF, read_weight_format
@@ -48,7 +34,21 @@ from joulemap.system.errors import (
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
+from joulemap.wing.llm.stack import find_engine, find_stack, stack_names
 from joulemap.wing.verify import show as words
+from joulemap.wing.verify.measured import (
+    LEFT_OUT,
+    Cells,
+    Format,
+    Stated,
+    count_reasons,
+    find_faults,
+    list_runs,
+    list_substitutes,
+    open_content,
+    pick,
+    recognize,
+)
 from joulemap.wing.verify.reader import READERS, assume
 
 if TYPE_CHECKING:

@@ -17,17 +17,20 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
 from joulemap.domain.operator.name import READ_ALL
 from joulemap.physics.record.quantity import COUNTS, Quantity, read_evidence
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.name import find_nearest, fold_name
 from joulemap.system.record import frozen
+
+RELEASES: Final = Path(__file__).parent / "data" / "stack"
+"""Folder of the engines' files."""
 
 DEFAULT: Final = "vllm"
 """Inference engine that is used if none is named."""
@@ -339,7 +342,7 @@ def _names() -> dict[str, str]:
 
 @cache
 def _files() -> dict[str, dict[str, Any]]:
-    paths = sorted((DATA / "stack").glob("*.toml"))
+    paths = sorted(RELEASES.glob("*.toml"))
     return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 

@@ -11,13 +11,14 @@ import attrs
 from joulemap.catalog.digest import box_files, catalogue_digest, own_files
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_link_default
-from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
+from joulemap.catalog.load import is_box_file
+from joulemap.catalog.parser import name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
-from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.name import find_nearest, fold_name
 from joulemap.system.record import frozen
+from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 
 @frozen(kw_only=True)
@@ -114,14 +115,6 @@ def find_box(name: str) -> Box | None:
     return next(
         (box for box in load_boxes().values() if folded in map(fold_name, (box.id, box.name, *box.aliases))), None
     )
-
-
-def is_box_file(path: Path) -> bool:
-    """Return True if a file has a table `[[devices]]`, as a box file does; False if it cannot be read."""
-    try:
-        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
-    except OSError:
-        return False
 
 
 def refuse_box(name: str) -> UnknownNameError:

@@ -1,0 +1,120 @@
+"""Settings of a served language model."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+
+from joulemap.domain.field import ABOVE_0, as_path, each_count, each_text, is_count, whole_to, within
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+MOST_GUESSED: Final = 15
+"""Maximum draft tokens per sequence and step."""
+
+
+@frozen(kw_only=True)
+class Serving:
+    """Serving of a language model: requests, and how the model is split over devices."""
+
+    prompt: int = attrs.field(default=2048, validator=is_count)
+    """Tokens per prompt."""
+    output: int = attrs.field(default=256, validator=is_count)
+    """Output tokens per request; the first one ends the prefill."""
+    engine: str = ""
+    """Inference engine, by name or by name and date. Empty means llama.cpp for GGUF files and on CPUs outside data
+    centers, else vLLM.
+    """
+    devices: tuple[int, ...] = attrs.field(default=(), converter=each_count, validator=is_count)
+    """Numbers of tensor-parallel devices to compare. Empty means the fewest that hold the model and the smallest
+    batch.
+    """
+    expert_devices: int = attrs.field(default=1, validator=is_count)
+    """Number of devices among which whole experts are divided (expert parallelism). It must divide `devices` x
+    `data_devices`.
+    """
+    data_devices: int = attrs.field(default=1, validator=is_count)
+    """Number of device groups among which the sequences are divided for attention (data parallelism)."""
+    pipeline_devices: int = attrs.field(default=1, validator=is_count)
+    """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
+    cache: str = ""
+    """Precision of keys and values; empty for the precision of activations."""
+    rate_per_s: float | None = attrs.field(default=None, validator=ABOVE_0)
+    """Arrival rate of random requests (Poisson). None models only the given batches."""
+    in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(is_count))
+    """Concurrent requests (closed loop): a new one replaces each finished one. None models only the given batches."""
+    requests: str = attrs.field(default="", converter=as_path)
+    """CSV or JSONL trace of requests, used instead of identical requests."""
+
+    prefix_hit: float | None = attrs.field(default=None, validator=within(0.0, 0.999, is_open=False))
+    """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
+    turns: int = attrs.field(default=1, validator=is_count)
+    """Turns of each conversation. A prompt begins with all earlier turns; `prompt` counts its new tokens."""
+    pause_s: float = attrs.field(default=0.0, validator=within(0.0, math.inf, is_open=False))
+    """Mean time from the end of an answer to the next turn (exponential)."""
+    cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=each_text)
+    """Memory below the devices for evicted blocks of a prefix cache, such as `host:200GB@50GB/s`, fastest first."""
+
+    prefill_on: str = ""
+    """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
+    decode_on: str = ""
+    """Hardware of the decode pool in disaggregated serving; empty if servers do both phases."""
+    handover_bytes_per_s: float = attrs.field(default=50e9, validator=ABOVE_0)
+    """Bandwidth between a prefill and a decode device; by default a 400 Gb/s network."""
+
+    speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_to(MOST_GUESSED)))
+    """Draft tokens per sequence and step; None without speculative decoding."""
+    acceptance: float | None = attrs.field(default=None, validator=within(0.0, 1.0, is_open=False))
+    """Probability that a draft token is accepted, given that all earlier ones were."""
+    later_acceptance: tuple[float, ...] = ()
+    """Acceptance of the second and later draft tokens; the last value also applies beyond. Empty if all equal
+    `acceptance`.
+    """
+    draft: str = ""
+    """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
+    free.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        """Raise UsageError if fields contradict each other."""
+        if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
+            raise UsageError(
+                "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
+            )
+        if bool(self.prefill_on) != bool(self.decode_on):
+            raise UsageError("--prefill-on and --decode-on name the hardware of two pools: give both")
+        for share in self.later_acceptance:
+            if not 0.0 <= share <= 1.0:
+                raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
+        if self.prefix_hit is not None and (self.turns > 1 or self.requests):
+            raise UsageError("leave out --prefix-hit: --turns and --requests determine the prefix hits")
+        if self.turns > 1 and self.requests:
+            raise UsageError(
+                "--turns generates conversations and the file of --requests contains them: leave one of the two out"
+            )
+        if self.pause_s and self.turns == 1:
+            raise UsageError("--pause applies between the turns of a conversation: add --turns 8")
+        if self.cache_tiers and self.turns == 1 and not self.requests:
+            raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
+
+    @property
+    def longest_prompt(self) -> int:
+        """Prompt tokens of the last turn."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output)
+
+    @property
+    def mean_prompt(self) -> int:
+        """Mean prompt tokens of all turns."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output) // 2
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """True if prompts begin with tokens that a prefix cache may supply."""
+        return self.turns > 1 or bool(self.prefix_hit)
+
+    @property
+    def has_load(self) -> bool:
+        """True if the question simulates individual requests."""
+        return bool(self.rate_per_s or self.in_flight or self.requests)
