@@ -100,7 +100,7 @@ def test_a_new_runtime_is_one_record() -> None:
     source = SOURCE.read_text(encoding="utf-8").replace(NAMES, NAMES.replace("]", ', "persistent"]'))
     done = subprocess.run(
         [sys.executable, "-c", LATER, str(SOURCE), source.replace(FIRST, ADDED + FIRST)],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parent,
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1] / "support",
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["settings"] == found["words"] == ["persistent"]

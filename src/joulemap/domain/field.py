@@ -57,6 +57,7 @@ def within(low: float, high: float, *, is_open: bool) -> Check:
     """Build a validator for a number in a range; `is_open` excludes the lower end."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        """Raise UsageError for a number outside the range."""
         if value is None:
             return
         if not isinstance(value, Real) or isinstance(value, bool):
