@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import attrs
 import pytest
 
+from evidence_case import FITTED, REFUSED
 from hardware_text import coefficient, write
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.link import find_link_default, read_links
@@ -20,9 +21,6 @@ from joulemap.physics.record.quantity import Evidence, Quantity, read_evidence
 from joulemap.physics.record.reference import price_by
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
-
-FITTED: Final = ("measured", "scaled")
-
 
 UNFITTED_CLASS: Final = {
     "cpu mesh.hop": "a published energy, at another process node",
@@ -66,16 +64,6 @@ def test_a_number_is_measured_on_the_chips_that_it_was_fitted_to_and_scaled_on_o
         assert all(find_hardware(chip).architecture == name for chip in entry.chips)
     bases = {chip: find_hardware(chip).coefficients["operand_reach.tensor"].basis for chip in ("l40s", "a40")}
     assert bases == {"l40s": "measured", "a40": "scaled"}
-
-
-REFUSED: Final[Mapping[str, tuple[dict[str, object], str]]] = {
-    "one of three": ({"sources": 1}, "boards and models missing beside sources"),
-    "two of three": ({"sources": 1, "models": 4}, "boards missing beside sources and models"),
-    "none of a kind": ({"sources": 1, "boards": 0, "models": 4}, "boards is 0, expected a whole number from 1"),
-    "half a model": ({"sources": 1, "boards": 1, "models": 0.5}, "models is 0.5, expected a whole number from 1"),
-    "a word": ({"sources": "one", "boards": 1, "models": 1}, "sources is 'one', expected a whole number from 1"),
-    "a truth": ({"sources": True, "boards": 1, "models": 1}, "sources is True, expected a whole number from 1"),
-}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from test_fitted_evidence import FITTED, REFUSED
-from test_words import UNCLEAR
 
+from evidence_case import FITTED, REFUSED
 from joulemap.physics.record.quantity import Evidence, read_evidence
 from joulemap.system.errors import CatalogueError
 from joulemap.wing.llm.stack import RELEASES, find_stack, read_releases
+from wording import UNCLEAR
 
 UNFITTED: Final = {"llamacpp 2025 integer_rate.cpu": "zero: which kernels run, not how fast they are"}
 """Measured number of a stack without evidence -> reason."""

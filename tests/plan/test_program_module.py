@@ -80,7 +80,7 @@ def test_the_same_module_is_evaluated_once_and_others_are_told_apart(workspace: 
 def test_a_module_is_asked_as_its_file_is(workspace: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(
-        "import torch\nfrom test_held import Net\ndef net():\n    return Net(), torch.zeros(2, 3, 16, 16)\n"
+        "import torch\nfrom test_program_module import Net\ndef net():\n    return Net(), torch.zeros(2, 3, 16, 16)\n"
     )
     named = workspace.compare(f"{file}:net", hardware=CHIP).rows[0]
     held = workspace.compare(Net(), INPUT, hardware=CHIP).rows[0]
@@ -130,7 +130,7 @@ def test_what_is_no_module_is_refused(module: Any, inputs: Any, reason: str, wor
 
 
 def test_a_module_that_fails_is_named_with_its_line(workspace: Workspace) -> None:
-    with pytest.raises(ModelError, match=r"Net: the forward pass failed: .*test_held\.py, line"):
+    with pytest.raises(ModelError, match=r"Net: the forward pass failed: .*test_program_module\.py, line"):
         workspace.compare(Net(), torch.zeros(2, 5, 16, 16), hardware=CHIP)
     with pytest.raises(UsageError, match="leave out inputs"):
         workspace.compare(Net(), INPUT, inputs="1,3,8,8")
